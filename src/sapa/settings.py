@@ -1,0 +1,120 @@
+"""Everything an operator can set, read once from SAPA_* variables. Imports nothing of ours."""
+
+import os
+from collections.abc import Mapping
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+
+from msgspec import Struct
+
+Network = IPv4Network | IPv6Network
+
+
+class BadSetting(Exception):
+    """A SAPA_* variable whose value cannot be used; the text says which one and how to mend it."""
+
+
+class DatabaseSettings(Struct, frozen=True):
+    url: str | None
+    """SAPA_DATABASE_URL: an outside PostgreSQL 15–18. Without it the embedded server in the data folder is used."""
+    owner_url: str | None
+    """SAPA_DATABASE_OWNER_URL: the role that owns the tables and runs migrations; by default the same as the URL above."""
+    pool_size: int
+    """SAPA_DATABASE_POOL: connections of each API process."""
+
+
+class ServerSettings(Struct, frozen=True):
+    host: str
+    """SAPA_HOST: the address to listen on."""
+    port: int
+    """SAPA_PORT: the port to listen on."""
+    processes: int
+    """SAPA_PROCESSES: API processes; by default one per core, at most four."""
+    tls_cert: Path | None
+    """SAPA_TLS_CERT: certificate chain (PEM), to serve HTTPS without a proxy in front."""
+    tls_key: Path | None
+    """SAPA_TLS_KEY: the certificate's private key (PEM)."""
+    trusted_proxies: tuple[Network, ...]
+    """SAPA_TRUSTED_PROXIES: comma-separated addresses or CIDRs whose X-Forwarded-For is believed."""
+    cors_origins: tuple[str, ...]
+    """SAPA_CORS_ORIGINS: comma-separated origins that browsers may call the API from, or `*`. Off by default."""
+    public_url: str | None
+    """SAPA_PUBLIC_URL: the address people and receivers reach this installation at, for example https://sapa.example.com."""
+
+    @property
+    def address(self) -> str:
+        """Where this installation is reached, for links that leave it."""
+        if self.public_url:
+            return self.public_url
+        host = "127.0.0.1" if self.host in {"0.0.0.0", "::", ""} else self.host  # noqa: S104
+        scheme = "https" if self.tls_cert else "http"
+        return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
+
+
+class Settings(Struct, frozen=True):
+    data: Path
+    """SAPA_DATA: the folder of the embedded server, its passwords and the secret key."""
+    database: DatabaseSettings
+    server: ServerSettings
+    log_level: str
+    """SAPA_LOG_LEVEL: debug, info, warning or error."""
+
+
+def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
+    """The settings of this process; raises BadSetting with a sentence that names the variable."""
+    url = environ.get("SAPA_DATABASE_URL") or None
+    return Settings(
+        data=Path(environ.get("SAPA_DATA") or "data").absolute(),
+        database=DatabaseSettings(
+            url=url,
+            owner_url=environ.get("SAPA_DATABASE_OWNER_URL") or url,
+            pool_size=_number(environ, "SAPA_DATABASE_POOL", 10, 2, 200),
+        ),
+        server=ServerSettings(
+            host=environ.get("SAPA_HOST") or "127.0.0.1",
+            port=_number(environ, "SAPA_PORT", 8000, 1, 65535),
+            processes=_number(environ, "SAPA_PROCESSES", min(os.cpu_count() or 1, 4), 1, 64),
+            tls_cert=_path(environ, "SAPA_TLS_CERT"),
+            tls_key=_path(environ, "SAPA_TLS_KEY"),
+            trusted_proxies=tuple(_networks(environ, "SAPA_TRUSTED_PROXIES")),
+            cors_origins=tuple(_items(environ, "SAPA_CORS_ORIGINS")),
+            public_url=(environ.get("SAPA_PUBLIC_URL") or "").rstrip("/") or None,
+        ),
+        log_level=_choice(environ, "SAPA_LOG_LEVEL", "info", ("debug", "info", "warning", "error")),
+    )
+
+
+def _number(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:
+    text = environ.get(name)
+    if not text:
+        return default
+    if not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
+        raise BadSetting(f"{name} must be a whole number from {least} to {most}, not {text!r}.")
+    return int(text)
+
+
+def _choice(environ: Mapping[str, str], name: str, default: str, allowed: tuple[str, ...]) -> str:
+    value = (environ.get(name) or default).lower()
+    if value not in allowed:
+        raise BadSetting(f"{name} must be one of {', '.join(allowed)}, not {value!r}.")
+    return value
+
+
+def _items(environ: Mapping[str, str], name: str) -> list[str]:
+    return [item for part in environ.get(name, "").split(",") if (item := part.strip())]
+
+
+def _networks(environ: Mapping[str, str], name: str) -> list[Network]:
+    try:
+        return [ip_network(item, strict=False) for item in _items(environ, name)]
+    except ValueError as error:
+        raise BadSetting(f"{name} must list addresses or CIDR ranges, such as 10.0.0.0/8: {error}.") from None
+
+
+def _path(environ: Mapping[str, str], name: str) -> Path | None:
+    text = environ.get(name)
+    if not text:
+        return None
+    if not Path(text).is_file():
+        raise BadSetting(f"{name} names a file that does not exist: {text}.")
+    return Path(text).absolute()
