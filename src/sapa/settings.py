@@ -18,7 +18,7 @@ class DatabaseSettings(Struct, frozen=True):
     url: str | None
     """SAPA_DATABASE_URL: an outside PostgreSQL 15–18. Without it the embedded server in the data folder is used."""
     owner_url: str | None
-    """SAPA_DATABASE_OWNER_URL: the role that owns the tables and runs migrations; by default the same as the URL above."""
+    """SAPA_DATABASE_OWNER_URL: the role that owns the tables and runs migrations; by default the URL above."""
     pool_size: int
     """SAPA_DATABASE_POOL: connections of each API process."""
 

@@ -1,0 +1,3 @@
+from sapa.cli import main
+
+main()

@@ -1,0 +1,149 @@
+"""How companies and keys change. The console and the command line both come through here."""
+
+import time
+from datetime import datetime, timedelta
+
+from sapa.access import queries
+from sapa.access.types import (
+    KEY_ID,
+    MOST_RATE_LIMIT,
+    CompanyRow,
+    KeyIn,
+    KeyInfo,
+    KeyNotActive,
+    LiveClock,
+    NewCompany,
+    NewKey,
+    Product,
+    Scope,
+)
+from sapa.company import Company
+from sapa.db.pool import Connection, Database, Tx
+from sapa.http.allow_list import AllowList, BadAllowList, parse_allow_list
+from sapa.http.errors import Invalid
+from sapa.http.keys import CHANNEL, GRACE_SECONDS, PREFIXES, Key, hash_key, new_key
+from sapa.http.query_string import BadValue, parse_date_time
+from sapa.phones import is_region
+
+LONGEST_NAME = 100
+
+
+async def create_company(tx: Tx, name: str, region: str = "ID", currency: str = "IDR") -> NewCompany:
+    """A company with its live and its test environment."""
+    if not is_region(region.upper()):
+        raise Invalid.field("region", "must be an ISO 3166 country code, such as ID")
+    if not (len(currency) == 3 and currency.isascii() and currency.isalpha()):
+        raise Invalid.field("currency", "must be an ISO 4217 currency code, such as IDR")
+    return await queries.insert_company(tx, _checked_name(name), region.upper(), currency.upper())
+
+
+async def create_key(tx: Tx, company_id: int, given: KeyIn) -> NewKey:
+    company = await queries.get_company(tx, company_id)
+    raw = new_key(company.environment)
+    info = await queries.insert_key(
+        tx, company_id, KEY_ID.new(), _checked_name(given.name), hash_key(raw), PREFIXES[company.environment], raw[-4:],
+        _checked_words("scope", given.scopes, list(Scope)), _checked_words("product", given.products, list(Product)),
+        _checked_allow_list(given.allow_list), _checked_rate_limit(given.rate_limit),
+        _checked_instant(given.expires_at) if given.expires_at else None,
+    )  # fmt: skip
+    return NewKey(raw, info)
+
+
+async def rotate_key(tx: Tx, id: str) -> NewKey:
+    """A new key with the same rights; the old one goes on working for its grace period."""
+    old = await queries.get_key(tx, id)
+    successor = KeyIn(
+        name=old.name, scopes=old.scopes, products=old.products, allow_list=old.allow_list, rate_limit=old.rate_limit
+    )
+    new = await create_key(tx, old.company_id, successor)
+    if not await queries.replace_key(tx, old.company_id, id, new.info.id, GRACE_SECONDS):
+        raise KeyNotActive
+    await announce_change(tx, old.company_id)
+    return new
+
+
+async def revoke_key(tx: Tx, id: str) -> KeyInfo:
+    """Stops a key on every process within a second; revoking it again changes nothing."""
+    key = await queries.get_key(tx, id)
+    await queries.revoke_key(tx, key.company_id, id)
+    await announce_change(tx, key.company_id)
+    return await queries.get_key(tx, id)
+
+
+async def move_clock(tx: Tx, company_id: int, by: timedelta | None) -> CompanyRow:
+    """Moves a test environment's clock forward, or back to the real time with None."""
+    company = await queries.get_company(tx, company_id)
+    if company.environment != "test":
+        raise LiveClock
+    await queries.move_clock(tx, company_id, by)
+    await announce_change(tx, company_id)
+    return await queries.get_company(tx, company_id)
+
+
+async def expire_keys(database: Database) -> None:
+    """The worker's job: keys whose time is over are listed as expired."""
+    async with database.transaction() as tx:
+        for company_id in await queries.expire_keys(tx):
+            await announce_change(tx, company_id)
+
+
+async def announce_change(tx: Tx, company_id: int) -> None:
+    await queries.announce(tx, CHANNEL, str(company_id))
+
+
+async def record_use(db: Connection, addresses: dict[str, str]) -> None:
+    """Notes when and from where each key was last used, sorted so that processes don't lock each other out."""
+    ids = sorted(addresses)
+    await queries.record_use(db, ids, [addresses[id] for id in ids])
+
+
+async def load_key(db: Connection, hash: bytes) -> Key | None:
+    """A working key for the edge, or None."""
+    asked = time.monotonic()
+    stored = await queries.find_working_key(db, hash)
+    if stored is None:
+        return None
+    return Key(
+        id=stored.id,
+        company=Company(stored.company_id, stored.environment, stored.region, stored.currency),
+        scopes=frozenset(stored.scopes),
+        products=frozenset(stored.products),
+        allow_list=AllowList(stored.allow_list),
+        rate_limit=stored.rate_limit,
+        ends=None if stored.ends_in is None else asked + stored.ends_in,
+        sunset=stored.sunset,
+    )
+
+
+def _checked_name(name: str) -> str:
+    name = name.strip()
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+        raise Invalid.field("name", f"must have 1 to {LONGEST_NAME} printable characters")
+    return name
+
+
+def _checked_words(kind: str, given: list[str], known: list[str]) -> list[str]:
+    unknown = [word for word in given if word not in known]
+    if unknown:
+        raise Invalid.field(kind, f"{unknown[0]!r} is not known; these are: {', '.join(known)}")
+    return [word for word in known if word in given]
+
+
+def _checked_allow_list(entries: list[str]) -> list[str]:
+    try:
+        return parse_allow_list(entries)
+    except BadAllowList as error:
+        raise Invalid.field("allow-ip", str(error)) from None
+
+
+def _checked_rate_limit(limit: int) -> int:
+    if not 1 <= limit <= MOST_RATE_LIMIT:
+        raise Invalid.field("rate-limit", f"must be from 1 to {MOST_RATE_LIMIT} a minute")
+    return limit
+
+
+def _checked_instant(text: str) -> datetime:
+    try:
+        return parse_date_time(text)
+    except BadValue as error:
+        raise Invalid.field("expires-at", str(error)) from None

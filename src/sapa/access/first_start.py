@@ -1,0 +1,37 @@
+"""The first start: a demo company with keys, shown once."""
+
+from sapa.access import actions, queries
+from sapa.access.types import KeyIn, Product, Scope
+from sapa.db.pool import open_database
+from sapa.settings import Settings
+
+DEMO_COMPANY = "Demo"
+
+WELCOME = """
+Welcome to Sapa. A demo company was made for you, with two keys that may do everything.
+They are shown this once: copy them.
+
+  live key            {live}
+  test key            {test}
+
+  customers & orders  {address}/customer/v1
+  messaging           {address}/messaging/v1
+  reference           {address}/customer/v1/docs
+                      {address}/messaging/v1/docs
+
+Try it:
+
+  curl {address}/customer/v1/customers -H 'x-api-key: {test}'
+"""
+
+
+async def prepare(app_url: str, settings: Settings) -> str | None:
+    """Makes the demo company when there is no company yet; answers with the words that show its keys."""
+    async with open_database(app_url) as database, database.transaction() as tx:
+        if await queries.list_companies(tx):
+            return None
+        company = await actions.create_company(tx, DEMO_COMPANY)
+        everything = KeyIn(name="first key", scopes=list(Scope), products=list(Product))
+        live = await actions.create_key(tx, company.live_company_id, everything)
+        test = await actions.create_key(tx, company.test_company_id, everything)
+    return WELCOME.format(live=live.key, test=test.key, address=settings.server.address)

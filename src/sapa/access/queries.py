@@ -1,0 +1,215 @@
+"""How companies and keys are stored: the directory, whose statements know no single company."""
+
+from datetime import datetime, timedelta
+
+from msgspec import Struct
+
+from sapa.access.types import CompanyNotFound, CompanyRow, KeyInfo, KeyNotFound, NewCompany
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+
+DIRECTORY = "the directory of companies and keys"
+
+INSERT_COMPANY = sql(
+    """
+    WITH organisation AS (
+        INSERT INTO organisations (name) VALUES ($1) RETURNING id, name
+    ), live AS (
+        INSERT INTO companies (organisation_id, environment, region, currency)
+        SELECT id, 'live', $2, $3 FROM organisation RETURNING company_id
+    ), test AS (
+        INSERT INTO companies (organisation_id, environment, region, currency)
+        SELECT id, 'test', $2, $3 FROM organisation RETURNING company_id
+    )
+    SELECT organisation.name AS name, live.company_id AS live_company_id, test.company_id AS test_company_id
+      FROM organisation, live, test""",
+    row=NewCompany,
+    crosses=DIRECTORY,
+)
+
+LIST_COMPANIES = sql(
+    """
+    SELECT c.company_id, o.name, c.environment, c.region, c.currency,
+           extract(epoch FROM c.clock_offset)::float8 AS clock_offset_seconds, c.created_at
+      FROM companies c
+      JOIN organisations o ON o.id = c.organisation_id
+     WHERE $1::bigint IS NULL OR c.company_id = $1
+     ORDER BY c.company_id""",
+    row=CompanyRow,
+    crosses=DIRECTORY,
+)
+
+MOVE_CLOCK = sql(
+    """
+    UPDATE companies
+       SET clock_offset = CASE WHEN $2::interval IS NULL THEN '0' ELSE clock_offset + $2 END
+     WHERE company_id = $1"""
+)
+
+_KEY_COLUMNS = """k.id, k.company_id, c.environment, k.name, k.prefix, k.last_four, k.scopes, k.products, k.allow_list,
+           k.rate_limit, k.status, k.replaced_by, k.created_at, k.expires_at, k.last_used_at, k.last_used_ip"""
+
+INSERT_KEY = sql(
+    f"""
+    WITH k AS (
+        INSERT INTO api_keys (company_id, id, name, hash, prefix, last_four, scopes, products, allow_list, rate_limit,
+                              expires_at)
+        VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+        RETURNING company_id, id, name, prefix, last_four, scopes, products, allow_list, rate_limit, status,
+                  replaced_by, created_at, expires_at, last_used_at, last_used_ip
+    )
+    SELECT {_KEY_COLUMNS}
+      FROM k JOIN companies c ON c.company_id = k.company_id
+     WHERE k.company_id = $1""",  # noqa: S608
+    row=KeyInfo,
+)
+
+FIND_KEY = sql(
+    f"""
+    SELECT {_KEY_COLUMNS}
+      FROM api_keys k JOIN companies c ON c.company_id = k.company_id
+     WHERE k.id = $1""",  # noqa: S608
+    row=KeyInfo,
+    crosses=DIRECTORY,
+)
+
+LIST_KEYS = sql(
+    f"""
+    SELECT {_KEY_COLUMNS}
+      FROM api_keys k JOIN companies c ON c.company_id = k.company_id
+     WHERE $1::bigint IS NULL OR k.company_id = $1
+     ORDER BY k.company_id, k.created_at, k.id""",  # noqa: S608
+    row=KeyInfo,
+    crosses=DIRECTORY,
+)
+
+REVOKE_KEY = sql("UPDATE api_keys SET status = 'revoked' WHERE company_id = $1 AND id = $2")
+
+# The old key stops after its grace period, or earlier if it was to expire earlier. In company time.
+REPLACE_KEY = sql(
+    """
+    UPDATE api_keys AS k
+       SET replaced_by = $3,
+           expires_at = LEAST(k.expires_at, now() + c.clock_offset + make_interval(secs => $4))
+      FROM companies AS c
+     WHERE c.company_id = $1 AND k.company_id = $1 AND k.id = $2
+       AND k.status = 'active' AND k.replaced_by IS NULL
+       AND (k.expires_at IS NULL OR k.expires_at > now() + c.clock_offset)"""
+)
+
+
+class StoredKey(Struct, frozen=True):
+    """A working key as the edge needs it, its times already compared with company time."""
+
+    id: str
+    company_id: int
+    environment: str
+    region: str
+    currency: str
+    scopes: list[str]
+    products: list[str]
+    allow_list: list[str]
+    rate_limit: int
+    ends_in: float | None
+    sunset: int | None
+
+
+LOAD_KEY = sql(
+    """
+    SELECT k.id, k.company_id, c.environment, c.region, c.currency, k.scopes, k.products, k.allow_list, k.rate_limit,
+           extract(epoch FROM k.expires_at - now() - c.clock_offset)::float8 AS ends_in,
+           CASE WHEN k.replaced_by IS NOT NULL THEN extract(epoch FROM k.expires_at)::bigint END AS sunset
+      FROM api_keys k JOIN companies c ON c.company_id = k.company_id
+     WHERE k.hash = $1 AND k.status = 'active'
+       AND (k.expires_at IS NULL OR k.expires_at > now() + c.clock_offset)""",
+    row=StoredKey,
+    crosses="a raw key is all that a call brings: it tells the company",
+)
+
+EXPIRE_KEYS = sql(
+    """
+    UPDATE api_keys AS k
+       SET status = 'expired'
+      FROM companies AS c
+     WHERE c.company_id = k.company_id AND k.status = 'active' AND k.expires_at <= now() + c.clock_offset
+    RETURNING k.company_id""",
+    crosses=DIRECTORY,
+)
+
+RECORD_USE = sql(
+    """
+    UPDATE api_keys AS k
+       SET last_used_at = now(), last_used_ip = used.ip
+      FROM unnest($1::text[], $2::text[]) AS used (id, ip)
+     WHERE k.id = used.id""",
+    crosses=DIRECTORY,
+)
+
+ANNOUNCE = sql("SELECT pg_notify($1, $2)", crosses="a message to every process, no table")
+
+
+async def insert_company(tx: Tx, name: str, region: str, currency: str) -> NewCompany:
+    company = await INSERT_COMPANY.find(tx, name, region, currency)
+    assert company is not None  # noqa: S101 - INSERT … RETURNING
+    return company
+
+
+async def list_companies(db: Connection) -> list[CompanyRow]:
+    return await LIST_COMPANIES.all(db, None)
+
+
+async def get_company(db: Connection, company_id: int) -> CompanyRow:
+    company = await LIST_COMPANIES.find(db, company_id)
+    if company is None:
+        raise CompanyNotFound
+    return company
+
+
+async def move_clock(tx: Tx, company_id: int, by: timedelta | None) -> None:
+    await MOVE_CLOCK.run(tx, company_id, by)
+
+
+async def insert_key(
+    tx: Tx, company_id: int, id: str, name: str, hash: bytes, prefix: str, last_four: str, scopes: list[str],
+    products: list[str], allow_list: list[str], rate_limit: int, expires_at: datetime | None,
+) -> KeyInfo:  # fmt: skip
+    key = await INSERT_KEY.find(
+        tx, company_id, id, name, hash, prefix, last_four, scopes, products, allow_list, rate_limit, expires_at
+    )
+    assert key is not None  # noqa: S101 - INSERT … RETURNING
+    return key
+
+
+async def get_key(db: Connection, id: str) -> KeyInfo:
+    key = await FIND_KEY.find(db, id)
+    if key is None:
+        raise KeyNotFound
+    return key
+
+
+async def find_working_key(db: Connection, hash: bytes) -> StoredKey | None:
+    return await LOAD_KEY.find(db, hash)
+
+
+async def list_keys(db: Connection, company_id: int | None) -> list[KeyInfo]:
+    return await LIST_KEYS.all(db, company_id)
+
+
+async def revoke_key(tx: Tx, company_id: int, id: str) -> None:
+    await REVOKE_KEY.run(tx, company_id, id)
+
+
+async def replace_key(tx: Tx, company_id: int, id: str, successor: str, grace_seconds: float) -> bool:
+    return await REPLACE_KEY.run(tx, company_id, id, successor, grace_seconds) == 1
+
+
+async def expire_keys(tx: Tx) -> set[int]:
+    return {row[0] for row in await tx.fetch(EXPIRE_KEYS.text)}
+
+
+async def record_use(db: Connection, ids: list[str], addresses: list[str]) -> None:
+    await RECORD_USE.run(db, ids, addresses)
+
+
+async def announce(tx: Tx, channel: str, payload: str) -> None:
+    await ANNOUNCE.value(tx, channel, payload)

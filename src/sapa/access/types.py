@@ -1,0 +1,123 @@
+"""Companies, their environments, and API keys."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import Struct
+
+from sapa.http.answers import Timestamp
+from sapa.http.errors import Conflict, NotFound
+from sapa.ids import IdKind
+
+KEY_ID = IdKind("key_")
+KeyId = Annotated[str, KEY_ID]
+
+DEFAULT_RATE_LIMIT = 100
+MOST_RATE_LIMIT = 1_000_000
+
+
+class Scope(StrEnum):
+    """What a key may do: a resource and an action."""
+
+    CUSTOMERS_READ = "customers:READ"
+    CUSTOMERS_WRITE = "customers:WRITE"
+    CUSTOMERS_DELETE = "customers:DELETE"
+    ORDERS_READ = "orders:READ"
+    ORDERS_WRITE = "orders:WRITE"
+    ORDERS_DELETE = "orders:DELETE"
+    PRODUCTS_READ = "products:READ"
+    PRODUCTS_WRITE = "products:WRITE"
+    PRODUCTS_DELETE = "products:DELETE"
+    MESSAGES_READ = "messages:READ"
+    MESSAGES_WRITE = "messages:WRITE"
+    ANALYTICS_READ = "analytics:READ"
+
+
+class Product(StrEnum):
+    """Parts of the platform that a key must be opened for, besides its scopes."""
+
+    CRM = "CRM"
+
+
+class NewCompany(Struct, frozen=True, rename="camel"):
+    """A company with its two environments."""
+
+    name: str
+    live_company_id: int
+    test_company_id: int
+
+
+class CompanyRow(Struct, frozen=True, rename="camel"):
+    company_id: int
+    name: str
+    environment: str
+    region: str
+    currency: str
+    clock_offset_seconds: float
+    created_at: Timestamp
+
+
+class KeyIn(Struct, frozen=True, kw_only=True):
+    """What is asked of a new key."""
+
+    name: str
+    scopes: list[str]
+    products: list[str] = []
+    allow_list: list[str] = []
+    rate_limit: int = DEFAULT_RATE_LIMIT
+    expires_at: str | None = None
+
+
+class KeyInfo(Struct, frozen=True, rename="camel"):
+    """A key as it is listed: everything but the key itself."""
+
+    id: KeyId
+    company_id: int
+    environment: str
+    name: str
+    prefix: str
+    last_four: str
+    scopes: list[str]
+    products: list[str]
+    allow_list: list[str]
+    rate_limit: int
+    status: str
+    replaced_by: str | None
+    created_at: Timestamp
+    expires_at: Timestamp | None
+    last_used_at: Timestamp | None
+    last_used_ip: str | None
+
+
+class NewKey(Struct, frozen=True):
+    """A key just made; the only time its raw value is seen."""
+
+    key: str
+    info: KeyInfo
+
+
+class CompanyNotFound(NotFound):
+    """No company has this id; `sapa company list` shows them."""
+
+
+class CompanyExists(Conflict):
+    """A company with this name already exists."""
+
+    code = "COMPANY_EXISTS"
+    constraint = "organisations_name_key"
+
+
+class KeyNotFound(NotFound):
+    """No key has this id; `sapa key list` shows them."""
+
+
+class KeyNotActive(Conflict):
+    """Only a key that works and was not rotated yet can be rotated."""
+
+    code = "KEY_NOT_ACTIVE"
+
+
+class LiveClock(Conflict):
+    """Only a test environment's clock can be moved; this is a live one."""
+
+    code = "LIVE_CLOCK"

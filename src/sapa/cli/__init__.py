@@ -1,0 +1,51 @@
+"""The `sapa` command: one module per noun."""
+
+import sys
+
+import asyncpg
+import typer
+from rich.console import Console
+
+from sapa import __version__
+from sapa.cli import clock, company, key, run
+from sapa.db.migrations import MigrationRefused
+from sapa.db.pool import AWAY
+from sapa.http.errors import BY_CONSTRAINT, ApiError
+from sapa.processes import CannotStart
+from sapa.settings import BadSetting
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Sapa: a self-hosted customer-engagement platform.",
+)
+app.add_typer(company.app, name="company")
+app.add_typer(key.app, name="key")
+app.add_typer(clock.app, name="clock")
+for command in run.COMMANDS:
+    app.command()(command)
+
+
+@app.command()
+def version() -> None:
+    """Print the version."""
+    Console().print(__version__)
+
+
+def main() -> None:
+    """Runs a command; what goes wrong is told in one sentence, with exit code 1."""
+    try:
+        app()
+    except (ApiError, BadSetting, CannotStart, MigrationRefused) as error:
+        _fail(str(error))
+    except asyncpg.IntegrityConstraintViolationError as error:
+        meant = BY_CONSTRAINT.get(error.constraint_name or "")
+        _fail(meant.summary() if meant else str(error))
+    except (*AWAY, asyncpg.PostgresError) as error:
+        _fail(f"The database cannot be used: {error or type(error).__name__}. `sapa doctor` says more.")
+
+
+def _fail(sentence: str) -> None:
+    Console(stderr=True, soft_wrap=True, highlight=False).print(f"sapa: {sentence}", markup=False)
+    sys.exit(1)

@@ -1,0 +1,64 @@
+"""How commands reach the database and speak to people and programs."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sapa.db.embedded import open_embedded
+from sapa.db.migrations import migrate
+from sapa.db.pool import Database, Tx, open_database
+from sapa.settings import read_settings
+
+Result = TypeVar("Result")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
+
+
+@asynccontextmanager
+async def reach_database() -> AsyncIterator[Database]:
+    """The product's database: outside, or the data folder's, which is started for as long as the command runs."""
+    settings = read_settings()
+    if settings.database.url is not None:
+        async with open_database(settings.database.url, application="sapa command") as database:
+            yield database
+        return
+    async with open_embedded(settings.data) as server:
+        await migrate(server.owner_url, server.app_url)
+        async with open_database(server.app_url, application="sapa command") as database:
+            yield database
+
+
+def transact(work: Callable[[Tx], Awaitable[Result]]) -> Result:
+    """Runs one command's work in one transaction."""
+
+    async def run() -> Result:
+        async with reach_database() as database, database.transaction() as tx:
+            return await work(tx)
+
+    return asyncio.run(run())
+
+
+def show(value: Any, as_json: bool, title: str, columns: Sequence[str]) -> None:
+    """One struct or a list of them: JSON whole, a table with the columns that people look for."""
+    plain = msgspec.to_builtins(value)
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode())
+        return
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column)
+    for row in plain if isinstance(plain, list) else [plain]:
+        table.add_row(*(_cell(row[column]) for column in columns))
+    Console().print(table)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return "–" if value is None else str(value)

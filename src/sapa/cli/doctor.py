@@ -1,0 +1,90 @@
+"""`sapa doctor`: looks at what the product needs, and says what to mend."""
+
+import asyncio
+import sys
+import time
+from collections.abc import AsyncIterator
+
+import asyncpg
+import msgspec
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from sapa.cli.connect import AsJson, reach_database
+from sapa.db.migrations import is_current
+from sapa.db.pool import AWAY, Connection
+from sapa.settings import Settings, read_settings
+
+EXTENSIONS = ("pg_trgm", "btree_gin")
+OLDEST, NEWEST = 15, 18
+MOST_SKEW_SECONDS = 2.0
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing looked at: whether it is well, and what to do when it is not."""
+
+    what: str
+    well: bool
+    found: str
+    mend: str = ""
+
+
+def doctor(json: AsJson = False) -> None:
+    """Check database, version, extensions, clock and settings, and say what to mend."""
+    findings = asyncio.run(_examine())
+    if json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode())
+    else:
+        _print(findings)
+    sys.exit(0 if all(finding.well for finding in findings) else 1)
+
+
+async def _examine() -> list[Finding]:
+    settings = read_settings()
+    findings = [_settings(settings)]
+    try:
+        async with reach_database() as database, database.connection() as db:
+            findings += [finding async for finding in _examine_database(db)]
+    except (*AWAY, asyncpg.PostgresError) as error:
+        outside = settings.database.url is not None
+        mend = "Start PostgreSQL, or correct SAPA_DATABASE_URL." if outside else "Look into log/postgres.log."
+        findings.append(Finding("database", False, str(error) or type(error).__name__, mend))
+    return findings
+
+
+def _settings(settings: Settings) -> Finding:
+    where = "outside, SAPA_DATABASE_URL" if settings.database.url else f"embedded in {settings.data}"
+    return Finding("settings", True, f"database {where}; address {settings.server.address}")
+
+
+async def _examine_database(db: Connection) -> AsyncIterator[Finding]:
+    number, version = await _version(db)
+    yield Finding("database", True, "answers")
+    fits = OLDEST <= number <= NEWEST
+    yield Finding("version", fits, version, f"Use PostgreSQL {OLDEST} to {NEWEST}.")
+    missing = [name for name in EXTENSIONS if not await _has_extension(db, name)]
+    advice = "Install PostgreSQL's contrib package, then run `sapa migrate`."
+    found = f"missing {', '.join(missing)}" if missing else ", ".join(EXTENSIONS)
+    yield Finding("extensions", not missing, found, advice)
+    skew = abs(time.time() - float(await db.fetchval("SELECT extract(epoch FROM clock_timestamp())::float8")))
+    yield Finding("clock", skew <= MOST_SKEW_SECONDS, f"{skew:.3f} s apart", "Run NTP on both machines.")
+    current = not missing and await is_current(db)
+    yield Finding("schema", current, "up to date" if current else "not this version's", "Run `sapa migrate`.")
+
+
+async def _version(db: Connection) -> tuple[int, str]:
+    text: str = await db.fetchval("SHOW server_version")
+    return int(await db.fetchval("SELECT current_setting('server_version_num')::int")) // 10_000, text
+
+
+async def _has_extension(db: Connection, name: str) -> bool:
+    return bool(await db.fetchval("SELECT true FROM pg_extension WHERE extname = $1", name))
+
+
+def _print(findings: list[Finding]) -> None:
+    table = Table("", "what", "found", "to mend")
+    for finding in findings:
+        mark = "[green]✓[/]" if finding.well else "[red]✗[/]"
+        table.add_row(mark, finding.what, finding.found, "" if finding.well else finding.mend)
+    Console().print(table)

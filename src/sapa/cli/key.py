@@ -1,0 +1,72 @@
+"""`sapa key`: API keys."""
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from sapa.access import actions, queries
+from sapa.access.types import DEFAULT_RATE_LIMIT, KeyIn, NewKey, Scope
+from sapa.cli.connect import AsJson, show, transact
+
+app = typer.Typer(no_args_is_help=True, help="API keys.")
+
+CompanyOption = Annotated[int, typer.Option("--company", help="The company id; it tells the environment, too.")]
+Id = Annotated[str, typer.Argument(help="The key's id, such as key_01j….")]
+
+
+@app.command()
+def create(
+    company: CompanyOption,
+    name: Annotated[str, typer.Option(help="What the key is for.")],
+    scope: Annotated[list[str] | None, typer.Option(help="What it may do, such as orders:READ; repeatable.")] = None,
+    all_scopes: Annotated[bool, typer.Option("--all-scopes", help="Let it do everything.")] = False,
+    product: Annotated[list[str] | None, typer.Option(help="A product it is opened for: CRM.")] = None,
+    allow_ip: Annotated[list[str] | None, typer.Option(help="An address or CIDR to allow; repeatable.")] = None,
+    rate_limit: Annotated[int, typer.Option(help="Requests a minute.")] = DEFAULT_RATE_LIMIT,
+    expires_at: Annotated[str | None, typer.Option(help="When it stops working, such as 2027-01-31T00:00:00Z.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Create a key. Its value is shown once."""
+    if not scope and not all_scopes:
+        raise typer.BadParameter("give at least one --scope, or --all-scopes")
+    given = KeyIn(
+        name=name,
+        scopes=list(Scope) if all_scopes else scope or [],
+        products=product or [],
+        allow_list=allow_ip or [],
+        rate_limit=rate_limit,
+        expires_at=expires_at,
+    )
+    _show_new(transact(lambda tx: actions.create_key(tx, company, given)), json)
+
+
+@app.command()
+def rotate(id: Id, json: AsJson = False) -> None:
+    """Make a new key with the same rights; the old one works for 24 more hours."""
+    _show_new(transact(lambda tx: actions.rotate_key(tx, id)), json)
+
+
+@app.command()
+def revoke(id: Id, json: AsJson = False) -> None:
+    """Stop a key at once."""
+    show(transact(lambda tx: actions.revoke_key(tx, id)), json, "Key revoked", ["id", "name", "status"])
+
+
+@app.command("list")
+def list_(
+    company: Annotated[int | None, typer.Option(help="Only this company's keys.")] = None, json: AsJson = False
+) -> None:
+    """List keys, without their values."""
+    keys = transact(lambda tx: queries.list_keys(tx, company))
+    columns = ["id", "companyId", "environment", "name", "lastFour", "scopes", "rateLimit", "status", "lastUsedAt"]
+    show(keys, json, "API keys", columns)
+
+
+def _show_new(new: NewKey, as_json: bool) -> None:
+    info: dict[str, Any] = msgspec.to_builtins(new.info)
+    show({**info, "key": new.key}, as_json, "Key created", ["id", "name", "environment", "rateLimit"])
+    if not as_json:
+        words = f"\n  {new.key}\n\nThis is the only time it is shown: copy it now."
+        Console(soft_wrap=True).print(words, highlight=False)

@@ -1,0 +1,13 @@
+"""The company a call or a job works for."""
+
+from msgspec import Struct
+
+
+class Company(Struct, frozen=True):
+    """One environment of one company: the owner of every row it may see."""
+
+    id: int
+    environment: str
+    region: str
+    """ISO 3166 code of the country whose phone numbers may be written without a country code."""
+    currency: str

@@ -1,0 +1,118 @@
+"""How customers are reached."""
+
+from datetime import datetime
+from typing import Any, Literal
+
+from sapa.access.types import Scope
+from sapa.customers import actions, queries
+from sapa.customers.types import (
+    Customer,
+    CustomerId,
+    CustomerIn,
+    CustomerPatch,
+    EmailTaken,
+    ExternalId,
+    ExternalIdTaken,
+    PhoneNumberTaken,
+)
+from sapa.db.listing import contains
+from sapa.http.answers import Created, Page, build_page
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import NotFound
+from sapa.http.query_string import PageQuery, SearchText
+
+routes = Routes("/customers", base=Base.CUSTOMER, tag="Customers")
+
+Sort = Literal[
+    "updatedAt:desc", "updatedAt:asc", "createdAt:desc", "createdAt:asc", "firstName:asc", "firstName:desc",
+    "lastName:asc", "lastName:desc", "email:asc", "email:desc",
+]  # fmt: skip
+
+
+class CustomersQuery(PageQuery, frozen=True, kw_only=True):
+    """Which customers to list, and in which order."""
+
+    search: SearchText | None = None
+    tags: list[str] | None = None
+    sort: Sort = "updatedAt:desc"
+    created_from: datetime | None = None
+    created_to: datetime | None = None
+    updated_from: datetime | None = None
+    updated_to: datetime | None = None
+
+
+@routes.get("", scope=Scope.CUSTOMERS_READ)
+async def list_customers(call: Call, query: CustomersQuery) -> Page[Customer]:
+    """List customers.
+
+    Newest change first unless `sort` says otherwise. `search` finds a part of the name or e-mail address in any case,
+    or digits of the phone number. `tags` are comma-separated, and all of them must be there.
+    """
+    customers, total = await queries.list_customers(
+        call.db, call.company.id, _filters(query), query.sort, query.limit, query.offset
+    )
+    return build_page(customers, query.page, query.limit, total)
+
+
+@routes.post("", scope=Scope.CUSTOMERS_WRITE, raises=[EmailTaken, PhoneNumberTaken, ExternalIdTaken])
+async def create_customer(call: Call, body: CustomerIn) -> Customer:
+    """Create a customer.
+
+    An e-mail address or a phone number is required; each is unique within the company.
+    """
+    return await actions.create(call.db, call.company, body)
+
+
+@routes.get("/{id}", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
+async def get_customer(call: Call, id: CustomerId) -> Customer:
+    """Get one customer."""
+    return await queries.get_customer(call.db, call.company.id, id)
+
+
+@routes.put("/{id}", scope=Scope.CUSTOMERS_WRITE, raises=[NotFound, EmailTaken, PhoneNumberTaken])
+async def update_customer(call: Call, id: CustomerId, body: CustomerPatch) -> Customer:
+    """Update a customer.
+
+    A field that is absent keeps its value, null clears it. Lists and additionalData are replaced whole.
+    """
+    return await actions.update(call.db, call.company, id, body)
+
+
+@routes.delete("/{id}", scope=Scope.CUSTOMERS_DELETE, raises=[NotFound])
+async def delete_customer(call: Call, id: CustomerId) -> None:
+    """Delete a customer."""
+    await actions.delete(call.db, call.company, id)
+
+
+@routes.put(
+    "/by-external-id/{externalId}", scope=Scope.CUSTOMERS_WRITE, raises=[EmailTaken, PhoneNumberTaken, ExternalIdTaken]
+)
+async def upsert_customer(call: Call, external_id: ExternalId, body: CustomerPatch) -> Customer | Created[Customer]:
+    """Create or update a customer by your own id.
+
+    Answers 201 when the customer is new, and then an e-mail address or a phone number is required; 200 when it was
+    there, and then a field that is absent keeps its value.
+    """
+    customer, created = await actions.upsert(call.db, call.company, external_id, body)
+    return Created(customer) if created else customer
+
+
+def _filters(query: CustomersQuery) -> dict[str, Any]:
+    given = {
+        "search": query.search and _patterns(query.search),
+        "tags": query.tags,
+        "created_from": query.created_from,
+        "created_to": query.created_to,
+        "updated_from": query.updated_from,
+        "updated_to": query.updated_to,
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _patterns(search: str) -> list[str]:
+    """The text as it is; and, when it looks like a phone number, its digits without the trunk zero."""
+    patterns = [contains(" ".join(search.casefold().split()))]
+    digits = "".join(filter(str.isdigit, search)).lstrip("0")
+    if digits and not any(char.isalpha() or char == "@" for char in search):
+        patterns.append(contains(digits))
+    return patterns

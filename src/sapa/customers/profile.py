@@ -1,0 +1,164 @@
+"""What is given of a customer, checked and brought into the one form that is stored. Pure: no database."""
+
+from typing import Any
+
+import msgspec
+from email_validator import EmailNotValidError, validate_email
+from msgspec import UNSET, Raw, Struct
+
+from sapa.company import Company
+from sapa.customers.types import (
+    ADDRESS_ID,
+    Address,
+    AddressIn,
+    Customer,
+    CustomerIn,
+    CustomerPatch,
+    CustomerUnreachable,
+    Subscription,
+)
+from sapa.http.errors import Invalid
+from sapa.json_text import encode_values, is_exact
+from sapa.phones import BadPhone, parse_phone
+
+_encode = msgspec.json.Encoder().encode
+_read_addresses = msgspec.json.Decoder(list[Address]).decode
+
+
+class Profile(Struct, frozen=True):
+    """The columns of a customer that a caller decides, in the order in which they are stored."""
+
+    external_id: str | None
+    email: str | None
+    phone_number: str | None
+    first_name: str | None
+    last_name: str | None
+    image_url: str | None
+    tags: list[str]
+    addresses: bytes
+    additional_data: bytes
+    subscription_status: bytes
+
+    @property
+    def email_key(self) -> str | None:
+        """E-mail addresses are the same whatever their case."""
+        return self.email and self.email.casefold()
+
+    @property
+    def search_text(self) -> str:
+        name = f"{self.first_name or ''} {self.last_name or ''}".casefold()
+        return "\n".join([" ".join(name.split()), self.email_key or "", (self.phone_number or "").lstrip("+")])
+
+
+def build_profile(company: Company, given: CustomerIn) -> Profile:
+    """A new customer's profile; raises Invalid naming the field that cannot be used."""
+    return _reachable(
+        Profile(
+            external_id=given.external_id,
+            email=_email(given.email),
+            phone_number=_phone_number(given.phone_number, company),
+            first_name=given.first_name,
+            last_name=given.last_name,
+            image_url=given.image_url,
+            tags=_tags(given.tags),
+            addresses=_addresses(given.addresses, []),
+            additional_data=_additional_data(given.additional_data),
+            subscription_status=_subscriptions(given.subscription_status),
+        )
+    )
+
+
+def profile_of(customer: Customer) -> Profile:
+    """The profile that a stored customer has now."""
+    fields: dict[str, Any] = {name: getattr(customer, name) for name in Profile.__struct_fields__}
+    for name, value in fields.items():
+        if isinstance(value, Raw):
+            fields[name] = bytes(value)
+    return Profile(**fields)
+
+
+def revise_profile(company: Company, customer: Customer, patch: CustomerPatch) -> Profile:
+    """The customer's profile with the changes made."""
+    clean: dict[str, Any] = {
+        "email": _email,
+        "phone_number": lambda text: _phone_number(text, company),
+        "tags": _tags,
+        "addresses": lambda given: _addresses(given, _read_addresses(customer.addresses)),
+        "additional_data": _additional_data,
+        "subscription_status": _subscriptions,
+    }
+    changes = {
+        name: clean[name](value) if name in clean else value
+        for name in patch.__struct_fields__
+        if (value := getattr(patch, name)) is not UNSET
+    }
+    return _reachable(msgspec.structs.replace(profile_of(customer), **changes))
+
+
+def _reachable(profile: Profile) -> Profile:
+    if profile.email is None and profile.phone_number is None:
+        raise CustomerUnreachable
+    return profile
+
+
+def _email(text: str | None) -> str | None:
+    if text is None:
+        return None
+    try:
+        return validate_email(text.strip(), check_deliverability=False, globally_deliverable=False).normalized
+    except EmailNotValidError as error:
+        raise Invalid.field("email", f"must be an e-mail address, such as ayu@example.com: {error}") from None
+
+
+def _phone_number(text: str | None, company: Company) -> str | None:
+    if text is None:
+        return None
+    try:
+        return parse_phone(text, company.region)
+    except BadPhone as error:
+        raise Invalid.field("phoneNumber", str(error)) from None
+
+
+def _tags(given: list[str] | None) -> list[str]:
+    """Each tag once, in the order given."""
+    return list(dict.fromkeys(tag.strip() for tag in given or [] if tag.strip()))
+
+
+def _addresses(given: list[AddressIn] | None, existing: list[Address]) -> bytes:
+    """Known addresses keep their ids, found by id or by equal content; exactly one is the main address."""
+    given = given or []
+    mains = [place for place, address in enumerate(given) if address.main_address]
+    if len(mains) > 1:
+        raise Invalid.field(f"addresses[{mains[1]}].mainAddress", "is true for a second address; mark one as main")
+    main = mains[0] if mains else 0
+    left = {address.id: address for address in existing}
+    kept = [_address(place, address, place == main, left) for place, address in enumerate(given)]
+    return _encode(kept)
+
+
+def _address(place: int, given: AddressIn, is_main: bool, left: dict[str, Address]) -> Address:
+    content = {name: getattr(given, name) for name in Address.__struct_fields__ if name not in {"id", "main_address"}}
+    if given.id is not None and given.id not in left:
+        raise Invalid.field(f"addresses[{place}].id", "is not an address of this customer; leave it out for a new one")
+    id = given.id or next((known.id for known in left.values() if _same_content(known, content)), None)
+    left.pop(id or "", None)
+    return Address(id=id or ADDRESS_ID.new(), main_address=is_main, **content)
+
+
+def _same_content(address: Address, content: dict[str, Any]) -> bool:
+    return all(getattr(address, name) == value for name, value in content.items())
+
+
+def _additional_data(given: dict[str, str | int | float] | None) -> bytes:
+    for key, value in (given or {}).items():
+        if not isinstance(value, str) and not is_exact(value):
+            raise Invalid.field(f"additionalData.{key}", "is too large to stay exact as a number; send it as a string")
+    return encode_values(given or {})
+
+
+def _subscriptions(given: list[Subscription] | None) -> bytes:
+    apps = [subscription.app for subscription in given or []]
+    for place, app in enumerate(apps):
+        if app in apps[:place]:
+            raise Invalid.field(f"subscriptionStatus[{place}].app", f"names {app} a second time; give each app once")
+    return _encode(given or [])

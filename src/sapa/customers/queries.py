@@ -1,0 +1,142 @@
+"""How customers are stored."""
+
+from collections.abc import Mapping
+
+from sapa.customers.profile import Profile
+from sapa.customers.types import Customer
+from sapa.db.listing import Listing
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.http.errors import NotFound
+
+COUNTER = "customers"
+
+GET = sql(
+    """
+    SELECT id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses, additional_data,
+           subscription_status, created_at, updated_at
+      FROM customers
+     WHERE company_id = $1 AND id = $2""",
+    row=Customer,
+)
+
+LOCK = sql(GET.text + " FOR UPDATE", row=Customer)
+
+LOCK_BY_EXTERNAL_ID = sql(
+    """
+    SELECT id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses, additional_data,
+           subscription_status, created_at, updated_at
+      FROM customers
+     WHERE company_id = $1 AND external_id = $2
+       FOR UPDATE""",
+    row=Customer,
+)
+
+INSERT = sql(
+    """
+    WITH counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'customers', '', 1)
+    )
+    INSERT INTO customers (company_id, id, external_id, email, phone_number, first_name, last_name, image_url, tags,
+                           addresses, additional_data, subscription_status, email_key, search_text)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    RETURNING id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses, additional_data,
+              subscription_status, created_at, updated_at""",
+    row=Customer,
+)
+
+UPDATE = sql(
+    """
+    UPDATE customers
+       SET external_id = $3, email = $4, phone_number = $5, first_name = $6, last_name = $7, image_url = $8, tags = $9,
+           addresses = $10, additional_data = $11, subscription_status = $12, email_key = $13, search_text = $14,
+           updated_at = now()
+     WHERE company_id = $1 AND id = $2
+    RETURNING id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses, additional_data,
+              subscription_status, created_at, updated_at""",
+    row=Customer,
+)
+
+DELETE = sql(
+    """
+    WITH gone AS (
+        DELETE FROM customers
+         WHERE company_id = $1 AND id = $2
+        RETURNING id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses,
+                  additional_data, subscription_status, created_at, updated_at
+    ), counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'customers', '', -1 FROM gone
+    )
+    SELECT id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses, additional_data,
+           subscription_status, created_at, updated_at
+      FROM gone""",
+    row=Customer,
+)
+
+LISTING = Listing(
+    "customers",
+    row=Customer,
+    counter=COUNTER,
+    filters={
+        "search": "search_text LIKE ANY({}::text[])",
+        "tags": "tags @> {}",
+        "created_from": "created_at >= {}",
+        "created_to": "created_at <= {}",
+        "updated_from": "updated_at >= {}",
+        "updated_to": "updated_at <= {}",
+    },
+    sorts={
+        "updatedAt": "updated_at",
+        "createdAt": "created_at",
+        "firstName": "lower(first_name)",
+        "lastName": "lower(last_name)",
+        "email": "email_key",
+    },
+)
+
+
+async def get_customer(db: Connection, company_id: int, id: str) -> Customer:
+    return _found(await GET.find(db, company_id, id))
+
+
+async def lock_customer(tx: Tx, company_id: int, id: str) -> Customer:
+    return _found(await LOCK.find(tx, company_id, id))
+
+
+async def find_by_external_id(tx: Tx, company_id: int, external_id: str) -> Customer | None:
+    """Locked, when there is one."""
+    return await LOCK_BY_EXTERNAL_ID.find(tx, company_id, external_id)
+
+
+async def get_by_external_id(tx: Tx, company_id: int, external_id: str) -> Customer:
+    return _found(await find_by_external_id(tx, company_id, external_id))
+
+
+async def insert_customer(tx: Tx, company_id: int, id: str, profile: Profile) -> Customer:
+    return _found(await INSERT.find(tx, company_id, id, *_columns(profile)))
+
+
+async def update_customer(tx: Tx, company_id: int, id: str, profile: Profile) -> Customer:
+    return _found(await UPDATE.find(tx, company_id, id, *_columns(profile)))
+
+
+async def delete_customer(tx: Tx, company_id: int, id: str) -> Customer:
+    return _found(await DELETE.find(tx, company_id, id))
+
+
+async def list_customers(
+    db: Connection, company_id: int, filters: Mapping[str, object], sort: str, limit: int, offset: int
+) -> tuple[list[Customer], int]:
+    """One page, and how many customers there are in all."""
+    page = await LISTING.page(db, company_id, filters, sort, limit, offset)
+    return page, await LISTING.total(db, company_id, filters)
+
+
+def _found(customer: Customer | None) -> Customer:
+    if customer is None:
+        raise NotFound
+    return customer
+
+
+def _columns(profile: Profile) -> list[object]:
+    return [*(getattr(profile, name) for name in profile.__struct_fields__), profile.email_key, profile.search_text]

@@ -1,0 +1,174 @@
+"""Customers: what they look like, what can go wrong, what they announce."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from sapa.events import Event
+from sapa.http.answers import StoredJson, Timestamp
+from sapa.http.errors import Conflict, Invalid
+from sapa.ids import IdKind
+
+CUSTOMER_ID = IdKind("cust_")
+ADDRESS_ID = IdKind("addr_")
+
+CustomerId = Annotated[str, CUSTOMER_ID]
+AddressId = Annotated[str, ADDRESS_ID]
+
+Email = Annotated[str, Meta(max_length=254, examples=["ayu@example.com"], extra_json_schema={"format": "email"})]
+Phone = Annotated[
+    str,
+    Meta(
+        max_length=40,
+        examples=["+628123456789"],
+        description="Written in any usual way, kept in E.164. Without a country code it is of the company's region.",
+    ),
+]
+Name = Annotated[str, Meta(max_length=255, examples=["Ayu"])]
+LastName = Annotated[str, Meta(max_length=255, examples=["Lestari"])]
+Url = Annotated[str, Meta(max_length=2048, examples=["https://example.com/ayu.png"])]
+Tag = Annotated[str, Meta(min_length=1, max_length=100, examples=["vip"])]
+Line = Annotated[str, Meta(max_length=500)]
+ExternalId = Annotated[
+    str, Meta(min_length=1, max_length=255, examples=["shop-1042"], description="The caller's own id for the customer.")
+]
+DataKey = Annotated[str, Meta(min_length=1, max_length=100)]
+DataText = Annotated[str, Meta(max_length=5000)]
+AdditionalData = Annotated[
+    dict[DataKey, DataText | int | float],
+    Meta(max_length=200, examples=[{"card": "A-17", "visits": 12}], description="Free keys; strings or numbers."),
+]
+
+
+class Address(Struct, frozen=True, rename="camel"):
+    """A customer's address."""
+
+    id: AddressId
+    first_name: str | None
+    last_name: str | None
+    phone: str | None
+    address1: Annotated[str, Meta(examples=["Jl. Merdeka 17"])]
+    address2: str | None
+    city: Annotated[str | None, Meta(examples=["Bandung"])]
+    province: Annotated[str | None, Meta(examples=["Jawa Barat"])]
+    country: Annotated[str | None, Meta(examples=["Indonesia"])]
+    zip: Annotated[str | None, Meta(examples=["40111"])]
+    main_address: bool
+
+
+class AddressIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """An address to keep. One of a customer's addresses is the main one: the first, unless another says so."""
+
+    address1: Annotated[str, Meta(min_length=1, max_length=500, examples=["Jl. Merdeka 17"])]
+    id: Annotated[str | None, Meta(description="Of an address that the customer has already.")] = None
+    first_name: Name | None = None
+    last_name: Name | None = None
+    phone: Line | None = None
+    address2: Line | None = None
+    city: Line | None = None
+    province: Line | None = None
+    country: Line | None = None
+    zip: Line | None = None
+    main_address: bool = False
+
+
+class Subscription(Struct, frozen=True, forbid_unknown_fields=True):
+    """Whether the customer wants to hear from one app."""
+
+    app: Annotated[str, Meta(min_length=1, max_length=50, examples=["CRM"])]
+    status: Literal["subscribe", "unsubscribe"]
+
+
+class Customer(Struct, frozen=True, rename="camel"):
+    """A customer of the company."""
+
+    id: CustomerId
+    external_id: Annotated[str | None, Meta(examples=["shop-1042"])]
+    email: Annotated[str | None, Meta(examples=["ayu@example.com"], extra_json_schema={"format": "email"})]
+    phone_number: Annotated[str | None, Meta(examples=["+628123456789"])]
+    first_name: Annotated[str | None, Meta(examples=["Ayu"])]
+    last_name: Annotated[str | None, Meta(examples=["Lestari"])]
+    image_url: Annotated[str | None, Meta(examples=["https://example.com/ayu.png"])]
+    tags: Annotated[list[str], Meta(examples=[["vip"]])]
+    addresses: Annotated[Raw, StoredJson(list[Address])]
+    additional_data: Annotated[Raw, StoredJson(AdditionalData)]
+    subscription_status: Annotated[Raw, StoredJson(list[Subscription])]
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class CustomerIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A new customer. An e-mail address or a phone number is required."""
+
+    email: Email | None = None
+    phone_number: Phone | None = None
+    external_id: ExternalId | None = None
+    first_name: Name | None = None
+    last_name: LastName | None = None
+    image_url: Url | None = None
+    tags: Annotated[list[Tag], Meta(max_length=250)] | None = None
+    addresses: Annotated[list[AddressIn], Meta(max_length=50)] | None = None
+    additional_data: AdditionalData | None = None
+    subscription_status: Annotated[list[Subscription], Meta(max_length=50)] | None = None
+
+
+class CustomerPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Changes to a customer: what is absent stays as it is, null clears."""
+
+    email: Email | None | UnsetType = UNSET
+    phone_number: Phone | None | UnsetType = UNSET
+    first_name: Name | None | UnsetType = UNSET
+    last_name: LastName | None | UnsetType = UNSET
+    image_url: Url | None | UnsetType = UNSET
+    tags: Annotated[list[Tag], Meta(max_length=250)] | None | UnsetType = UNSET
+    addresses: Annotated[list[AddressIn], Meta(max_length=50)] | None | UnsetType = UNSET
+    additional_data: AdditionalData | None | UnsetType = UNSET
+    subscription_status: Annotated[list[Subscription], Meta(max_length=50)] | None | UnsetType = UNSET
+
+
+class CustomerUnreachable(Invalid):
+    """A customer needs an email or a phoneNumber."""
+
+    constraint = "customers_reachable_check"
+
+
+class EmailTaken(Conflict):
+    """A customer with this email already exists."""
+
+    code = "CUSTOMER_EXISTS"
+    constraint = "customers_email_key"
+
+
+class PhoneNumberTaken(Conflict):
+    """A customer with this phoneNumber already exists."""
+
+    code = "CUSTOMER_EXISTS"
+    constraint = "customers_phone_number_key"
+
+
+class ExternalIdTaken(Conflict):
+    """A customer with this externalId already exists."""
+
+    code = "CUSTOMER_EXISTS"
+    constraint = "customers_external_id_key"
+
+
+class CustomerCreated(Event):
+    """A customer was created."""
+
+    kind = "customer.created"
+    resource_type = Customer
+
+
+class CustomerUpdated(Event):
+    """A customer's details were updated."""
+
+    kind = "customer.updated"
+    resource_type = Customer
+
+
+class CustomerDeleted(Event):
+    """A customer was deleted; the body is the customer as it last was."""
+
+    kind = "customer.deleted"
+    resource_type = Customer

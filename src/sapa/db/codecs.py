@@ -1,0 +1,34 @@
+"""How PostgreSQL's types arrive in Python: instants as the text the API prints, JSON as untouched bytes."""
+
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+import asyncpg
+import msgspec
+
+EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
+MICROSECONDS_PER_MINUTE = 60_000_000
+
+
+@lru_cache(maxsize=4096)
+def _minute_text(minute: int) -> str:
+    return (EPOCH + timedelta(minutes=minute)).strftime("%Y-%m-%dT%H:%M:")
+
+
+def decode_instant(value: tuple[int]) -> str:
+    """RFC 3339 in UTC with exactly three fractional digits."""
+    minute, rest = divmod(value[0], MICROSECONDS_PER_MINUTE)
+    millis = rest // 1000
+    return f"{_minute_text(minute)}{millis // 1000:02d}.{millis % 1000:03d}Z"
+
+
+def encode_instant(value: datetime) -> tuple[int]:
+    return ((value - EPOCH) // timedelta(microseconds=1),)
+
+
+async def register(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    """Runs once for every new connection of the pool."""
+    await connection.set_type_codec(
+        "timestamptz", schema="pg_catalog", format="tuple", encoder=encode_instant, decoder=decode_instant
+    )
+    await connection.set_type_codec("json", schema="pg_catalog", format="binary", encoder=bytes, decoder=msgspec.Raw)

@@ -1,0 +1,23 @@
+-- What the product's role may do, table by table; nothing that is not written here.
+-- Append-only tables have neither UPDATE nor DELETE, and partitions are reached through their parents only.
+
+REVOKE ALL ON ALL TABLES IN SCHEMA public FROM {app};
+GRANT USAGE ON SCHEMA public TO {app};
+
+GRANT SELECT ON schema_migrations TO {app};
+
+GRANT SELECT, INSERT, UPDATE ON organisations TO {app};
+GRANT SELECT, INSERT, UPDATE ON companies TO {app};
+GRANT SELECT, INSERT, UPDATE ON api_keys TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON leases TO {app};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON rate_windows TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON idempotency_records TO {app};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON counter_cells TO {app};
+GRANT SELECT, INSERT, DELETE ON counter_deltas TO {app};
+
+GRANT SELECT, INSERT ON events TO {app};
+GRANT EXECUTE ON FUNCTION keep_event_partitions(integer, integer) TO {app};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON customers TO {app};

@@ -1,0 +1,117 @@
+"""Migrations: numbered SQL files, applied in order, once, by whoever comes first."""
+
+import re
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import asyncpg
+from msgspec import Struct
+
+from sapa.db.pool import Connection
+
+FOLDER = Path(__file__).parent
+GRANTS = FOLDER.parent / "grants.sql"
+_NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql").fullmatch
+_LOCK = 0x5A9A  # any number that nothing else in the database takes an advisory lock on
+_WAIT_MILLISECONDS = 60_000
+
+_HISTORY = """
+    CREATE TABLE IF NOT EXISTS schema_migrations (
+        number      integer     NOT NULL,
+        name        text        NOT NULL,
+        checksum    text        NOT NULL,
+        applied_at  timestamptz NOT NULL DEFAULT now(),
+        CONSTRAINT schema_migrations_pkey PRIMARY KEY (number)
+    )"""
+
+
+class MigrationRefused(Exception):
+    """The database and this version of Sapa don't fit together; the text says how."""
+
+
+class Migration(Struct, frozen=True):
+    number: int
+    name: str
+    text: str
+
+    @property
+    def checksum(self) -> str:
+        return sha256(self.text.encode()).hexdigest()
+
+
+def list_migrations(folder: Path = FOLDER) -> list[Migration]:
+    """All migrations of this version, in order and without gaps."""
+    files = sorted(path for path in folder.iterdir() if _NAME(path.name))
+    migrations = [Migration(int(path.name[:4]), path.stem, path.read_text()) for path in files]
+    if [migration.number for migration in migrations] != list(range(1, len(migrations) + 1)):
+        raise MigrationRefused("The migrations are not numbered 1, 2, 3 … without gaps.")
+    return migrations
+
+
+async def migrate(owner_url: str, app_url: str) -> list[str]:
+    """Brings the schema up to date and grants the product its rights; answers with what was applied."""
+    connection = await asyncpg.connect(owner_url, timeout=10)
+    try:
+        await connection.execute(f"SET lock_timeout = {_WAIT_MILLISECONDS}")
+        await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
+        applied = await _apply_pending(connection)
+        await _grant(connection, role_of(app_url))
+        return applied
+    finally:
+        await connection.close()
+
+
+async def _apply_pending(connection: Connection) -> list[str]:
+    await connection.execute(_HISTORY)
+    done = await _applied(connection)
+    migrations = list_migrations()
+    _refuse_mismatch(migrations, done)
+    pending = [migration for migration in migrations if migration.number not in done]
+    for migration in pending:
+        async with connection.transaction():
+            await connection.execute(migration.text)
+            await connection.execute(
+                "INSERT INTO schema_migrations (number, name, checksum) VALUES ($1, $2, $3)",
+                migration.number, migration.name, migration.checksum,
+            )  # fmt: skip
+    return [migration.name for migration in pending]
+
+
+async def _applied(connection: Connection) -> dict[int, str]:
+    rows = await connection.fetch("SELECT number, checksum FROM schema_migrations ORDER BY number")
+    return {row[0]: row[1] for row in rows}
+
+
+def _refuse_mismatch(migrations: list[Migration], done: dict[int, str]) -> None:
+    for migration in migrations:
+        if done.get(migration.number, migration.checksum) != migration.checksum:
+            raise MigrationRefused(
+                f"Migration {migration.name} was applied in another form. Migrations are history: "
+                "restore the file and put the change into a new one."
+            )
+    if done and max(done) > len(migrations):
+        raise MigrationRefused(
+            f"The database is at migration {max(done)}, this version of Sapa knows {len(migrations)}: "
+            "install the newer Sapa."
+        )
+
+
+async def _grant(connection: Connection, role: str) -> None:
+    """Rights are given table by table and anew each time, so that grants.sql is the whole truth of them."""
+    owner = await connection.fetchval("SELECT current_user")
+    if role != owner:
+        quoted = '"' + role.replace('"', '""') + '"'
+        async with connection.transaction():
+            await connection.execute(GRANTS.read_text().replace("{app}", quoted))
+
+
+def role_of(url: str) -> str:
+    """The role that a database address logs in as."""
+    return unquote(urlsplit(url).username or "")
+
+
+async def is_current(db: Connection) -> bool:
+    """Whether every migration of this version, and none of a later one, was applied."""
+    newest: int | None = await db.fetchval("SELECT max(number) FROM schema_migrations")
+    return newest == len(list_migrations())

@@ -1,0 +1,68 @@
+"""`sql()`: one statement beside its one function, checked when it is declared and again by the house tests."""
+
+import re
+from typing import Any, Generic, TypeVar, cast, overload
+
+from sapa.db.pool import Connection
+
+Row = TypeVar("Row")
+
+REGISTRY: list["Statement[Any]"] = []
+"""Every statement of the product, for the tests that prepare them against the migrated schema."""
+
+_COMPANY_PREDICATE = re.compile(r"\bcompany_id\s*=\s*\$1\b")
+_COMPANY_INSERTED = re.compile(r"\bINSERT\s+INTO\s+\w+\s*(?:AS\s+\w+\s*)?\(\s*company_id\b", re.IGNORECASE)
+_INSERT = re.compile(r"\bINSERT\s+INTO\b", re.IGNORECASE)
+# A table that is read or changed: not a function call, not the UPDATE of ON CONFLICT.
+_TOUCHES_ROWS = re.compile(r"\b(?:FROM|JOIN|(?<!DO )UPDATE)\s+[a-z_]+\b(?!\s*\()", re.IGNORECASE)
+
+
+class Statement(Generic[Row]):
+    """SQL text and the type of its rows; positional, because a test holds columns and fields together."""
+
+    __slots__ = ("crosses", "row", "text")
+
+    def __init__(self, text: str, row: type[Row] | None, crosses: str | None) -> None:
+        self.text = text
+        self.row = row
+        self.crosses = crosses
+
+    async def find(self, db: Connection, *parameters: object) -> Row | None:
+        record = await db.fetchrow(self.text, *parameters)
+        return None if record is None else cast(type[Row], self.row)(*record)
+
+    async def all(self, db: Connection, *parameters: object) -> list[Row]:
+        row = cast(type[Row], self.row)
+        return [row(*record) for record in await db.fetch(self.text, *parameters)]
+
+    async def value(self, db: Connection, *parameters: object) -> Any:
+        """The first column of the first row, or None."""
+        return await db.fetchval(self.text, *parameters)
+
+    async def run(self, db: Connection, *parameters: object) -> int:
+        """The number of rows the statement touched."""
+        return int((await db.execute(self.text, *parameters)).rpartition(" ")[2])
+
+
+@overload
+def sql(text: str, *, crosses: str | None = None) -> Statement[None]: ...
+@overload
+def sql(text: str, *, row: type[Row], crosses: str | None = None) -> Statement[Row]: ...
+def sql(text: str, *, row: type[Any] | None = None, crosses: str | None = None) -> Statement[Any]:
+    """Declare a statement.
+
+    The company is always $1: a statement must filter on `company_id = $1` or insert company_id first. The few that
+    cross companies (the directory, key look-up, the worker's search for due work) say why in `crosses`.
+    """
+    if crosses is None:
+        _refuse_without_company(text)
+    statement = Statement(text, row, crosses)
+    REGISTRY.append(statement)
+    return statement
+
+
+def _refuse_without_company(text: str) -> None:
+    inserts_company = len(_INSERT.findall(text)) == len(_COMPANY_INSERTED.findall(text))
+    reads_company = bool(_COMPANY_PREDICATE.search(text)) or not _TOUCHES_ROWS.search(text)
+    if not (inserts_company and reads_company):
+        raise ValueError(f"this statement is not confined to company_id = $1:\n{text}")

@@ -1,0 +1,90 @@
+"""Which addresses may use a key, and which address a call came from."""
+
+from collections.abc import Iterable, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+from sapa.settings import Network
+
+MOST_ENTRIES = 20
+BROADEST = {4: 9, 6: 33}
+MOST_REMEMBERED = 1000
+
+
+class BadAllowList(ValueError):
+    """An allow-list entry that cannot be used; the text says which and why."""
+
+
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """The address, an IPv4 one that came mapped into IPv6 as plain IPv4; None when it is none."""
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    if isinstance(address, IPv6Address):
+        return address.ipv4_mapped or (IPv6Address(int(address)) if address.scope_id else address)
+    return address
+
+
+def parse_allow_list(entries: Sequence[str]) -> list[str]:
+    """Addresses and CIDR ranges in their normal form."""
+    if len(entries) > MOST_ENTRIES:
+        raise BadAllowList(f"An allow-list holds at most {MOST_ENTRIES} entries; join neighbouring ranges.")
+    return list(dict.fromkeys(str(_parse_entry(entry)) for entry in entries))
+
+
+def _parse_entry(entry: str) -> Network:
+    try:
+        network = ip_network(entry.strip())
+    except ValueError as error:
+        raise BadAllowList(f"{entry!r} is not an address or a CIDR range: {error}.") from None
+    if isinstance(network.network_address, IPv6Address) and network.network_address.ipv4_mapped:
+        raise BadAllowList(f"{entry!r} is an IPv4 address in IPv6 form; write it as plain IPv4.")
+    if network.prefixlen < BROADEST[network.version]:
+        broadest = BROADEST[network.version]
+        raise BadAllowList(f"{entry!r} is too broad; IPv{network.version} ranges start at /{broadest}.")
+    return network
+
+
+class AllowList:
+    """The ranges as integers, and the verdict on each address seen; an empty list allows all."""
+
+    __slots__ = ("_ranges", "_verdicts")
+
+    def __init__(self, entries: Iterable[str | Network]) -> None:
+        networks = [ip_network(entry) for entry in entries]
+        self._ranges = [(net.version, int(net.network_address), int(net.netmask)) for net in networks]
+        self._verdicts: dict[str, bool] = {}
+
+    def allows(self, address: str) -> bool:
+        return not self._ranges or self.holds(address)
+
+    def holds(self, address: str) -> bool:
+        verdict = self._verdicts.get(address)
+        if verdict is None:
+            if len(self._verdicts) >= MOST_REMEMBERED:
+                self._verdicts.clear()
+            verdict = self._verdicts[address] = self._look(address)
+        return verdict
+
+    def _look(self, text: str) -> bool:
+        address = parse_address(text)
+        if address is None:
+            return False
+        number = int(address)
+        return any(version == address.version and number & mask == network for version, network, mask in self._ranges)
+
+
+def client_address(peer: str, forwarded: str | None, trusted: AllowList) -> str:
+    """The peer, unless it is a trusted proxy: then the right-most hop that is none."""
+    if forwarded is None or not trusted.holds(peer):
+        return _plain(peer)
+    for hop in reversed(forwarded.split(",")):
+        address = hop.strip()
+        if not trusted.holds(address):
+            return _plain(address)
+    return _plain(peer)
+
+
+def _plain(text: str) -> str:
+    address = parse_address(text)
+    return text if address is None else str(address)

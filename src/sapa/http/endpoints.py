@@ -1,0 +1,209 @@
+"""Endpoints are declared once: path, scope, types and docstring give routing, validation and documentation."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from enum import StrEnum
+from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from sapa.company import Company
+from sapa.db.pool import Connection
+from sapa.http.answers import Answer, Page, encode_result
+from sapa.http.bodies import decode_body
+from sapa.http.errors import ApiError, InsufficientScope, NotFound, Unauthorized
+from sapa.http.keys import Key
+from sapa.http.query_string import QueryReader
+from sapa.ids import IdKind
+
+Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
+
+_NO_QUERY = QueryReader(msgspec.defstruct("NoQuery", []))
+
+
+class Base(StrEnum):
+    """The two addresses of the API."""
+
+    CUSTOMER = "/customer/v1"
+    MESSAGING = "/messaging/v1"
+
+
+class Call(msgspec.Struct, frozen=True):
+    """What a handler knows of the call besides its own parameters."""
+
+    db: Connection
+    """A plain connection in a read, a transaction in a write."""
+    key: Key
+
+    @property
+    def company(self) -> Company:
+        return self.key.company
+
+
+class Endpoint:
+    """One declared endpoint."""
+
+    def __init__(
+        self, routes: "Routes", method: str, path: str, handler: Callable[..., Awaitable[Any]], scope: str,
+        status: int, raises: Sequence[type[ApiError]],
+    ) -> None:  # fmt: skip
+        self.routes = routes
+        self.method = method
+        self.path = routes.prefix + path
+        self.handler = handler
+        self.scope = scope
+        self.status = status
+        self.raises = tuple(raises)
+        hints = get_type_hints(handler, include_extras=True)
+        self.result = hints.pop("return")
+        self.parameters = {name: hints[name] for name in list(inspect.signature(handler).parameters)[1:]}
+        self.path_ids = {
+            name: _id_kind(hint) for name, hint in self.parameters.items() if f"{{{camel(name)}}}" in self.path
+        }
+        self.body = self.parameters.get("body")
+        self.query = self.parameters.get("query")
+        self.writes = method != "GET"
+        self.has_etag = bool(self.path_ids) and not self.writes and get_origin(self.result) is not Page
+        self._decoder = msgspec.json.Decoder(self.body) if self.body else None
+        self._query_reader = QueryReader(self.query) if self.query else _NO_QUERY
+
+    def permit(self, key: Key) -> None:
+        """Raises when the key lacks the product or the scope."""
+        product = self.routes.product
+        if product is not None and product not in key.products:
+            raise self.routes.refusal(f"The API key lacks the product {product}.")
+        if self.scope not in key.scopes:
+            raise self.routes.refusal(f"The API key lacks the scope {self.scope}.")
+
+    def bind(self, path_values: Sequence[str], query: bytes, body: bytes) -> list[Any]:
+        """The handler's arguments after the call: query and body are validated first, then the ids' shapes."""
+        query_value = self._query_reader.read(query)
+        body_value = decode_body(body, self._decoder) if self._decoder else None
+        arguments: list[Any] = []
+        values = iter(path_values)
+        for name in self.parameters:
+            if name in self.path_ids:
+                arguments.append(self._path_value(name, next(values)))
+            else:
+                arguments.append(query_value if name == "query" else body_value)
+        return arguments
+
+    def _path_value(self, name: str, value: str) -> str:
+        kind = self.path_ids[name]
+        if (kind is not None and not kind.matches(value)) or "\0" in value or not value:
+            raise NotFound
+        return value
+
+    async def run(self, call: Call, arguments: list[Any]) -> Answer:
+        return encode_result(await self.handler(call, *arguments), self.status)
+
+
+def camel(name: str) -> str:
+    """A Python name as it is written on the wire."""
+    first, *rest = name.split("_")
+    return first + "".join(word.title() for word in rest)
+
+
+def _id_kind(hint: Any) -> IdKind | None:
+    if get_origin(hint) is Annotated:
+        return next((mark for mark in get_args(hint)[1:] if isinstance(mark, IdKind)), None)
+    return None
+
+
+class Routes:
+    """The endpoints of one domain under one prefix."""
+
+    def __init__(
+        self,
+        prefix: str,
+        *,
+        base: Base,
+        tag: str,
+        product: str | None = None,
+        refusal: type[ApiError] = InsufficientScope,
+    ) -> None:
+        self.prefix = prefix
+        self.base = base
+        self.tag = tag
+        self.product = product
+        self.refusal = refusal
+        """Answered to a key without the right; shipping answers UNAUTHORIZED, also to a missing or invalid key."""
+        self.endpoints: list[Endpoint] = []
+
+    @property
+    def hides_reason(self) -> bool:
+        return self.refusal is Unauthorized
+
+    def get(self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = ()) -> Callable[[Handler], Handler]:
+        return self._declare("GET", path, scope, 200, raises)
+
+    def post(
+        self, path: str, *, scope: str, status: int = 201, raises: Sequence[type[ApiError]] = ()
+    ) -> Callable[[Handler], Handler]:
+        return self._declare("POST", path, scope, status, raises)
+
+    def put(self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = ()) -> Callable[[Handler], Handler]:
+        return self._declare("PUT", path, scope, 200, raises)
+
+    def patch(self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = ()) -> Callable[[Handler], Handler]:
+        return self._declare("PATCH", path, scope, 200, raises)
+
+    def delete(self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = ()) -> Callable[[Handler], Handler]:
+        return self._declare("DELETE", path, scope, 204, raises)
+
+    def _declare(
+        self, method: str, path: str, scope: str, status: int, raises: Sequence[type[ApiError]]
+    ) -> Callable[[Handler], Handler]:
+        def declare(handler: Handler) -> Handler:
+            self.endpoints.append(Endpoint(self, method, path, handler, scope, status, raises))
+            return handler
+
+        return declare
+
+
+class Route:
+    """One path and the endpoints of its methods."""
+
+    __slots__ = ("endpoints", "routes", "template")
+
+    def __init__(self, routes: Routes, template: str) -> None:
+        self.routes = routes
+        self.template = template
+        self.endpoints: dict[str, Endpoint] = {}
+
+    @property
+    def allow(self) -> str:
+        methods = [*self.endpoints, "OPTIONS"]
+        return ", ".join(["GET", "HEAD", *methods[1:]] if methods[0] == "GET" else methods)
+
+
+class RouteTable:
+    """Paths as a tree of segments: a fixed segment is preferred to a parameter."""
+
+    def __init__(self, domains: Sequence[Routes]) -> None:
+        self._root: dict[str, Any] = {}
+        for routes in domains:
+            for endpoint in routes.endpoints:
+                self._route_of(routes, endpoint).endpoints[endpoint.method] = endpoint
+
+    def _route_of(self, routes: Routes, endpoint: Endpoint) -> Route:
+        node = self._root
+        template = f"{routes.base}{endpoint.path}"
+        for segment in template[1:].split("/"):
+            node = node.setdefault("{}" if segment.startswith("{") else segment, {})
+        route: Route = node.setdefault("", Route(routes, template))
+        return route
+
+    def match(self, path: str) -> tuple[Route | None, list[str]]:
+        """The route of a path and the values of its parameters."""
+        node = self._root
+        values = []
+        for segment in path[1:].split("/"):
+            child = node.get(segment) if segment else None
+            if child is None:
+                child = node.get("{}")
+                values.append(segment)
+            if child is None:
+                return None, []
+            node = child
+        return node.get(""), values

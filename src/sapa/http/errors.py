@@ -1,0 +1,185 @@
+"""What can go wrong at the edge. An error is a class: status, code, and its docstring is the message."""
+
+from inspect import cleandoc
+from typing import ClassVar
+
+import msgspec
+
+
+class FieldError(msgspec.Struct, frozen=True):
+    """One field of the request that cannot be used, and how to mend it."""
+
+    field: str
+    message: str
+
+
+class ErrorBody(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What went wrong: a code for programs, a message for people."""
+
+    code: str
+    message: str
+    details: list[FieldError] | None = None
+
+
+class ErrorEnvelope(msgspec.Struct, frozen=True):
+    """The body of every answer that is not a success."""
+
+    error: ErrorBody
+
+
+class ApiError(Exception):
+    """Something went wrong."""
+
+    status: ClassVar[int]
+    code: ClassVar[str]
+    constraint: ClassVar[str | None] = None
+    """The database constraint whose violation means this error."""
+
+    def __init__(
+        self,
+        message: str | None = None,
+        *,
+        details: list[FieldError] | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        self.message = message or self.summary()
+        self.details = details
+        self.headers = headers or {}
+        super().__init__(self.message)
+
+    def __init_subclass__(cls) -> None:
+        if cls.__dict__.get("constraint"):
+            BY_CONSTRAINT[str(cls.constraint)] = cls
+
+    @classmethod
+    def summary(cls) -> str:
+        return cleandoc(cls.__doc__ or "")
+
+    def encode(self) -> bytes:
+        return msgspec.json.encode(ErrorEnvelope(ErrorBody(self.code, self.message, self.details)))
+
+
+BY_CONSTRAINT: dict[str, type[ApiError]] = {}
+"""Constraint name → the error its violation means, filled by the classes themselves."""
+
+
+class Invalid(ApiError):
+    """The request is not valid."""
+
+    status = 400
+    code = "VALIDATION_ERROR"
+
+    @classmethod
+    def field(cls, field: str, message: str) -> "Invalid":
+        """A field that cannot be used; the message says how to mend it."""
+        return cls(f"{field}: {message}", details=[FieldError(field, message)])
+
+
+class MissingApiKey(ApiError):
+    """Send your API key in the header x-api-key."""
+
+    status = 401
+    code = "MISSING_API_KEY"
+
+
+class InvalidApiKey(ApiError):
+    """The API key is invalid, revoked or expired."""
+
+    status = 401
+    code = "INVALID_API_KEY"
+
+
+class Unauthorized(ApiError):
+    """The key may not use this endpoint."""
+
+    status = 401
+    code = "UNAUTHORIZED"
+
+
+class InsufficientScope(ApiError):
+    """The API key lacks the scope this call needs."""
+
+    status = 403
+    code = "INSUFFICIENT_SCOPE"
+
+
+class IpNotAllowed(ApiError):
+    """The caller's address is not in the key's allow-list."""
+
+    status = 403
+    code = "IP_NOT_ALLOWED"
+
+
+class NotFound(ApiError):
+    """resource not found"""
+
+    status = 404
+    code = "NOT_FOUND"
+
+
+class MethodNotAllowed(ApiError):
+    """This path does not take that method; the header Allow lists those it takes."""
+
+    status = 405
+    code = "METHOD_NOT_ALLOWED"
+
+
+class RequestTimeout(ApiError):
+    """The request's body did not arrive within 30 seconds."""
+
+    status = 408
+    code = "REQUEST_TIMEOUT"
+
+
+class Conflict(ApiError):
+    """The request conflicts with the resource's present state."""
+
+    status = 409
+    code = "CONFLICT"
+
+
+class IdempotencyKeyReused(Conflict):
+    """This Idempotency-Key was used with another body; send a new key for a new request."""
+
+    code = "IDEMPOTENCY_KEY_REUSED"
+
+
+class IdempotencyInProgress(Conflict):
+    """The first request with this Idempotency-Key is still running; try again shortly."""
+
+    code = "IDEMPOTENCY_IN_PROGRESS"
+
+
+class PayloadTooLarge(ApiError):
+    """The request's body is larger than 1 MiB."""
+
+    status = 413
+    code = "PAYLOAD_TOO_LARGE"
+
+
+class UnsupportedMediaType(ApiError):
+    """Send the body as application/json in UTF-8."""
+
+    status = 415
+    code = "UNSUPPORTED_MEDIA_TYPE"
+
+
+class RateLimitExceeded(ApiError):
+    """Too many requests; retry after the reset period."""
+
+    status = 429
+    code = "RATE_LIMIT_EXCEEDED"
+
+
+class InternalError(ApiError):
+    """Something failed on our side; the header X-Request-Id names this call in our logs."""
+
+    status = 500
+    code = "INTERNAL_ERROR"
+
+
+class ServiceUnavailable(ApiError):
+    """The database cannot be reached right now; try again in a moment."""
+
+    status = 503
+    code = "SERVICE_UNAVAILABLE"

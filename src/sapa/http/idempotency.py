@@ -1,0 +1,115 @@
+"""Idempotency-Key: the first success is stored with its change, and its twins get the same answer."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from hashlib import sha256
+
+import asyncpg
+from msgspec import Struct
+
+from sapa.db.pool import Tx
+from sapa.db.sql import sql
+from sapa.http.answers import Answer
+from sapa.http.errors import IdempotencyInProgress, IdempotencyKeyReused, Invalid
+
+WAIT_SECONDS = 5.0
+KEPT_HOURS = 24
+LONGEST_KEY = 255
+
+
+class Attempt(Struct, frozen=True):
+    """One request that asks to happen at most once."""
+
+    company_id: int
+    key: str
+    target: str
+    fingerprint: bytes
+
+
+class Record(Struct, frozen=True):
+    fingerprint: bytes
+    status: int
+    body: bytes
+
+
+CLAIM = sql(
+    """
+    INSERT INTO idempotency_records AS r (company_id, key, target, fingerprint)
+    VALUES ($1, $2, $3, $4)
+        ON CONFLICT (company_id, key, target) DO UPDATE
+       SET fingerprint = excluded.fingerprint, status = NULL, body = NULL, created_at = now()
+     WHERE r.created_at < now() - make_interval(hours => $5)
+    RETURNING true"""
+)
+
+FIND = sql(
+    """
+    SELECT fingerprint, status, body
+      FROM idempotency_records
+     WHERE company_id = $1 AND key = $2 AND target = $3""",
+    row=Record,
+)
+
+SETTLE = sql(
+    """
+    UPDATE idempotency_records
+       SET status = $4, body = $5
+     WHERE company_id = $1 AND key = $2 AND target = $3"""
+)
+
+
+def build_attempt(company_id: int, key: str, target: str, body: bytes) -> Attempt:
+    if not 1 <= len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
+        raise Invalid.field("Idempotency-Key", f"must be 1 to {LONGEST_KEY} printable ASCII characters")
+    return Attempt(company_id, key, target, sha256(body).digest())
+
+
+async def claim(tx: Tx, attempt: Attempt) -> Answer | None:
+    """None when this transaction is the first; otherwise the stored answer. Waits for a first that still runs."""
+    place = (attempt.company_id, attempt.key, attempt.target)
+    try:
+        if await CLAIM.value(tx, *place, attempt.fingerprint, KEPT_HOURS):
+            return None
+    except asyncpg.LockNotAvailableError:
+        raise in_progress() from None
+    record = await FIND.find(tx, *place)
+    if record is None:
+        raise in_progress()
+    if record.fingerprint != attempt.fingerprint:
+        raise IdempotencyKeyReused
+    return Answer(record.status, record.body, {"idempotency-replayed": "true"})
+
+
+async def settle(tx: Tx, attempt: Attempt, answer: Answer) -> None:
+    await SETTLE.run(tx, attempt.company_id, attempt.key, attempt.target, answer.status, answer.body)
+
+
+def in_progress() -> IdempotencyInProgress:
+    return IdempotencyInProgress(headers={"retry-after": "1"})
+
+
+class SingleFlight:
+    """Twins inside one process wait here in turn, without a database connection each."""
+
+    def __init__(self) -> None:
+        self._gates: dict[tuple[int, str, str], tuple[asyncio.Lock, list[None]]] = {}
+
+    @asynccontextmanager
+    async def turn(self, attempt: Attempt) -> AsyncIterator[None]:
+        place = (attempt.company_id, attempt.key, attempt.target)
+        gate, visitors = self._gates.setdefault(place, (asyncio.Lock(), []))
+        visitors.append(None)
+        try:
+            try:
+                await asyncio.wait_for(gate.acquire(), WAIT_SECONDS)
+            except TimeoutError:
+                raise in_progress() from None
+            try:
+                yield
+            finally:
+                gate.release()
+        finally:
+            visitors.pop()
+            if not visitors:
+                del self._gates[place]

@@ -1,0 +1,151 @@
+"""API keys at the edge: their form, what they carry, and the process's cache of them."""
+
+import asyncio
+import re
+import secrets
+import time
+import zlib
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+
+import asyncpg
+import structlog
+from msgspec import Struct
+
+from sapa.company import Company
+from sapa.db.pool import AWAY, Connection, Database
+from sapa.http.allow_list import AllowList
+from sapa.http.errors import InvalidApiKey
+
+PREFIXES = {"live": "svc_live_", "test": "svc_test_"}
+CHANNEL = "sapa_keys"
+"""NOTIFY on this channel with a company id: its keys changed, forget them."""
+
+GRACE_SECONDS = 24 * 3600
+"""How long a key goes on working after it was rotated."""
+
+_BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+_FORM = re.compile(r"(svc_(?:live|test)_[0-9A-Za-z]{32})([0-9A-Za-z]{6})").fullmatch
+_MOST_CACHED = 10_000
+_UNHEARD_SECONDS = 1.0
+
+log = structlog.get_logger()
+
+
+class Key(Struct, eq=False):
+    """What a valid key lets its bearer do."""
+
+    id: str
+    company: Company
+    scopes: frozenset[str]
+    products: frozenset[str]
+    allow_list: AllowList
+    rate_limit: int
+    ends: float | None
+    """When the key stops working, on this process's monotonic clock."""
+    sunset: int | None
+    """Set when the key was rotated: the Unix time at which it stops."""
+    full_until: float = 0.0
+    """The rest of the running minute is refused without asking PostgreSQL, once it is used up."""
+
+
+def new_key(environment: str) -> str:
+    """Prefix, 32 random characters, 6 of checksum."""
+    body = PREFIXES[environment] + "".join(secrets.choice(_BASE62) for _ in range(32))
+    return body + _checksum(body)
+
+
+def is_well_formed(raw: str) -> bool:
+    """Whether the checksum fits: tells typos and noise from keys without a look-up."""
+    parts = _FORM(raw)
+    return parts is not None and _checksum(parts[1]) == parts[2]
+
+
+def hash_key(raw: str) -> bytes:
+    return sha256(raw.encode()).digest()
+
+
+def _checksum(body: str) -> str:
+    number = zlib.crc32(body.encode())
+    digits = ""
+    for _ in range(6):
+        number, digit = divmod(number, 62)
+        digits = _BASE62[digit] + digits
+    return digits
+
+
+class KeyRing:
+    """The keys this process has seen. Changes reach it by LISTEN; while that is down it believes a key for a second."""
+
+    def __init__(self, database: Database, load: Callable[[Connection, bytes], Awaitable[Key | None]]) -> None:
+        self._database = database
+        self._load = load
+        self._keys: dict[bytes, tuple[Key, float]] = {}
+        self._listening = False
+        self._generation = 0
+        self._listener: asyncio.Task[None] | None = None
+
+    async def identify(self, raw: str) -> Key:
+        """The key's bearer; refuses what is malformed, unknown, revoked or expired."""
+        digest = hash_key(raw)
+        known = self._keys.get(digest)
+        now = time.monotonic()
+        if known is not None and (self._listening or now - known[1] < _UNHEARD_SECONDS):
+            key = known[0]
+        else:
+            if not is_well_formed(raw):
+                raise InvalidApiKey
+            key = await self._look_up(digest, now)
+        if key.ends is not None and now >= key.ends:
+            raise InvalidApiKey
+        return key
+
+    async def _look_up(self, digest: bytes, now: float) -> Key:
+        generation = self._generation
+        async with self._database.connection() as db:
+            key = await self._load(db, digest)
+        if key is None:
+            self._keys.pop(digest, None)
+            raise InvalidApiKey
+        # What changed while we read may be newer than what we read: use it once, don't keep it.
+        if generation == self._generation:
+            if len(self._keys) >= _MOST_CACHED:
+                self._keys.clear()
+            self._keys[digest] = (key, now)
+        return key
+
+    def forget(self, company_id: str) -> None:
+        self._generation += 1
+        for digest in [digest for digest, (key, _) in self._keys.items() if str(key.company.id) == company_id]:
+            del self._keys[digest]
+
+    def start(self) -> None:
+        self._listener = asyncio.create_task(self._listen_forever(), name="key listener")
+
+    async def stop(self) -> None:
+        if self._listener is not None:
+            self._listener.cancel()
+            await asyncio.gather(self._listener, return_exceptions=True)
+
+    async def _listen_forever(self) -> None:
+        while True:
+            try:
+                await self._listen()
+            except (*AWAY, asyncpg.PostgresError) as error:
+                log.warning("key changes are not heard, keys are cached for one second", reason=str(error))
+            self._listening = False
+            await asyncio.sleep(0.5)
+
+    async def _listen(self) -> None:
+        connection = await asyncpg.connect(self._database.url, timeout=5, command_timeout=1)
+        try:
+            await connection.add_listener(CHANNEL, lambda _c, _p, _ch, company_id: self.forget(str(company_id)))
+            self._generation += 1
+            self._keys.clear()
+            self._listening = True
+            while True:
+                await asyncio.sleep(0.5)
+                await connection.execute("SELECT 1")
+        finally:
+            self._listening = False
+            connection.terminate()

@@ -1,0 +1,24 @@
+"""What operators watch: counted per process, summed over processes when /metrics is read."""
+
+from prometheus_client import Counter, Histogram
+
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+
+REQUESTS = Counter("sapa_http_requests", "API calls by route and status.", ["method", "route", "status"])
+LATENCY = Histogram("sapa_http_request_seconds", "Time to answer an API call.", ["method", "route"], buckets=BUCKETS)
+UNAVAILABLE = Counter("sapa_database_unavailable", "Calls answered 503 because PostgreSQL was away or busy.")
+
+# Binding labels costs more than counting, so each combination is bound once. Routes are templates: the set is small.
+_requests: dict[tuple[str, str, int], Counter] = {}
+_latencies: dict[tuple[str, str], Histogram] = {}
+
+
+def observe(method: str, route: str, status: int, seconds: float) -> None:
+    counter = _requests.get((method, route, status))
+    if counter is None:
+        counter = _requests[method, route, status] = REQUESTS.labels(method, route, str(status))
+    counter.inc()
+    latency = _latencies.get((method, route))
+    if latency is None:
+        latency = _latencies[method, route] = LATENCY.labels(method, route)
+    latency.observe(seconds)

@@ -1,0 +1,164 @@
+"""Query strings, read strictly: unknown, repeated and malformed parameters are refused by name."""
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+from msgspec import Meta
+
+from sapa.http.errors import Invalid
+
+_INTEGER = re.compile(r"-?[0-9]{1,15}").fullmatch
+_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII).fullmatch
+_FRACTION = re.compile(r"\.(\d+)")
+
+DATE_TIME_ADVICE = "must be an ISO 8601 date-time with an offset, such as 2026-01-31T09:30:00Z"
+
+PageNumber = Annotated[int, Meta(ge=1, le=1_000_000, description="The page to read, from 1.")]
+PageLimit = Annotated[int, Meta(ge=1, le=100, description="How many items a page holds.")]
+SearchText = Annotated[str, Meta(min_length=1, max_length=200)]
+
+
+class PageQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+    """The parameters that every paged list takes."""
+
+    page: PageNumber = 1
+    limit: PageLimit = 20
+
+    @property
+    def offset(self) -> int:
+        return (self.page - 1) * self.limit
+
+
+class BadValue(ValueError):
+    """A parameter's value that cannot be read; the text says what would do."""
+
+
+def parse_integer(text: str) -> int:
+    if not _INTEGER(text):
+        raise BadValue("must be a whole number")
+    return int(text)
+
+
+def parse_date_time(text: str) -> datetime:
+    """Any RFC 3339 offset. A plus sign that was not percent-encoded arrives as a blank and is taken for what it was."""
+    text = text.replace(" ", "+")
+    if not _DATE_TIME(text):
+        raise BadValue(DATE_TIME_ADVICE)
+    text = _FRACTION.sub(lambda match: "." + match[1][:6].ljust(6, "0"), text.upper())
+    try:
+        return datetime.fromisoformat(text).astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise BadValue(DATE_TIME_ADVICE) from None
+
+
+def parse_words(text: str) -> list[str]:
+    """Comma-separated values, blanks around them ignored."""
+    words = [word for part in text.split(",") if (word := part.strip())]
+    if not words:
+        raise BadValue("must hold at least one value")
+    return words
+
+
+class QueryReader:
+    """Reads one query struct: built once from its fields, used for every request."""
+
+    def __init__(self, struct: type[msgspec.Struct]) -> None:
+        self.struct = struct
+        hints = get_type_hints(struct, include_extras=True)
+        self._fields = {
+            field.encode_name: (field.name, _parser_of(hints[field.name])) for field in msgspec.structs.fields(struct)
+        }
+
+    def read(self, query: bytes) -> Any:
+        if not query:
+            return self.struct()
+        values: dict[str, Any] = {}
+        for name, text in parse_pairs(query):
+            if name not in self._fields:
+                raise Invalid.field(name, f"is not a parameter here; these are: {', '.join(self._fields) or 'none'}")
+            field, parse = self._fields[name]
+            if field in values:
+                raise Invalid.field(name, "is given twice; give it once")
+            try:
+                values[field] = parse(text)
+            except BadValue as error:
+                raise Invalid.field(name, str(error)) from None
+        return self.struct(**values)
+
+
+def parse_pairs(query: bytes) -> list[tuple[str, str]]:
+    """The names and values of a query string, in order."""
+    pairs = []
+    for part in query.split(b"&"):
+        if part:
+            name, _, value = part.partition(b"=")
+            pairs.append((_text(name), _text(value)))
+    return pairs
+
+
+def _text(encoded: bytes) -> str:
+    try:
+        text = unquote_to_bytes(encoded.replace(b"+", b" ")).decode()
+    except UnicodeDecodeError:
+        raise Invalid("The query string is not valid UTF-8.") from None
+    if "\0" in text:
+        raise Invalid("The query string holds a NUL character.")
+    return text
+
+
+_PLAIN: dict[Any, Callable[[str], Any]] = {
+    int: parse_integer,
+    str: str,
+    datetime: parse_date_time,
+    list[str]: parse_words,
+}
+
+
+def _parser_of(hint: Any) -> Callable[[str], Any]:
+    """A reader for one parameter's type; types that have none fail when the endpoint is declared."""
+    kind = _without_none(hint)
+    if get_origin(kind) is Annotated:
+        base, *metas = get_args(kind)
+        return _bounded(_parser_of(base), [meta for meta in metas if isinstance(meta, Meta)])
+    if get_origin(kind) is Literal:
+        return _one_of(get_args(kind))
+    return _PLAIN[kind]
+
+
+def _without_none(hint: Any) -> Any:
+    options = [option for option in get_args(hint) if option is not type(None)]
+    return options[0] if type(None) in get_args(hint) and len(options) == 1 else hint
+
+
+def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in allowed:
+            raise BadValue(f"must be one of {', '.join(allowed)}")
+        return text
+
+    return parse
+
+
+def _bounded(parse: Callable[[str], Any], metas: list[Meta]) -> Callable[[str], Any]:
+    def parse_bounded(text: str) -> Any:
+        value = parse(text)
+        for meta in metas:
+            _check_bounds(value, meta)
+        return value
+
+    return parse_bounded
+
+
+def _check_bounds(value: Any, meta: Meta) -> None:
+    if (meta.ge is not None and value < meta.ge) or (meta.le is not None and value > meta.le):
+        raise BadValue(f"must be from {meta.ge} to {meta.le}")
+    if meta.min_length is not None and len(value) < meta.min_length:
+        raise BadValue("must not be empty")
+    if meta.max_length is not None and len(value) > meta.max_length:
+        raise BadValue(f"must have at most {meta.max_length} characters")
+    if meta.pattern is not None and not re.search(meta.pattern, value):
+        raise BadValue(f"must match {meta.pattern}")

@@ -1,0 +1,7 @@
+"""placeholder"""
+
+from sapa.http.openapi import Document
+
+
+def render_reference(document: Document) -> str:
+    return ""

@@ -1,0 +1,91 @@
+"""What is not the API itself: health, metrics, the API's documents and their reference pages."""
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from prometheus_client import REGISTRY as PROCESS_REGISTRY
+from prometheus_client.multiprocess import MultiProcessCollector
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from sapa.db.migrations import is_current
+from sapa.db.pool import AWAY, Database
+from sapa.http.endpoints import Base, Routes
+from sapa.http.errors import ApiError, InternalError, MethodNotAllowed, NotFound, ServiceUnavailable
+from sapa.http.openapi import build_document
+from sapa.http.reference import render_reference
+from sapa.queue_ages import collect_queue_ages
+from sapa.settings import Settings
+
+
+def build_pages(settings: Settings, database: Database, domains: Sequence[Routes]) -> Starlette:
+    """The pages around the API; every error leaves in the API's envelope."""
+
+    async def healthz(_: Request) -> Response:
+        """This process runs."""
+        return _json(b'{"status":"ok"}')
+
+    async def readyz(_: Request) -> Response:
+        """The database answers and its schema is this version's."""
+        try:
+            async with database.connection() as db:
+                current = await is_current(db)
+        except AWAY:
+            raise ServiceUnavailable from None
+        if not current:
+            raise ServiceUnavailable("The database's schema is not this version's; run `sapa migrate`.")
+        return _json(b'{"status":"ready"}')
+
+    async def metrics(_: Request) -> Response:
+        ages = await collect_queue_ages(database)
+        return Response(_process_metrics() + ages, media_type=CONTENT_TYPE_LATEST)
+
+    documents = [route for base in Base for route in _document_routes(base, settings, domains)]
+    return Starlette(
+        routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics), *documents],
+        exception_handlers={ApiError: _refuse, HTTPException: _refuse_routing, Exception: _fail},
+    )
+
+
+def _document_routes(base: Base, settings: Settings, domains: Sequence[Routes]) -> list[Route]:
+    document = build_document(base, settings.server.address, domains)
+    text, page = document.encode(), render_reference(document)
+
+    async def openapi(_: Request) -> Response:
+        return _json(text)
+
+    async def reference(_: Request) -> Response:
+        return Response(page, media_type="text/html")
+
+    return [Route(f"{base}/openapi.json", openapi), Route(f"{base}/docs", reference)]
+
+
+def _process_metrics() -> bytes:
+    """Summed over all processes that share a folder, or this process's own."""
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+        return generate_latest(PROCESS_REGISTRY)
+    registry = CollectorRegistry()
+    MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+    return generate_latest(registry)
+
+
+async def _refuse(_: Request, error: Any) -> Response:
+    return _json(error.encode(), error.status, error.headers)
+
+
+async def _refuse_routing(request: Request, error: Any) -> Response:
+    known = {404: NotFound(), 405: MethodNotAllowed(headers=dict(error.headers or {}))}
+    return await _refuse(request, known.get(error.status_code) or InternalError())
+
+
+async def _fail(request: Request, _: Exception) -> Response:
+    return await _refuse(request, InternalError())
+
+
+def _json(body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(body, status, headers, "application/json")

@@ -1,0 +1,138 @@
+"""Child processes that cannot outlive us, and the port they listen on."""
+
+import asyncio
+import ctypes
+import errno
+import math
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+
+from msgspec import Struct
+
+_PR_SET_PDEATHSIG = 1
+_libc = ctypes.CDLL(None)
+
+
+class CannotStart(Exception):
+    """Why Sapa cannot start; the text says how to mend it."""
+
+
+class Account(Struct, frozen=True):
+    """Another user for a child process, and the capability it needs where plain file rights do not suffice."""
+
+    uid: int
+    gid: int
+    capability: str | None = None
+
+
+def die_with_parent(death: signal.Signals, parent: int) -> None:
+    """For a child's start: the kernel sends it `death` when the thread that started it ends, whatever ended it."""
+    if sys.platform != "linux":
+        return
+    _libc.prctl(_PR_SET_PDEATHSIG, int(death), 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(1)
+
+
+def spawn(
+    command: Sequence[str],
+    death: signal.Signals,
+    *,
+    account: Account | None = None,
+    env: Mapping[str, str] | None = None,
+    cwd: str | None = None,
+    stdin: int | None = subprocess.DEVNULL,
+    output: int | None = None,
+) -> subprocess.Popen[bytes]:
+    """A child in a session of its own, so that only we signal it, and that gets `death` when we die."""
+    parent = os.getpid()
+    # With a capability, setpriv changes the user: a plain change would lose it.
+    user, group = (account.uid, account.gid) if account and not account.capability else (None, None)
+    return subprocess.Popen(
+        [*_setpriv(account, death), *command],
+        stdin=stdin,
+        stdout=output,
+        stderr=None if output is None else subprocess.STDOUT,
+        env=env,
+        cwd=cwd,
+        user=user,
+        group=group,
+        extra_groups=None if user is None else [],
+        start_new_session=True,
+        preexec_fn=lambda: die_with_parent(death, parent),
+    )
+
+
+def _setpriv(account: Account | None, death: signal.Signals) -> list[str]:
+    if not (account and account.capability):
+        return []
+    return [
+        "setpriv", f"--reuid={account.uid}", f"--regid={account.gid}", "--clear-groups",
+        # Without this bit access(2) ignores capabilities, and PostgreSQL's programs find themselves with it.
+        "--securebits=+no_setuid_fixup",
+        f"--inh-caps=+{account.capability}", f"--ambient-caps=+{account.capability}",
+        # A change of user clears the parent-death signal that was set before it.
+        f"--pdeathsig={death.name.removeprefix('SIG')}", "--",
+    ]  # fmt: skip
+
+
+async def ended(process: subprocess.Popen[bytes]) -> int:
+    """The exit code, once there is one."""
+    await wait_until(lambda: process.poll() is not None)
+    return process.returncode
+
+
+async def wait_until(condition: Callable[[], bool], seconds: float = math.inf) -> bool:
+    """Whether the condition came true in time."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        await asyncio.sleep(0.02)
+    return True
+
+
+def signal_group(leader: int, what: signal.Signals) -> bool:
+    """Signals every process of the session that a child leads; False when none is left."""
+    try:
+        os.killpg(leader, what)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def check_port(host: str, port: int, seconds: float = 3) -> None:
+    """Raises CannotStart when another program listens there; our own dying processes get `seconds` to let go of it."""
+    if not await wait_until(lambda: _is_free(host, port), seconds):
+        raise CannotStart(
+            f"Port {port} on {host} is taken by another program; "
+            "stop it, or choose another port with --port or SAPA_PORT."
+        )
+
+
+def _is_free(host: str, port: int) -> bool:
+    try:
+        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+    except socket.gaierror as error:
+        raise CannotStart(f"SAPA_HOST is not an address of this machine: {host} ({error.strerror}).") from None
+    return all(_can_bind(family, address) for family, _, _, _, address in found)
+
+
+def _can_bind(family: int, address: tuple[object, ...]) -> bool:
+    # SO_REUSEADDR forgives closed connections that linger, never a listener; SO_REUSEPORT would share with one.
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                return False
+            raise CannotStart(
+                f"Cannot listen on {address[0]} port {address[1]} ({error.strerror}); set SAPA_HOST or SAPA_PORT."
+            ) from None
+    return True

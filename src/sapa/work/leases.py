@@ -1,0 +1,31 @@
+"""Leases: the right to do a piece of work, for a while, that one worker holds at a time."""
+
+from sapa.db.pool import Connection
+from sapa.db.sql import sql
+
+WORKERS = "leases belong to the installation, not to a company"
+
+# The epoch grows whenever the holder changes, so that a late writer can be told from the present one.
+TAKE = sql(
+    """
+    INSERT INTO leases AS l (name, holder, expires_at)
+    VALUES ($1, $2, now() + make_interval(secs => $3))
+        ON CONFLICT (name) DO UPDATE
+       SET holder = excluded.holder, expires_at = excluded.expires_at,
+           epoch = l.epoch + (l.holder <> excluded.holder)::int
+     WHERE l.holder = excluded.holder OR l.expires_at < now()
+    RETURNING epoch""",
+    crosses=WORKERS,
+)
+
+RELEASE = sql("DELETE FROM leases WHERE holder = $1", crosses=WORKERS)
+
+
+async def take(db: Connection, name: str, holder: str, seconds: float) -> int | None:
+    """Takes or renews a lease; its epoch, or None while another worker holds it."""
+    epoch: int | None = await TAKE.value(db, name, holder, seconds)
+    return epoch
+
+
+async def release_all(db: Connection, holder: str) -> None:
+    await RELEASE.run(db, holder)

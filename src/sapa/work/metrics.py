@@ -1,0 +1,6 @@
+"""What operators watch of the worker."""
+
+from prometheus_client import Counter, Histogram
+
+RUNS = Counter("sapa_job_runs", "Runs of the worker's jobs by outcome.", ["job", "outcome"])
+SECONDS = Histogram("sapa_job_seconds", "Time that a run of a job took.", ["job"])

@@ -1,0 +1,35 @@
+"""What is kept only for a while."""
+
+from sapa.db.pool import Database
+from sapa.db.sql import sql
+from sapa.http.idempotency import KEPT_HOURS
+
+EVENT_DAYS_AHEAD = 7
+EVENT_DAYS_KEPT = 30
+_BATCH = 5_000
+
+DROP_IDEMPOTENCY = sql(
+    """
+    DELETE FROM idempotency_records
+     WHERE (company_id, key, target) IN (
+           SELECT company_id, key, target FROM idempotency_records
+            WHERE created_at < now() - make_interval(hours => $1)
+            ORDER BY created_at LIMIT $2)""",
+    crosses="the worker forgets old records of every company",
+)
+
+KEEP_PARTITIONS = sql("SELECT keep_event_partitions($1, $2)", crosses="partitions hold every company's events")
+
+
+async def forget_idempotency_records(database: Database) -> None:
+    """In small batches, so that nobody waits for a long delete."""
+    gone = _BATCH
+    while gone == _BATCH:
+        async with database.transaction() as tx:
+            gone = await DROP_IDEMPOTENCY.run(tx, KEPT_HOURS, _BATCH)
+
+
+async def keep_event_partitions(database: Database) -> None:
+    """Makes the coming days' partitions and drops those past their time."""
+    async with database.transaction() as tx:
+        await KEEP_PARTITIONS.value(tx, EVENT_DAYS_AHEAD, EVENT_DAYS_KEPT)

@@ -1,0 +1,80 @@
+"""The worker: runs each job on its schedule, on one worker at a time however many there are."""
+
+import asyncio
+import os
+import signal
+import socket
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+import asyncpg
+import structlog
+from msgspec import Struct
+
+from sapa.db.pool import AWAY, Database
+from sapa.work import leases
+from sapa.work.metrics import RUNS, SECONDS
+
+LEASE_SECONDS = 30.0
+# A job is stopped before its lease ends, so that two workers never do it at once.
+LONGEST_RUN_SECONDS = 25.0
+
+log = structlog.get_logger()
+
+
+class Job(Struct, frozen=True):
+    """Something to do every so often. It must be safe to stop anywhere and run again."""
+
+    name: str
+    every_seconds: float
+    run: Callable[[Database], Awaitable[None]]
+
+
+class Worker:
+    def __init__(self, database: Database, jobs: Sequence[Job]) -> None:
+        self._database = database
+        self._jobs = jobs
+        self._holder = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
+        self._stopping = asyncio.Event()
+
+    async def run(self) -> None:
+        """Works until it is told to stop; then finishes what is under way and releases its leases."""
+        loop = asyncio.get_running_loop()
+        for signum in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(signum, self._stopping.set)
+        log.info("worker started", jobs=[job.name for job in self._jobs])
+        await asyncio.gather(*(self._repeat(job) for job in self._jobs))
+        await self._release()
+        log.info("worker stopped")
+
+    async def _repeat(self, job: Job) -> None:
+        while not self._stopping.is_set():
+            await self._run_once(job)
+            try:
+                await asyncio.wait_for(self._stopping.wait(), job.every_seconds)
+            except TimeoutError:
+                continue
+
+    async def _run_once(self, job: Job) -> None:
+        started = time.perf_counter()
+        try:
+            async with self._database.connection() as db:
+                if await leases.take(db, job.name, self._holder, LEASE_SECONDS) is None:
+                    return
+            async with asyncio.timeout(LONGEST_RUN_SECONDS):
+                await job.run(self._database)
+            RUNS.labels(job.name, "done").inc()
+        except AWAY as error:
+            RUNS.labels(job.name, "database away").inc()
+            log.warning("job waits for the database", job=job.name, reason=f"{type(error).__name__}: {error}")
+        except Exception:
+            RUNS.labels(job.name, "failed").inc()
+            log.exception("job failed", job=job.name)
+        SECONDS.labels(job.name).observe(time.perf_counter() - started)
+
+    async def _release(self) -> None:
+        try:
+            async with self._database.connection() as db:
+                await leases.release_all(db, self._holder)
+        except (*AWAY, asyncpg.PostgresError) as error:
+            log.warning("leases were not released and will run out by themselves", reason=str(error))
