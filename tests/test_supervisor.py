@@ -78,6 +78,9 @@ class Serving:
         assert await wait_until(lambda: not any(map(is_alive, family)), PATIENCE)
 
 
+Start = Callable[..., Serving]
+
+
 def name_of(process: psutil.Process) -> str:
     try:
         command = process.cmdline()
@@ -113,10 +116,22 @@ def port() -> int:
 
 
 @pytest.fixture
-async def sapa(folder: Path, port: int) -> AsyncIterator[Serving]:
-    serving = Serving(folder, port)
-    yield serving
-    await serving.clean_up()
+async def serve(folder: Path, port: int) -> AsyncIterator[Start]:
+    """Starts `sapa serve` on the test's folder and port, and cleans up after it."""
+    started: list[Serving] = []
+
+    def start(port: int = port, **environment: str) -> Serving:
+        started.append(Serving(folder, port, **environment))
+        return started[-1]
+
+    yield start
+    for serving in started:
+        await serving.clean_up()
+
+
+@pytest.fixture
+def sapa(serve: Start) -> Serving:
+    return serve()
 
 
 @pytest.mark.parametrize("request_to_stop", [signal.SIGTERM, signal.SIGINT])
@@ -141,51 +156,45 @@ async def test_second_request_hurries(sapa: Serving) -> None:
     assert not any(map(is_alive, everything))
 
 
-async def test_stop_during_the_first_start(sapa: Serving, folder: Path, port: int) -> None:
+async def test_stop_during_the_first_start(sapa: Serving, folder: Path, serve: Start) -> None:
     await sapa.sees(lambda: (folder / "data" / "lock").exists())
     sapa.supervisor.send_signal(signal.SIGTERM)
-    assert await sapa.exit_code() in {0, -signal.SIGTERM}
-    await started_and_stopped(folder, port)
+    assert await sapa.exit_code() == 0
+    await serve().ready()
 
 
-async def started_and_stopped(folder: Path, port: int) -> None:
-    again = Serving(folder, port)
-    await again.ready()
-    await again.clean_up()
-
-
-async def test_second_start_on_the_same_folder_is_refused(sapa: Serving, folder: Path) -> None:
+async def test_second_start_on_the_same_folder_is_refused(sapa: Serving, serve: Start) -> None:
     await sapa.ready()
-    second = Serving(folder, 1)
+    second = serve(port=1)
     assert await second.exit_code() == 1
     assert "already runs on the data folder" in second.output
     assert second.output.count("\n") == 1
     assert sapa.answers()
 
 
-async def test_taken_port_is_refused(folder: Path, port: int) -> None:
+async def test_taken_port_is_refused(serve: Start, folder: Path, port: int) -> None:
     with socket.create_server(("127.0.0.1", port)):
-        sapa = Serving(folder, port)
+        sapa = serve()
         assert await sapa.exit_code() == 1
         assert f"Port {port} on 127.0.0.1 is taken" in sapa.output
         assert not (folder / "data" / "pg").exists()
 
 
-async def test_kill_of_the_supervisor_leaves_nothing_behind(sapa: Serving, folder: Path, port: int) -> None:
+async def test_kill_of_the_supervisor_leaves_nothing_behind(sapa: Serving, serve: Start) -> None:
     await sapa.ready()
     everything = sapa.everything()
     assert {"api", "worker", "postgres"} <= {name_of(process) for process in everything}
     sapa.supervisor.kill()
     assert await sapa.exit_code() == -signal.SIGKILL
     assert await all_gone(everything)
-    await started_and_stopped(folder, port)
+    await serve().ready()
 
 
-async def test_start_right_after_a_kill_of_the_supervisor(sapa: Serving, folder: Path, port: int) -> None:
+async def test_start_right_after_a_kill_of_the_supervisor(sapa: Serving, serve: Start) -> None:
     await sapa.ready()
     everything = sapa.everything()
     sapa.supervisor.kill()
-    await started_and_stopped(folder, port)
+    await serve().ready()
     assert not any(map(is_alive, everything))
 
 
@@ -236,7 +245,7 @@ async def test_kill_of_the_embedded_server(sapa: Serving) -> None:
     assert "The embedded PostgreSQL was ended by SIGKILL; starting it again." in sapa.output
 
 
-async def test_children_are_told_the_lesser_password_only(sapa: Serving, folder: Path) -> None:
+async def test_children_are_told_the_lesser_password_only(sapa: Serving) -> None:
     await sapa.ready()
     for name in ("api", "worker"):
         environment = sapa.get(name).environ()
@@ -246,10 +255,10 @@ async def test_children_are_told_the_lesser_password_only(sapa: Serving, folder:
     assert "SAPA_SECRET_KEY" not in sapa.get("postgres").environ()
 
 
-async def test_outside_database(folder: Path, port: int) -> None:
+async def test_outside_database(serve: Start, folder: Path) -> None:
     async with open_embedded(folder / "outside") as outside:
         urls = {"SAPA_DATABASE_URL": outside.app_url, "SAPA_DATABASE_OWNER_URL": outside.owner_url}
-        sapa = Serving(folder, port, SAPA_SECRET_KEY=outside.secret_key, **urls)
+        sapa = serve(SAPA_SECRET_KEY=outside.secret_key, **urls)
         await sapa.ready()
         assert sapa.find("postgres") is None
         assert "SAPA_DATABASE_OWNER_URL" not in sapa.get("api").environ()
@@ -257,8 +266,8 @@ async def test_outside_database(folder: Path, port: int) -> None:
         await sapa.clean_up()
 
 
-async def test_outside_database_that_is_away_is_told_in_a_sentence(folder: Path, port: int) -> None:
-    sapa = Serving(folder, port, SAPA_DATABASE_URL=f"postgresql://nobody:secret@127.0.0.1:{port}/sapa")
+async def test_outside_database_that_is_away_is_told_in_a_sentence(serve: Start, port: int) -> None:
+    sapa = serve(SAPA_DATABASE_URL=f"postgresql://nobody:secret@127.0.0.1:{port}/sapa")
     assert await sapa.exit_code() == 1
     assert "The database cannot be used" in sapa.output
     assert "secret" not in sapa.output

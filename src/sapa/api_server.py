@@ -25,11 +25,12 @@ class JsonLine(logging.Formatter):
     """Granian's few warnings, in the shape of our own log lines."""
 
     def format(self, record: logging.LogRecord) -> str:
+        moment = datetime.fromtimestamp(record.created, UTC).isoformat()
         line = {
-            "timestamp": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
-            "level": record.levelname.lower(),
             "event": record.getMessage(),
             "logger": "granian",
+            "level": record.levelname.lower(),
+            "time": moment.replace("+00:00", "Z"),
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)

@@ -37,6 +37,14 @@ async def create_company(tx: Tx, name: str, region: str = "ID", currency: str = 
     return await queries.insert_company(tx, _checked_name(name), region.upper(), currency.upper())
 
 
+async def find_or_create_company(tx: Tx, name: str, environment: str) -> Company:
+    """One environment of the company with this name, which is made if there is none."""
+    if not any(row.name == name for row in await queries.list_companies(tx)):
+        await create_company(tx, name)
+    row = next(row for row in await queries.list_companies(tx) if (row.name, row.environment) == (name, environment))
+    return Company(row.company_id, row.environment, row.region, row.currency)
+
+
 async def create_key(tx: Tx, company_id: int, given: KeyIn) -> NewKey:
     company = await queries.get_company(tx, company_id)
     raw = new_key(company.environment)

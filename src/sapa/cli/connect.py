@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from sapa.db.embedded import open_embedded
-from sapa.db.migrations import migrate
+from sapa.db.migrations import is_current, migrate
 from sapa.db.pool import Database, Tx, open_database
 from sapa.settings import read_settings
 
@@ -29,8 +29,11 @@ async def reach_database() -> AsyncIterator[Database]:
             yield database
         return
     async with open_embedded(settings.data) as server:
-        await migrate(server.owner_url, server.app_url)
         async with open_database(server.app_url, application="sapa command") as database:
+            async with database.connection() as db:
+                current = await is_current(db)
+            if not current:
+                await migrate(server.owner_url, server.app_url)
             yield database
 
 

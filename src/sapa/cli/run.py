@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from sapa import api_server, supervisor
+from sapa.cli.demo import demo
 from sapa.cli.doctor import doctor
 from sapa.db.embedded import open_embedded
 from sapa.db.migrations import migrate as apply_migrations
@@ -55,7 +56,7 @@ def migrate() -> None:
     typer.echo("\n".join(f"applied {name}" for name in applied) or "The schema is up to date.")
 
 
-COMMANDS: list[Callable[..., None]] = [serve, api, worker, migrate, doctor]
+COMMANDS: list[Callable[..., None]] = [serve, api, worker, migrate, doctor, demo]
 
 
 def _settings_with(

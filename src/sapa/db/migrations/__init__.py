@@ -113,5 +113,8 @@ def role_of(url: str) -> str:
 
 async def is_current(db: Connection) -> bool:
     """Whether every migration of this version, and none of a later one, was applied."""
-    newest: int | None = await db.fetchval("SELECT max(number) FROM schema_migrations")
+    try:
+        newest: int | None = await db.fetchval("SELECT max(number) FROM schema_migrations")
+    except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
+        return False
     return newest == len(list_migrations())

@@ -1,0 +1,51 @@
+# Two commands matter: `make run` and `make test`. Both set up everything they need.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.PHONY: help install run test bench demo lock clean
+
+help: ## Show what can be made
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+install: $(VENV)/run.stamp ## Prepare .venv with the `sapa` command
+
+run: install ## Start everything at http://127.0.0.1:8000 (SAPA_PORT, SAPA_DATA)
+	@exec $(BIN)/sapa serve
+
+test: $(VENV)/dev.stamp ## Check everything: style, types, house rules, tests, a real browser
+	@scripts/browser $(BIN)
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+bench: $(VENV)/dev.stamp ## Measure against the bare ceiling and the usual stack (docs/performance.md)
+	@scripts/need wrk wrk
+	$(BIN)/python -m bench
+
+demo: install ## Fill the demo company's test environment with customers
+	$(BIN)/sapa demo
+
+lock: $(VENV)/dev.stamp ## Renew the locked requirements
+	$(BIN)/uv pip compile pyproject.toml -q -U --extra install $(LOCKING) -o requirements/run.txt
+	$(BIN)/uv pip compile pyproject.toml -q -U --extra install --extra dev -c requirements/run.txt $(LOCKING) -o requirements/dev.txt
+
+clean: ## Remove .venv and caches; the data folder stays
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/out
+
+LOCKING := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
+
+$(VENV)/bin/pip:
+	@scripts/venv $(PYTHON) $(VENV)
+
+$(VENV)/run.stamp: requirements/run.txt pyproject.toml | $(VENV)/bin/pip
+	$(BIN)/pip install --quiet --require-hashes -r requirements/run.txt
+	$(BIN)/pip install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
+	$(BIN)/pip install --quiet --require-hashes -r requirements/dev.txt
+	@touch $@
