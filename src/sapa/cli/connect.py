@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from sapa.db.embedded import open_embedded
+from sapa.db.embedded import EmbeddedServer, open_embedded
 from sapa.db.migrations import is_current, migrate
 from sapa.db.pool import Database, Tx, open_database
 from sapa.settings import read_settings
@@ -29,12 +29,16 @@ async def reach_database() -> AsyncIterator[Database]:
             yield database
         return
     async with open_embedded(settings.data) as server:
+        await _migrate_if_behind(server)
         async with open_database(server.app_url, application="sapa command") as database:
-            async with database.connection() as db:
-                current = await is_current(db)
-            if not current:
-                await migrate(server.owner_url, server.app_url)
             yield database
+
+
+async def _migrate_if_behind(server: EmbeddedServer) -> None:
+    async with open_database(server.app_url) as database, database.connection() as db:
+        current = await is_current(db)
+    if not current:
+        await migrate(server.owner_url, server.app_url)
 
 
 def transact(work: Callable[[Tx], Awaitable[Result]]) -> Result:

@@ -3,8 +3,8 @@
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import TYPE_CHECKING, TypeAlias, cast
 
 import asyncpg
 from asyncpg.connection import Connection as AsyncpgConnection
@@ -97,15 +97,9 @@ class Database:
             raise asyncpg.InterfaceError("the pool is closed")
         return self._pool
 
-    @asynccontextmanager
-    async def connection(self) -> AsyncIterator[Connection]:
+    def connection(self) -> AbstractAsyncContextManager[Connection]:
         """One connection and no transaction: for reads."""
-        pool = self.pool
-        connection: Any = await pool.acquire(timeout=ACQUIRE_SECONDS)
-        try:
-            yield connection
-        finally:
-            await pool.release(connection)
+        return cast("AbstractAsyncContextManager[Connection]", self.pool.acquire(timeout=ACQUIRE_SECONDS))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Tx]:

@@ -1,6 +1,7 @@
 """Which addresses may use a key, and which address a call came from."""
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 from sapa.settings import Network
@@ -85,6 +86,7 @@ def client_address(peer: str, forwarded: str | None, trusted: AllowList) -> str:
     return _plain(peer)
 
 
+@lru_cache(maxsize=MOST_REMEMBERED)
 def _plain(text: str) -> str:
     address = parse_address(text)
     return text if address is None else str(address)

@@ -245,7 +245,8 @@ def explain(error: Exception, exchange: Exchange) -> ApiError:
         meant = BY_CONSTRAINT.get(error.constraint_name or "")
         if meant is not None:
             return meant()
-    if isinstance(error, (*AWAY, *BUSY, *RETRYABLE)):
+    # asyncpg's word for an argument that does not fit its parameter is a ValueError, too: a fault of ours.
+    if isinstance(error, (*AWAY, *BUSY, *RETRYABLE)) and not isinstance(error, ValueError):
         UNAVAILABLE.inc()
         log.warning("database unavailable", request_id=exchange.request_id, reason=f"{type(error).__name__}: {error}")
         return ServiceUnavailable(headers={"retry-after": "1"})

@@ -68,6 +68,7 @@ class QueryReader:
 
     def __init__(self, struct: type[msgspec.Struct]) -> None:
         self.struct = struct
+        self._nothing = struct()
         hints = get_type_hints(struct, include_extras=True)
         self._fields = {
             field.encode_name: (field.name, _parser_of(hints[field.name])) for field in msgspec.structs.fields(struct)
@@ -75,7 +76,7 @@ class QueryReader:
 
     def read(self, query: bytes) -> Any:
         if not query:
-            return self.struct()
+            return self._nothing
         values: dict[str, Any] = {}
         for name, text in parse_pairs(query):
             if name not in self._fields:
