@@ -46,7 +46,6 @@ class App:
             await self.pages(scope, receive, send)  # type: ignore[arg-type]
 
     async def start(self) -> None:
-        await self.database.open()
         self.keys.start()
         self._recorder = asyncio.create_task(self._record_uses(), name="key uses")
 

@@ -21,7 +21,6 @@ async def collect_queue_ages(database: Database) -> bytes:
     try:
         async with database.connection() as db:
             row = await db.fetchrow(AGES.text)
-            pool = database.pool
     except AWAY:
         up.set(0)
         return generate_latest(registry)
@@ -33,6 +32,6 @@ async def collect_queue_ages(database: Database) -> bytes:
     }
     for (name, text), value in zip(gauges.items(), row or (), strict=True):
         Gauge(name, text, registry=registry).set(value)
-    Gauge("sapa_pool_connections", "Connections of the process that answered.", registry=registry).set(pool.get_size())
-    Gauge("sapa_pool_idle", "Idle ones of them.", registry=registry).set(pool.get_idle_size())
+    Gauge("sapa_pool_connections", "Connections of the process that answered.", registry=registry).set(database.opened)
+    Gauge("sapa_pool_idle", "Idle ones of them.", registry=registry).set(database.idle)
     return generate_latest(registry)

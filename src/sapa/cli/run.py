@@ -76,7 +76,6 @@ def _need_url(settings: Settings) -> str:
 
 async def _work(url: str) -> None:
     database = Database(url, len(JOBS) + 1, "sapa worker")
-    await database.open()
     try:
         await Worker(database, JOBS).run()
     finally:

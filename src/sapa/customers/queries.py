@@ -128,8 +128,7 @@ async def list_customers(
     db: Connection, company_id: int, filters: Mapping[str, object], sort: str, limit: int, offset: int
 ) -> tuple[list[Customer], int]:
     """One page, and how many customers there are in all."""
-    page = await LISTING.page(db, company_id, filters, sort, limit, offset)
-    return page, await LISTING.total(db, company_id, filters)
+    return await LISTING.page(db, company_id, filters, sort, limit, offset)
 
 
 def _found(customer: Customer | None) -> Customer:
