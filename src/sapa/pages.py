@@ -9,12 +9,15 @@ from prometheus_client import REGISTRY as PROCESS_REGISTRY
 from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sapa.db.migrations import is_current
 from sapa.db.pool import AWAY, Database
+from sapa.http.edge import new_request_id
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import ApiError, InternalError, MethodNotAllowed, NotFound, ServiceUnavailable
 from sapa.http.openapi import build_document
@@ -49,7 +52,23 @@ def build_pages(settings: Settings, database: Database, domains: Sequence[Routes
     return Starlette(
         routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics), *documents],
         exception_handlers={ApiError: _refuse, HTTPException: _refuse_routing, Exception: _fail},
+        middleware=[Middleware(Identified)],
     )
+
+
+class Identified:
+    """Every answer names its request, these ones too."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_identified(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"x-request-id", new_request_id().encode())]
+            await send(message)
+
+        await self._app(scope, receive, send_identified)
 
 
 def _document_routes(base: Base, settings: Settings, domains: Sequence[Routes]) -> list[Route]:

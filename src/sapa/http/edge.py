@@ -55,6 +55,10 @@ Send = Callable[[dict[str, Any]], Awaitable[None]]
 log = structlog.get_logger()
 
 
+def new_request_id() -> str:
+    return "req_" + os.urandom(12).hex()
+
+
 class Exchange:
     """One call on its way through the edge."""
 
@@ -65,7 +69,7 @@ class Exchange:
         self.receive = receive
         self.method: str = scope["method"]
         self.path: str = scope["path"]
-        self.request_id = "req_" + os.urandom(12).hex()
+        self.request_id = new_request_id()
         self.headers: dict[bytes, bytes] = {}
         self.address = ""
         self.route: Route | None = None
