@@ -4,17 +4,19 @@ import re
 from typing import Any
 
 import msgspec
+from msgspec import inspect
 
 from sapa.http.errors import FieldError, Invalid
 
 MOST_BYTES = 1_048_576
 
-_WHERE = re.compile(r"^(?P<what>.*?)(?: - at `(?P<key>key in )?\$?(?P<path>[^`]*)`)?$", re.DOTALL)
+_WHERE = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$?\.?(?P<path>[^`]*)`)?", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
-_EXPECTED = re.compile(
-    r"Expected `(?P<wanted>[^`]*)`(?: (?P<bound>of length|matching regex) (?P<rule>.*?))?(?:, got `(?P<got>[^`]*)`)?$"
-)
+_ENUM = re.compile(r"Invalid enum value (?P<given>.*)", re.DOTALL)
+_LENGTH = re.compile(r"Expected `(?P<wanted>[^`]*)` of length (?P<sign>[<>])= (?P<bound>\d+)")
+_EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`(?P<rule>.*?)(?:, got `(?P<got>[^`]*)`)?")
+_STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
 _WORDS = {
@@ -28,6 +30,7 @@ _WORDS = {
     "null": "null",
     "datetime": "an ISO 8601 date-time",
 }
+_PARTS = {"str": "characters", "array": "items", "object": "keys"}
 
 
 def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
@@ -41,7 +44,7 @@ def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
     try:
         return decoder.decode(raw)
     except msgspec.ValidationError as error:
-        raise explain(str(error)) from None
+        raise explain(str(error), decoder.type) from None
     except RecursionError:
         raise Invalid("The body is nested too deeply.") from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -49,20 +52,17 @@ def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:
         raise Invalid(f"The body is not valid JSON: {reason}.") from None
 
 
-def explain(text: str) -> Invalid:
+def explain(text: str, body: Any) -> Invalid:
     """msgspec's words turned into ours: the field's path and what it must be."""
-    parts = _WHERE.match(text)
-    what, path = (parts["what"], (parts["path"] or "").lstrip(".")) if parts else (text, "")
-    if named := _MISSING.match(what):
+    parts = _WHERE.fullmatch(text)
+    what, path = (parts["what"], parts["path"] or "") if parts else (text, "")
+    if named := _MISSING.fullmatch(what):
         return Invalid.field(_join(path, named["name"]), "is required")
-    if named := _UNKNOWN.match(what):
+    if named := _UNKNOWN.fullmatch(what):
         return Invalid.field(_join(path, named["name"]), "is not a known field; check its spelling or leave it out")
-    return _invalid(path, _sentence(what))
-
-
-def _invalid(path: str, message: str) -> Invalid:
+    message = _sentence(what, path, body)
     if path:
-        return Invalid.field(path, message)
+        return Invalid.field(path, f"has a key that {message}" if parts and parts["key"] else message)
     return Invalid(f"The body {message}.", details=[FieldError("", message)])
 
 
@@ -70,14 +70,31 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{name}" if path else name
 
 
-def _sentence(what: str) -> str:
-    expected = _EXPECTED.match(what)
-    if expected is None:
-        return what
-    wanted = " or ".join(_WORDS.get(word.strip(), word.strip()) for word in expected["wanted"].split("|"))
-    if expected["bound"] == "of length":
-        return f"must be {wanted} with a length {expected['rule']}"
-    if expected["rule"]:
-        return f"must be {wanted} matching {expected['rule']}"
-    got = f", not {_WORDS.get(expected['got'], expected['got'])}" if expected["got"] else ""
-    return f"must be {wanted}{got}"
+def _sentence(what: str, path: str, body: Any) -> str:
+    if _ENUM.fullmatch(what):
+        return f"must be one of {', '.join(_allowed(inspect.type_info(body), _STEP.findall(path)))}"
+    if length := _LENGTH.fullmatch(what):
+        bound = "at most" if length["sign"] == "<" else "at least"
+        return f"must have {bound} {length['bound']} {_PARTS.get(length['wanted'], 'characters')}"
+    if expected := _EXPECTED.fullmatch(what):
+        wanted = " or ".join(_WORDS.get(word.strip(), word.strip()) for word in expected["wanted"].split("|"))
+        got = f", not {_WORDS.get(expected['got'], expected['got'])}" if expected["got"] else ""
+        return f"must be {wanted}{expected['rule']}{got}"
+    return f"cannot be used: {what}"
+
+
+def _allowed(kind: inspect.Type, steps: list[str]) -> list[str]:
+    """The values that the field at the end of the steps takes."""
+    if isinstance(kind, inspect.Metadata):
+        return _allowed(kind.type, steps)
+    if isinstance(kind, inspect.UnionType):
+        return [value for option in kind.types for value in _allowed(option, steps)]
+    if isinstance(kind, inspect.LiteralType):
+        return [str(value) for value in kind.values]
+    if isinstance(kind, inspect.StructType) and steps:
+        return [
+            value for field in kind.fields if field.encode_name == steps[0] for value in _allowed(field.type, steps[1:])
+        ]
+    if isinstance(kind, inspect.ListType):
+        return _allowed(kind.item_type, steps[1:])
+    return []
