@@ -46,18 +46,18 @@ _LOGGING = {
 
 def run(settings: Settings) -> int:
     """Serves until SIGTERM or SIGINT; the exit code is 1 when its processes keep failing."""
-    asyncio.run(check_port(settings.server.host, settings.server.port))
+    address = asyncio.run(check_port(settings.server.host, settings.server.port))
     try:
-        _serve(settings.server)
+        _serve(settings.server, address)
     except SystemExit as ended:
         return int(ended.code or 0)
     return 0
 
 
-def _serve(server: ServerSettings) -> None:
+def _serve(server: ServerSettings, address: str) -> None:
     Granian(
         "sapa.app:create_app",
-        address=server.host,
+        address=address,
         port=server.port,
         interface=Interfaces.ASGI,
         workers=server.processes,

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 
 from msgspec import Struct
 
@@ -83,44 +84,46 @@ def _setpriv(account: Account | None, death: signal.Signals) -> list[str]:
 
 async def ended(process: subprocess.Popen[bytes]) -> int:
     """The exit code, once there is one."""
-    await wait_until(lambda: process.poll() is not None)
+    await wait_until(lambda: process.poll() is not None, every=0.1)
     return process.returncode
 
 
-async def wait_until(condition: Callable[[], bool], seconds: float = math.inf) -> bool:
+async def wait_until(condition: Callable[[], bool], seconds: float = math.inf, every: float = 0.02) -> bool:
     """Whether the condition came true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
             return False
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(every)
     return True
 
 
-def signal_group(leader: int, what: signal.Signals) -> bool:
-    """Signals every process of the session that a child leads; False when none is left."""
-    try:
+def signal_group(leader: int, what: signal.Signals) -> None:
+    """Signals every process left of the session that a child leads, even when the child itself is gone."""
+    with suppress(ProcessLookupError):
         os.killpg(leader, what)
-    except ProcessLookupError:
-        return False
-    return True
 
 
-async def check_port(host: str, port: int, seconds: float = 3) -> None:
-    """Raises CannotStart when another program listens there; our own dying processes get `seconds` to let go of it."""
-    if not await wait_until(lambda: _is_free(host, port), seconds):
+async def check_port(host: str, port: int) -> str:
+    """The numeric address to listen on; raises CannotStart when another program listens there.
+
+    Processes of ours that are just ending get a moment to let go of the port.
+    """
+    found = _addresses(host, port)
+    if not await wait_until(lambda: all(_can_bind(family, address) for family, address in found), 3):
         raise CannotStart(
             f"Port {port} on {host} is taken by another program; "
             "stop it, or choose another port with --port or SAPA_PORT."
         )
+    return str(found[0][1][0])
 
 
-def _is_free(host: str, port: int) -> bool:
+def _addresses(host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
     try:
-        found = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
     except socket.gaierror as error:
         raise CannotStart(f"SAPA_HOST is not an address of this machine: {host} ({error.strerror}).") from None
-    return all(_can_bind(family, address) for family, _, _, _, address in found)
+    return [(family, address) for family, _, _, _, address in found]
 
 
 def _can_bind(family: int, address: tuple[object, ...]) -> bool:
