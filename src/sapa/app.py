@@ -46,6 +46,7 @@ class App:
             await self.pages(scope, receive, send)  # type: ignore[arg-type]
 
     async def start(self) -> None:
+        """Needs no database yet: a process may start while PostgreSQL is away."""
         self.keys.start()
         self._recorder = asyncio.create_task(self._record_uses(), name="key uses")
 
