@@ -25,6 +25,9 @@ from sapa.http.reference import render_reference
 from sapa.queue_ages import collect_queue_ages
 from sapa.settings import Settings
 
+# The page itself says what it may load: nothing.
+PAGE_HEADERS = {"content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
+
 
 def build_pages(settings: Settings, database: Database, domains: Sequence[Routes]) -> Starlette:
     """The pages around the API; every error leaves in the API's envelope."""
@@ -79,7 +82,7 @@ def _document_routes(base: Base, settings: Settings, domains: Sequence[Routes]) 
         return _json(text)
 
     async def reference(_: Request) -> Response:
-        return Response(page, media_type="text/html")
+        return Response(page, headers=PAGE_HEADERS, media_type="text/html")
 
     return [Route(f"{base}/openapi.json", openapi), Route(f"{base}/docs", reference)]
 

@@ -1,7 +1,7 @@
 """How customers change."""
 
 import asyncpg
-import msgspec
+from msgspec import UNSET
 
 from sapa.company import Company
 from sapa.customers import queries
@@ -14,10 +14,11 @@ from sapa.customers.types import (
     CustomerIn,
     CustomerPatch,
     CustomerUpdated,
-    ExternalIdTaken,
 )
 from sapa.db.pool import Tx
 from sapa.events import emit
+
+MOST_RACES = 2
 
 
 async def create(tx: Tx, company: Company, given: CustomerIn) -> Customer:
@@ -36,19 +37,24 @@ async def update(tx: Tx, company: Company, id: str, patch: CustomerPatch) -> Cus
 async def upsert(tx: Tx, company: Company, external_id: str, given: CustomerPatch) -> tuple[Customer, bool]:
     """The customer with the caller's own id, and whether it was just created.
 
-    Two first calls may race: the one that comes second finds the id taken and updates instead.
+    Two first calls may race: the one that finds something taken looks again, and updates if it was its twin's doing.
     """
-    known = await queries.find_by_external_id(tx, company.id, external_id)
-    if known is None:
-        new = msgspec.convert({**msgspec.to_builtins(given), "externalId": external_id}, CustomerIn)
+    for tries_left in range(MOST_RACES, -1, -1):
+        known = await queries.find_by_external_id(tx, company.id, external_id)
+        if known is not None:
+            return await _revise(tx, company, known, given), False
         try:
             async with tx.transaction():
-                return await create(tx, company, new), True
-        except asyncpg.UniqueViolationError as error:
-            if error.constraint_name != ExternalIdTaken.constraint:
+                return await create(tx, company, _as_new(external_id, given)), True
+        except asyncpg.UniqueViolationError:
+            if not tries_left:
                 raise
-        known = await queries.get_by_external_id(tx, company.id, external_id)
-    return await _revise(tx, company, known, given), False
+    raise AssertionError("unreachable")
+
+
+def _as_new(external_id: str, given: CustomerPatch) -> CustomerIn:
+    fields = {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not UNSET}
+    return CustomerIn(external_id=external_id, **fields)
 
 
 async def delete(tx: Tx, company: Company, id: str) -> None:

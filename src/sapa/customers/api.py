@@ -1,7 +1,9 @@
 """How customers are reached."""
 
 from datetime import datetime
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
 
 from sapa.access.types import Scope
 from sapa.customers import actions, queries
@@ -32,13 +34,13 @@ Sort = Literal[
 class CustomersQuery(PageQuery, frozen=True, kw_only=True):
     """Which customers to list, and in which order."""
 
-    search: SearchText | None = None
-    tags: list[str] | None = None
-    sort: Sort = "updatedAt:desc"
-    created_from: datetime | None = None
-    created_to: datetime | None = None
-    updated_from: datetime | None = None
-    updated_to: datetime | None = None
+    search: Annotated[SearchText, Meta(description="A part of the name, e-mail address or phone number.")] | None = None
+    tags: Annotated[list[str], Meta(description="Comma-separated; customers that have all of them.")] | None = None
+    sort: Annotated[Sort, Meta(description="A field and a direction.")] = "updatedAt:desc"
+    created_from: Annotated[datetime, Meta(description="Created at this instant or later.")] | None = None
+    created_to: Annotated[datetime, Meta(description="Created at this instant or earlier.")] | None = None
+    updated_from: Annotated[datetime, Meta(description="Updated at this instant or later.")] | None = None
+    updated_to: Annotated[datetime, Meta(description="Updated at this instant or earlier.")] | None = None
 
 
 @routes.get("", scope=Scope.CUSTOMERS_READ)

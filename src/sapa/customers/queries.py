@@ -108,10 +108,6 @@ async def find_by_external_id(tx: Tx, company_id: int, external_id: str) -> Cust
     return await LOCK_BY_EXTERNAL_ID.find(tx, company_id, external_id)
 
 
-async def get_by_external_id(tx: Tx, company_id: int, external_id: str) -> Customer:
-    return _found(await find_by_external_id(tx, company_id, external_id))
-
-
 async def insert_customer(tx: Tx, company_id: int, id: str, profile: Profile) -> Customer:
     return _found(await INSERT.find(tx, company_id, id, *_columns(profile)))
 

@@ -15,7 +15,7 @@ ADDRESS_ID = IdKind("addr_")
 CustomerId = Annotated[str, CUSTOMER_ID]
 AddressId = Annotated[str, ADDRESS_ID]
 
-Email = Annotated[str, Meta(max_length=254, examples=["ayu@example.com"], extra_json_schema={"format": "email"})]
+Email = Annotated[str, Meta(max_length=254, examples=["ayu@example.com"], extra_json_schema={"format": "idn-email"})]
 Phone = Annotated[
     str,
     Meta(
@@ -28,7 +28,6 @@ Name = Annotated[str, Meta(max_length=255, examples=["Ayu"])]
 LastName = Annotated[str, Meta(max_length=255, examples=["Lestari"])]
 Url = Annotated[str, Meta(max_length=2048, examples=["https://example.com/ayu.png"])]
 Tag = Annotated[str, Meta(min_length=1, max_length=100, examples=["vip"])]
-Line = Annotated[str, Meta(max_length=500)]
 ExternalId = Annotated[
     str, Meta(min_length=1, max_length=255, examples=["shop-1042"], description="The caller's own id for the customer.")
 ]
@@ -36,7 +35,11 @@ DataKey = Annotated[str, Meta(min_length=1, max_length=100)]
 DataText = Annotated[str, Meta(max_length=5000)]
 AdditionalData = Annotated[
     dict[DataKey, DataText | int | float],
-    Meta(max_length=200, examples=[{"card": "A-17", "visits": 12}], description="Free keys; strings or numbers."),
+    Meta(
+        max_length=200,
+        examples=[{"card": "A-17", "visits": 12}],
+        description="Free keys; strings, or numbers up to 9007199254740991.",
+    ),
 ]
 
 
@@ -44,11 +47,11 @@ class Address(Struct, frozen=True, rename="camel"):
     """A customer's address."""
 
     id: AddressId
-    first_name: str | None
-    last_name: str | None
-    phone: str | None
+    first_name: Annotated[str | None, Meta(examples=["Ayu"])]
+    last_name: Annotated[str | None, Meta(examples=["Lestari"])]
+    phone: Annotated[str | None, Meta(examples=["+628123456789"])]
     address1: Annotated[str, Meta(examples=["Jl. Merdeka 17"])]
-    address2: str | None
+    address2: Annotated[str | None, Meta(examples=["Lantai 2"])]
     city: Annotated[str | None, Meta(examples=["Bandung"])]
     province: Annotated[str | None, Meta(examples=["Jawa Barat"])]
     country: Annotated[str | None, Meta(examples=["Indonesia"])]
@@ -60,15 +63,15 @@ class AddressIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknow
     """An address to keep. One of a customer's addresses is the main one: the first, unless another says so."""
 
     address1: Annotated[str, Meta(min_length=1, max_length=500, examples=["Jl. Merdeka 17"])]
-    id: Annotated[str | None, Meta(description="Of an address that the customer has already.")] = None
+    id: Annotated[str | None, Meta(examples=[None], description="Of an address that the customer has already.")] = None
     first_name: Name | None = None
-    last_name: Name | None = None
-    phone: Line | None = None
-    address2: Line | None = None
-    city: Line | None = None
-    province: Line | None = None
-    country: Line | None = None
-    zip: Line | None = None
+    last_name: LastName | None = None
+    phone: Annotated[str, Meta(max_length=500, examples=["+628123456789"])] | None = None
+    address2: Annotated[str, Meta(max_length=500, examples=["Lantai 2"])] | None = None
+    city: Annotated[str, Meta(max_length=500, examples=["Bandung"])] | None = None
+    province: Annotated[str, Meta(max_length=500, examples=["Jawa Barat"])] | None = None
+    country: Annotated[str, Meta(max_length=500, examples=["Indonesia"])] | None = None
+    zip: Annotated[str, Meta(max_length=500, examples=["40111"])] | None = None
     main_address: bool = False
 
 
@@ -84,7 +87,7 @@ class Customer(Struct, frozen=True, rename="camel"):
 
     id: CustomerId
     external_id: Annotated[str | None, Meta(examples=["shop-1042"])]
-    email: Annotated[str | None, Meta(examples=["ayu@example.com"], extra_json_schema={"format": "email"})]
+    email: Annotated[str | None, Meta(examples=["ayu@example.com"], extra_json_schema={"format": "idn-email"})]
     phone_number: Annotated[str | None, Meta(examples=["+628123456789"])]
     first_name: Annotated[str | None, Meta(examples=["Ayu"])]
     last_name: Annotated[str | None, Meta(examples=["Lestari"])]

@@ -11,9 +11,9 @@ from sapa.company import Company
 from sapa.db.pool import Connection
 from sapa.http.answers import Answer, Page, encode_result
 from sapa.http.bodies import decode_body
-from sapa.http.errors import ApiError, InsufficientScope, NotFound, Unauthorized
+from sapa.http.errors import ApiError, InsufficientScope, Invalid, NotFound, Unauthorized
 from sapa.http.keys import Key
-from sapa.http.query_string import QueryReader
+from sapa.http.query_string import BadValue, QueryReader, parser_of
 from sapa.ids import IdKind
 
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
@@ -60,6 +60,7 @@ class Endpoint:
         self.path_ids = {
             name: _id_kind(hint) for name, hint in self.parameters.items() if f"{{{camel(name)}}}" in self.path
         }
+        self._path_parsers = {name: parser_of(self.parameters[name]) for name in self.path_ids}
         self.body = self.parameters.get("body")
         self.query = self.parameters.get("query")
         self.writes = method != "GET"
@@ -88,11 +89,14 @@ class Endpoint:
                 arguments.append(query_value if name == "query" else body_value)
         return arguments
 
-    def _path_value(self, name: str, value: str) -> str:
+    def _path_value(self, name: str, value: str) -> Any:
         kind = self.path_ids[name]
         if (kind is not None and not kind.matches(value)) or "\0" in value or not value:
             raise NotFound
-        return value
+        try:
+            return self._path_parsers[name](value)
+        except BadValue as error:
+            raise Invalid.field(camel(name), str(error)) from None
 
     async def run(self, call: Call, arguments: list[Any]) -> Answer:
         return encode_result(await self.handler(call, *arguments), self.status)

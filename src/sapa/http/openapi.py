@@ -1,15 +1,79 @@
-"""placeholder"""
+"""The OpenAPI document of a base, written from the declared endpoints and events."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from inspect import cleandoc
+from types import UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from sapa.http.endpoints import Base, Routes
+from sapa.events import CATALOGUE, EVENT_ID, Event
+from sapa.http.answers import Created, Page
+from sapa.http.endpoints import Base, Endpoint, Routes, camel
+from sapa.http.idempotency import LONGEST_KEY
+from sapa.http.openapi_answers import ERROR_EXAMPLES, Refusals, describe_headers, header_components
+from sapa.http.schemas import Schema, SchemaBook, build_example, id_kind_of, is_struct, lend_examples
+
+VERSION = "1.0.0"
+INFO: dict[Base, Schema] = {
+    Base.CUSTOMER: {
+        "title": "Sapa customer API",
+        "description": "Customers, orders, products, loyalty and shipping of the company that the API key belongs to.",
+    },
+    Base.MESSAGING: {
+        "title": "Sapa messaging API",
+        "description": "Messaging, request history and agent analytics of the company that the API key belongs to.",
+    },
+}
+SECURITY_SCHEMES: Schema = {
+    "apiKey": {
+        "type": "apiKey",
+        "in": "header",
+        "name": "x-api-key",
+        "description": "A key of one company: svc_live_… for its live data, svc_test_… for its test data.",
+    }
+}
+IDEMPOTENCY_KEY: Schema = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "Makes the call happen once: for 24 hours the same key with the same body gets the first answer.",
+    "schema": {
+        "type": "string",
+        "minLength": 1,
+        "maxLength": LONGEST_KEY,
+        "pattern": "^[!-~]([ -~]*[!-~])?$",
+        "examples": ["signup-1042"],
+    },
+}
+IF_NONE_MATCH: Schema = {
+    "name": "If-None-Match",
+    "in": "header",
+    "description": "ETags that the caller knows: 304 without a body while the resource is still the same.",
+    "schema": {"type": "string", "examples": ['"6d1f3a0c5b7e92d4a8c1f60b3e5d7a92"']},
+}
+DELIVERY_HEADERS: dict[str, tuple[str, Schema]] = {
+    "User-Agent": ("Who delivers.", {"type": "string", "const": "Service-Webhooks/1.0"}),
+    "X-Service-Webhook-Id": (
+        "The event's id. A repeated delivery carries the same one.",
+        {"type": "string", "pattern": EVENT_ID.pattern, "examples": [EVENT_ID.example]},
+    ),
+    "X-Service-Webhook-Event": ("The kind of event.", {"type": "string"}),
+    "X-Service-Webhook-Timestamp": (
+        "When this attempt was made, in Unix seconds.",
+        {"type": "string", "pattern": "^[0-9]+$", "examples": ["1769851800"]},
+    ),
+    "X-Service-Webhook-Signature": (
+        "`t` is the timestamp. `v1` is the hexadecimal HMAC-SHA256, keyed with the endpoint's signing secret, of the "
+        "timestamp, a dot and the raw body.",
+        {"type": "string", "pattern": "^t=[0-9]+,v1=[0-9a-f]{64}$", "examples": ["t=1769851800,v1=" + "5f0c9a3e" * 8]},
+    ),
+}
 
 
 class Document:
-    def __init__(self, content: dict[str, Any]) -> None:
+    """An OpenAPI 3.1 document."""
+
+    def __init__(self, content: Schema) -> None:
         self.content = content
 
     def encode(self) -> bytes:
@@ -17,4 +81,198 @@ class Document:
 
 
 def build_document(base: Base, server: str, domains: Sequence[Routes]) -> Document:
-    return Document({})
+    """Everything that can be called under a base, and what it announces."""
+    served = [routes for routes in domains if routes.base == base]
+    writer = _Writer([endpoint for routes in served for endpoint in routes.endpoints])
+    content: Schema = {
+        "openapi": "3.1.0",
+        "info": {**INFO[base], "version": VERSION},
+        "servers": [{"url": server + base}],
+        "security": [{"apiKey": []}],
+        "tags": [{"name": tag} for tag in dict.fromkeys(routes.tag for routes in served)],
+        "paths": writer.paths(),
+        "webhooks": writer.webhooks(base),
+        "components": writer.components(),
+    }
+    _add_examples(content)
+    return Document(content)
+
+
+def scope_sentence(scope: str, product: str | None) -> str:
+    """What a key needs for a call: the last words of the call's description."""
+    return f"Needs the scope `{scope}`" + (f" and the product `{product}`." if product else ".")
+
+
+def base_of_event(kind: str) -> Base:
+    return Base.MESSAGING if kind.startswith("message.") else Base.CUSTOMER
+
+
+class _Writer:
+    """Writes the operations of one document, and keeps what they share."""
+
+    def __init__(self, endpoints: list[Endpoint]) -> None:
+        self._endpoints = endpoints
+        self._book = SchemaBook()
+        self._refusals = Refusals(self._book)
+
+    def paths(self) -> Schema:
+        paths: Schema = {}
+        names = [endpoint.handler.__name__ for endpoint in self._endpoints]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise TypeError(f"Two handlers under one base are called {', '.join(twice)}; rename one.")
+        for endpoint in self._endpoints:
+            paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = self._operation(endpoint)
+        return paths
+
+    def webhooks(self, base: Base) -> Schema:
+        events = [event for kind, event in CATALOGUE.items() if base_of_event(kind) == base]
+        return {event.kind: {"post": self._webhook(event)} for event in events}
+
+    def components(self) -> Schema:
+        return {
+            "schemas": self._book.components,
+            "responses": self._refusals.shared,
+            "headers": header_components(),
+            "securitySchemes": SECURITY_SCHEMES,
+        }
+
+    def _operation(self, endpoint: Endpoint) -> Schema:
+        summary, text = _split_doc(endpoint.handler.__doc__)
+        product = endpoint.routes.product
+        operation: Schema = {
+            "operationId": endpoint.handler.__name__,
+            "tags": [endpoint.routes.tag],
+            "summary": summary,
+            "description": f"{text}\n\n{scope_sentence(endpoint.scope, product)}".lstrip(),
+            "x-sapa-scope": str(endpoint.scope),
+            **({"x-sapa-product": str(product)} if product else {}),
+            "parameters": self._parameters(endpoint),
+            "responses": self._successes(endpoint) | self._refusals.of(endpoint),
+        }
+        if endpoint.body is not None:
+            operation["requestBody"] = {"required": True, "content": _json(self._book.given(endpoint.body))}
+        return operation
+
+    def _parameters(self, endpoint: Endpoint) -> list[Schema]:
+        parameters = [
+            {"required": True, **_parameter("path", camel(name), self._book.given(endpoint.parameters[name]))}
+            for name in endpoint.path_ids
+        ]
+        query = self._book.query(endpoint.query) if endpoint.query else {}
+        for name, schema in query.get("properties", {}).items():
+            required = {"required": True} if name in query.get("required", []) else {}
+            parameters.append(required | _parameter("query", name, schema))
+        if endpoint.writes:
+            parameters.append(IDEMPOTENCY_KEY)
+        if endpoint.has_etag:
+            parameters.append(IF_NONE_MATCH)
+        return parameters
+
+    def _successes(self, endpoint: Endpoint) -> Schema:
+        answers = {str(status): self._success(endpoint, status, result) for status, result in _results(endpoint)}
+        if endpoint.has_etag:
+            answers["304"] = {"description": "Still the same.", "headers": describe_headers(304, ["ETag"])}
+        return answers
+
+    def _success(self, endpoint: Endpoint, status: int, result: Any) -> Schema:
+        headers = describe_headers(
+            status, ["ETag"] if endpoint.has_etag else [], ["Idempotency-Replayed"] if endpoint.writes else []
+        )
+        words = {201: "Created.", 204: "Done; there is no body."}
+        answer: Schema = {"description": words.get(status, "Done."), "headers": headers}
+        if result is not None:
+            answer["content"] = _json(self._envelope(result))
+        if status == 201:
+            answer["links"] = self._links(result)
+        return answer
+
+    def _envelope(self, result: Any) -> Schema:
+        schema = self._book.answered(result)
+        if get_origin(result) is Page:
+            return schema
+        return {"type": "object", "properties": {"data": schema}, "required": ["data"]}
+
+    def _links(self, result: Any) -> Schema:
+        """From a new resource to every operation that takes its id."""
+        kind = id_kind_of(get_type_hints(result, include_extras=True).get("id")) if is_struct(result) else None
+        return {
+            endpoint.handler.__name__: {
+                "operationId": endpoint.handler.__name__,
+                "parameters": {camel(*endpoint.path_ids): "$response.body#/data/id"},
+            }
+            for endpoint in self._endpoints
+            if kind is not None and [*endpoint.path_ids.values()] == [kind]
+        }
+
+    def _webhook(self, event: type[Event]) -> Schema:
+        summary, text = _split_doc(event.__doc__)
+        return {
+            "operationId": event.kind,
+            "summary": summary,
+            "description": text or summary,
+            "security": [],
+            "parameters": [_delivery_header(name, event) for name in DELIVERY_HEADERS],
+            "requestBody": {"required": True, "content": _json(self._book.answered(event.resource_type))},
+            "responses": {
+                "2XX": {"description": "Received. Any other answer, or none within 30 seconds, is tried again."}
+            },
+        }
+
+
+def _split_doc(doc: str | None) -> tuple[str, str]:
+    summary, _, text = cleandoc(doc or "").partition("\n")
+    return summary, text.strip()
+
+
+def _json(schema: Schema) -> Schema:
+    return {"application/json": {"schema": schema}}
+
+
+def _parameter(place: str, name: str, schema: Schema) -> Schema:
+    """A parameter; a list is written with commas, and so its values have none."""
+    parameter: Schema = {"name": name, "in": place}
+    if "description" in schema:
+        parameter["description"] = schema.pop("description")
+    if schema.get("type") == "array":
+        parameter |= {"style": "form", "explode": False}
+        schema |= {"minItems": 1, "items": {"pattern": r"^[^,]*[^,\s][^,]*$", **schema["items"]}}
+    return {**parameter, "schema": schema}
+
+
+def _delivery_header(name: str, event: type[Event]) -> Schema:
+    text, schema = DELIVERY_HEADERS[name]
+    if name == "X-Service-Webhook-Event":
+        schema = {**schema, "const": event.kind}
+    return {"name": name, "in": "header", "required": True, "description": text, "schema": schema}
+
+
+def _results(endpoint: Endpoint) -> Iterator[tuple[int, Any]]:
+    """What the endpoint answers with, and with which status: `Customer | Created[Customer]` is two answers."""
+    is_union = get_origin(endpoint.result) in {Union, UnionType}
+    for result in get_args(endpoint.result) if is_union else (endpoint.result,):
+        if get_origin(result) is Created:
+            yield 201, get_args(result)[0]
+        elif result in {None, type(None)}:
+            yield 204, None
+        else:
+            yield endpoint.status, result
+
+
+def _add_examples(content: Schema) -> None:
+    """Gives every object, and every body that has none, an example made of its fields'."""
+    components = content["components"]["schemas"]
+    lend_examples(components)
+    for name, schema in components.items():
+        if "properties" in schema:
+            schema["examples"] = [ERROR_EXAMPLES.get(name) or build_example(schema, components)]
+    for media in _media_types(content):
+        if "examples" not in media:
+            media["example"] = build_example(media["schema"], components)
+
+
+def _media_types(node: Any) -> Iterator[Schema]:
+    if isinstance(node, dict):
+        if isinstance(node.get("application/json"), dict):
+            yield node["application/json"]
+        for child in node.values():
+            yield from _media_types(child)

@@ -68,14 +68,15 @@ class QueryReader:
 
     def __init__(self, struct: type[msgspec.Struct]) -> None:
         self.struct = struct
-        self._nothing = struct()
         hints = get_type_hints(struct, include_extras=True)
         self._fields = {
-            field.encode_name: (field.name, _parser_of(hints[field.name])) for field in msgspec.structs.fields(struct)
+            field.encode_name: (field.name, parser_of(hints[field.name])) for field in msgspec.structs.fields(struct)
         }
+        self._required = {field.name: field.encode_name for field in msgspec.structs.fields(struct) if field.required}
+        self._nothing = None if self._required else struct()
 
     def read(self, query: bytes) -> Any:
-        if not query:
+        if not query and self._nothing is not None:
             return self._nothing
         values: dict[str, Any] = {}
         for name, text in parse_pairs(query):
@@ -88,6 +89,9 @@ class QueryReader:
                 values[field] = parse(text)
             except BadValue as error:
                 raise Invalid.field(name, str(error)) from None
+        for field, name in self._required.items():
+            if field not in values:
+                raise Invalid.field(name, "is required")
         return self.struct(**values)
 
 
@@ -119,12 +123,12 @@ _PLAIN: dict[Any, Callable[[str], Any]] = {
 }
 
 
-def _parser_of(hint: Any) -> Callable[[str], Any]:
-    """A reader for one parameter's type; types that have none fail when the endpoint is declared."""
+def parser_of(hint: Any) -> Callable[[str], Any]:
+    """A reader for one parameter's type; a type that has none fails when the endpoint is declared."""
     kind = _without_none(hint)
     if get_origin(kind) is Annotated:
         base, *metas = get_args(kind)
-        return _bounded(_parser_of(base), [meta for meta in metas if isinstance(meta, Meta)])
+        return _bounded(parser_of(base), [meta for meta in metas if isinstance(meta, Meta)])
     if get_origin(kind) is Literal:
         return _one_of(get_args(kind))
     return _PLAIN[kind]

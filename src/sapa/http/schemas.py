@@ -1,0 +1,252 @@
+"""JSON Schemas of the declared types, as the wire has them, each with an example."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from decimal import Decimal
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
+
+from sapa.http.answers import StoredJson
+from sapa.ids import IdKind
+
+Schema = dict[str, Any]
+
+REF = "#/components/schemas/"
+
+_FILLERS: dict[str, Any] = {
+    "date-time": "2026-01-31T09:30:00.000Z",
+    "date": "2026-01-31",
+    "uuid": "0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35",
+    "email": "ayu@example.com",
+    "uri": "https://example.com/",
+    "string": "text",
+    "boolean": False,
+    "null": None,
+}
+
+
+class SchemaBook:
+    """The named schemas of one document, collected while it is written."""
+
+    def __init__(self) -> None:
+        self.components: dict[str, Schema] = {}
+        self._given: dict[Any, type[Struct]] = {}
+        self._answered: dict[Any, type[Struct]] = {}
+
+    def given(self, hint: Any) -> Schema:
+        """The schema of what a caller sends."""
+        return self._describe(self._shape(hint, {}, answered=False))
+
+    def answered(self, hint: Any) -> Schema:
+        """The schema of what we send: every field is there, null when it has no value."""
+        return self._describe(self._shape(hint, {}, answered=True))
+
+    def query(self, struct: type[Struct]) -> Schema:
+        """The schema of a query's parameters; in a query there is no null."""
+        shape = self._shape(struct, {}, answered=False)
+        _, parts = msgspec.json.schema_components([shape], ref_template=REF + "{name}")
+        schema = tidy(parts.pop(shape.__name__))
+        self._keep(parts)
+        schema["properties"] = {name: _without_null(field) for name, field in schema["properties"].items()}
+        return schema
+
+    def _describe(self, shape: Any) -> Schema:
+        (schema,), parts = msgspec.json.schema_components([shape], ref_template=REF + "{name}")
+        self._keep(parts)
+        return tidy(schema)
+
+    def _keep(self, parts: Mapping[str, Schema]) -> None:
+        for name, part in parts.items():
+            schema = tidy(part)
+            if self.components.setdefault(name, schema) != schema:
+                raise TypeError(f"Two different types are called {name}; rename one.")
+
+    def _shape(self, hint: Any, variables: Mapping[Any, Any], *, answered: bool) -> Any:
+        """A type that msgspec describes as the wire has it; it knows nothing of our marks, and Decimals as text."""
+        if isinstance(hint, TypeVar):
+            return self._shape(variables[hint], {}, answered=answered)
+        origin, args = get_origin(hint), get_args(hint)
+        if is_struct(origin or hint):
+            return self._struct(hint, answered=answered)
+        if origin is Annotated:
+            return self._marked(args, variables, answered=answered)
+        if args and origin is not Literal:
+            inner = tuple(self._shape(arg, variables, answered=answered) for arg in args if arg is not UnsetType)
+            return Union[inner] if origin in {Union, UnionType} else origin[inner]  # noqa: UP007
+        return {Decimal: float, datetime: Annotated[datetime, Meta(tz=True)]}.get(hint, hint)
+
+    def _marked(self, args: tuple[Any, ...], variables: Mapping[Any, Any], *, answered: bool) -> Any:
+        hint, *marks = args
+        metas = []
+        for mark in marks:
+            if isinstance(mark, StoredJson):
+                hint = mark.shape
+            elif isinstance(mark, IdKind):
+                metas.append(Meta(pattern=mark.pattern, examples=[mark.example]))
+            elif isinstance(mark, Meta):
+                metas.append(mark)
+        has_zone = any(meta.tz is not None for meta in metas)
+        shape = hint if hint is datetime and has_zone else self._shape(hint, variables, answered=answered)
+        return Annotated[(shape, *metas)] if metas else shape
+
+    def _struct(self, hint: Any, *, answered: bool) -> type[Struct]:
+        """A struct with its fields' shapes. What is the same in both directions is one struct and has one name."""
+        made = self._answered if answered else self._given
+        if hint not in made:
+            fields = self._fields(hint, answered=answered)
+            name = readable_name(hint)
+            if not answered:
+                twin = self._struct(hint, answered=True)
+                if fields == self._fields(hint, answered=True):
+                    return made.setdefault(hint, twin)
+                name = name if name.endswith(("In", "Patch", "Query")) else name + "In"
+            made[hint] = _define(name, get_origin(hint) or hint, fields)
+        return made[hint]
+
+    def _fields(self, hint: Any, *, answered: bool) -> list[tuple[Any, ...]]:
+        struct = get_origin(hint) or hint
+        variables = dict(zip(getattr(struct, "__parameters__", ()), get_args(hint), strict=True))
+        hints = get_type_hints(struct, include_extras=True)
+        may_lack = not answered or struct.__struct_config__.omit_defaults
+        fields: list[tuple[Any, ...]] = []
+        for field in msgspec.structs.fields(struct):
+            shape = self._shape(hints[field.name], variables, answered=answered)
+            if field.required or not (may_lack or field.default is UNSET):
+                fields.append((field.name, shape))
+            elif answered:
+                fields.append((field.name, _without_none(shape), UNSET))
+            else:
+                fields.append((field.name, shape, UNSET if field.default is NODEFAULT else field.default))
+        return fields
+
+
+def is_struct(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Struct)
+
+
+def readable_name(hint: Any) -> str:
+    """`CustomerPage` for `Page[Customer]`."""
+    struct = get_origin(hint) or hint
+    return "".join(arg.__name__ for arg in get_args(hint)) + str(struct.__name__)
+
+
+def _define(name: str, struct: Any, fields: list[tuple[Any, ...]]) -> type[Struct]:
+    config = struct.__struct_config__
+    return msgspec.defstruct(
+        name,
+        fields,
+        rename={field.name: field.encode_name for field in msgspec.structs.fields(struct)},
+        namespace={"__doc__": struct.__dict__.get("__doc__")},
+        kw_only=True,
+        forbid_unknown_fields=config.forbid_unknown_fields,
+        tag=config.tag,
+        tag_field=config.tag_field,
+    )
+
+
+def _without_none(hint: Any) -> Any:
+    if get_origin(hint) not in {Union, UnionType}:
+        return hint
+    return Union[tuple(arg for arg in get_args(hint) if arg is not NoneType)]  # noqa: UP007
+
+
+def tidy(schema: Schema) -> Schema:
+    """The same schema in fewer words: no titles, no null defaults, nullable types as `["string", "null"]`."""
+    schema = {word: value for word, value in schema.items() if not _is_noise(word, value)}
+    for word in ("items", "additionalProperties", "propertyNames"):
+        if isinstance(schema.get(word), dict):
+            schema[word] = tidy(schema[word])
+    if "properties" in schema:
+        schema["properties"] = {name: tidy(field) for name, field in schema["properties"].items()}
+    if all(isinstance(value, str) for value in schema.get("enum", [None])):
+        schema["type"] = "string"
+    if "anyOf" in schema:
+        return _tidy_union(schema)
+    return schema
+
+
+def _is_noise(word: str, value: Any) -> bool:
+    return word == "title" or (word == "default" and value is None) or (word == "required" and not value)
+
+
+def _tidy_union(schema: Schema) -> Schema:
+    options = [tidy(option) for option in schema["anyOf"]]
+    if {"type": "number"} in options and {"type": "integer"} in options:
+        options.remove({"type": "integer"})
+    if {"type": "null"} in options and len(options) == 2 and "type" in options[0]:
+        rest = {word: value for word, value in schema.items() if word != "anyOf"}
+        return {**_or_null(options[0]), **rest}
+    return {**schema, "anyOf": options}
+
+
+def _or_null(schema: Schema) -> Schema:
+    nullable = {**schema, "type": [schema["type"], "null"]}
+    if "enum" in schema:
+        nullable["enum"] = [*schema["enum"], None]
+    return nullable
+
+
+def _without_null(schema: Schema) -> Schema:
+    schema = dict(schema)
+    if isinstance(schema.get("type"), list):
+        schema["type"] = next(kind for kind in schema["type"] if kind != "null")
+    if "enum" in schema:
+        schema["enum"] = [value for value in schema["enum"] if value is not None]
+    return schema
+
+
+def lend_examples(components: Mapping[str, Schema]) -> None:
+    """A field without an example gets that of a field with the same name and type elsewhere, ids excepted."""
+    fields = [item for schema in components.values() for item in schema.get("properties", {}).items()]
+    known: dict[tuple[str, bool], Any] = {}
+    for name, field in fields:
+        if "examples" in field and "pattern" not in field:
+            known.setdefault((name, "string" in types_of(field)), field["examples"])
+    for name, field in fields:
+        lent = known.get((name, "string" in types_of(field)))
+        if lent and not {"examples", "enum", "default", "$ref", "anyOf"} & field.keys():
+            field["examples"] = lent
+
+
+def types_of(schema: Schema) -> list[str]:
+    kind = schema.get("type", [])
+    return [kind] if isinstance(kind, str) else list(kind)
+
+
+def build_example(schema: Schema, components: Mapping[str, Schema]) -> Any:
+    """A value that the schema allows, made of its fields' examples; null where nothing better is known."""
+    if "$ref" in schema:
+        return build_example(components[schema["$ref"].removeprefix(REF)], components)
+    if "examples" in schema:
+        return schema["examples"][0]
+    if "default" in schema or "enum" in schema:
+        return schema.get("default", schema.get("enum", [None])[0])
+    if "anyOf" in schema:
+        return build_example(schema["anyOf"][0], components)
+    kinds = types_of(schema)
+    if "array" in kinds:
+        return [build_example(schema["items"], components)] if "items" in schema else []
+    if "object" in kinds:
+        return _object_example(schema, components)
+    return None if "null" in kinds else _filler(schema, kinds)
+
+
+def _object_example(schema: Schema, components: Mapping[str, Schema]) -> Schema:
+    values = {name: build_example(field, components) for name, field in schema.get("properties", {}).items()}
+    required = schema.get("required", [])
+    return {name: value for name, value in values.items() if value is not None or name in required}
+
+
+def _filler(schema: Schema, kinds: list[str]) -> Any:
+    kind = kinds[0] if kinds else "null"
+    if kind in {"integer", "number"}:
+        return max(1, schema.get("minimum", 1))
+    return _FILLERS.get(schema.get("format", kind), _FILLERS[kind])
+
+
+def id_kind_of(hint: Any) -> IdKind | None:
+    """The kind of id that a type is marked with."""
+    return next((mark for mark in getattr(hint, "__metadata__", ()) if isinstance(mark, IdKind)), None)

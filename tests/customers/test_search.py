@@ -1,0 +1,102 @@
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.customers.test_listing import ask
+from tests.factories import make_customer
+
+AYU = {"firstName": "Ayu", "lastName": "Lestari", "email": "ayu.l@example.com", "phoneNumber": "+628123456789"}
+
+
+async def finds(api: httpx.AsyncClient, term: str, fields: dict[str, Any]) -> bool:
+    """Whether a search among two customers finds the one with these fields, and not the other."""
+    made = await make_customer(api, **{"email": "x@y.example", **fields})
+    await make_customer(api, email="zz@zz.example", firstName="Zz", lastName="Zz")
+    page = await ask(api, {"search": term})
+    assert page["meta"]["total"] == len(page["data"])
+    assert all(found == made for found in page["data"])
+    return bool(page["data"])
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        "Ayu", "ayu", "AYU", "aYu", "yu", "Lestari", "ESTAR", "Ayu Lestari", "yu les", "ayu  lestari", " ayu ",
+        "ayu.l@example.com", "AYU.L@", "l@exa", "@example", "u", ".l",
+    ],
+)  # fmt: skip
+async def test_a_part_of_the_name_or_email_is_found_in_any_case(api: httpx.AsyncClient, term: str) -> None:
+    assert await finds(api, term, AYU)
+
+
+@pytest.mark.parametrize(
+    "term", ["ayo", "Lestari Ayu", "ayulestari", "lestari ayu.l", "Ayu Lestari x", "example.org", "ayu\nlestari x"]
+)
+async def test_what_is_no_part_of_name_or_email_is_not_found(api: httpx.AsyncClient, term: str) -> None:
+    assert not await finds(api, term, AYU)
+
+
+@pytest.mark.parametrize(
+    "term",
+    [
+        "08123456789", "0812", "0812-3456", "(0812) 3456 789", "+62 812-3456-789", "+628123456789", "62812", "812.3456",
+        "3456", "6789", "+62", "9",
+    ],
+)  # fmt: skip
+async def test_digits_of_the_phone_are_found_however_written(api: httpx.AsyncClient, term: str) -> None:
+    assert await finds(api, term, {"phoneNumber": "0812 3456 789"})
+
+
+@pytest.mark.parametrize("term", ["0813", "+62 812 9999", "08123456780", "+63", "00999", "0812 3456 789 ext"])
+async def test_other_digits_are_not_found(api: httpx.AsyncClient, term: str) -> None:
+    assert not await finds(api, term, {"phoneNumber": "0812 3456 789"})
+
+
+@pytest.mark.parametrize("term", ["0812", "8-1-2", "(812)"])
+async def test_a_phone_number_is_looked_for_in_phone_numbers_only(api: httpx.AsyncClient, term: str) -> None:
+    assert not await finds(api, term, {"email": "room812@example.com", "firstName": "812"})
+
+
+@pytest.mark.parametrize(
+    ("name", "term"),
+    [
+        ("Straße", "STRASSE"), ("STRASSE", "straße"), ("ΣΊΣΥΦΟΣ", "σίσυφος"), ("σίσυφος", "ΣΊΣΥΦΟΣ"), ("ÉLAN", "élan"),
+        ("Ångström", "ÅNGSTRÖM"), ("ДМИТРИЙ", "дмитрий"), ("日本太郎", "本太"), ("ﬁnn", "FINN"),
+        ("Ayu 🌸", "🌸"), ("O'Neil", "o'n"),
+    ],
+)  # fmt: skip
+async def test_case_is_folded_in_every_script(api: httpx.AsyncClient, name: str, term: str) -> None:
+    assert await finds(api, term, {"firstName": name})
+
+
+@pytest.mark.parametrize(
+    ("name", "term", "found"),
+    [
+        ("100%", "%", True), ("100%", "0%", True), ("Ayu", "%", False), ("Ayu", "A%u", False), ("a_b", "_", True),
+        ("a_b", "a_b", True), ("aXb", "a_b", False), ("Ayu", "_", False), ("Ayu", "A_u", False), ("a\\b", "\\", True),
+        ("a\\b", "a\\b", True), ("Ayu", "\\", False), ("a\\%b", "\\%", True), ("a%b", "\\%", False),
+        ("a\\b", "b\\", False),
+        ("a'b", "'", True), ('a"b', '"', True), ("a{b}", "{b}", True), ("$1", "$1", True), ("a,b", ",", True),
+    ],
+)  # fmt: skip
+async def test_signs_are_looked_for_as_they_are(api: httpx.AsyncClient, name: str, term: str, found: bool) -> None:
+    assert await finds(api, term, {"firstName": name}) is found
+
+
+async def test_blanks_in_a_name_do_not_hide_it(api: httpx.AsyncClient) -> None:
+    assert await finds(api, "siti nur haliza", {"firstName": " Siti  Nur ", "lastName": "\tHaliza"})
+
+
+async def test_a_search_follows_changes(api: httpx.AsyncClient) -> None:
+    made = await make_customer(api, **AYU)
+    await api.put(f"/customers/{made['id']}", json={"firstName": "Budi", "email": "b@example.org", "phoneNumber": None})
+    for term in ("ayu", "ayu.l", "0812"):
+        assert (await ask(api, {"search": term}))["data"] == []
+    for term in ("budi lestari", "b@example.org"):
+        assert len((await ask(api, {"search": term}))["data"]) == 1
+
+
+async def test_a_long_term_is_found_and_a_longer_one_refused(api: httpx.AsyncClient) -> None:
+    assert await finds(api, "x" * 200, {"firstName": "x" * 255})
+    assert (await api.get("/customers", params={"search": "x" * 201})).status_code == 400

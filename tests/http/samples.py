@@ -1,0 +1,72 @@
+"""Requests made up from declarations: a path and a valid body for any endpoint, so that generated tests reach all."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec import UNSET, inspect, to_builtins
+
+from sapa.http.endpoints import Endpoint, camel
+
+_PLAIN: dict[type, Any] = {
+    inspect.AnyType: {},
+    inspect.BoolType: False,
+    inspect.DateTimeType: "2026-01-31T09:30:00Z",
+    inspect.DateType: "2026-01-31",
+    inspect.NoneType: None,
+    inspect.UUIDType: "01890a5d-ac96-774b-bcce-b302099a8057",
+}
+
+
+def address_of(endpoint: Endpoint, ids: Mapping[str, str] | None = None) -> str:
+    """The endpoint's path with these ids in it; ids that nobody has for those not given."""
+    path = endpoint.path
+    for name, kind in endpoint.path_ids.items():
+        unknown = kind.example if kind else "unknown"
+        path = path.replace(f"{{{camel(name)}}}", (ids or {}).get(name, unknown))
+    return path
+
+
+def sample_body(endpoint: Endpoint) -> Any:
+    """A body that the endpoint's type accepts, or None when it takes none."""
+    return None if endpoint.body is None else sample(inspect.type_info(endpoint.body))
+
+
+def sample(kind: inspect.Type) -> Any:
+    """The first example of a type, else its required parts."""
+    if isinstance(kind, inspect.Metadata):
+        examples = (kind.extra_json_schema or {}).get("examples")
+        return examples[0] if examples else sample(kind.type)
+    if isinstance(kind, inspect.StructType):
+        return {field.encode_name: sample(field.type) for field in kind.fields if _is_needed(field)}
+    if isinstance(kind, inspect.UnionType):
+        return sample(next(option for option in kind.types if not isinstance(option, inspect.NoneType)))
+    if isinstance(kind, (inspect.LiteralType, inspect.EnumType)):
+        return _first_choice(kind)
+    return _plain(kind)
+
+
+def _is_needed(field: inspect.Field) -> bool:
+    """Required, or shown by an example: optional fields may be required together with one another."""
+    return field.required or _has_example(field.type)
+
+
+def _has_example(kind: inspect.Type) -> bool:
+    if isinstance(kind, inspect.UnionType):
+        return any(_has_example(option) for option in kind.types)
+    return isinstance(kind, inspect.Metadata) and "examples" in (kind.extra_json_schema or {})
+
+
+def _first_choice(kind: inspect.LiteralType | inspect.EnumType) -> Any:
+    return kind.values[0] if isinstance(kind, inspect.LiteralType) else to_builtins(next(iter(kind.cls)))
+
+
+def _plain(kind: inspect.Type) -> Any:
+    if isinstance(kind, inspect.StrType):
+        return "x" * (kind.min_length or 1)
+    if isinstance(kind, (inspect.IntType, inspect.FloatType, inspect.DecimalType)):
+        return getattr(kind, "ge", None) or 1
+    if isinstance(kind, (inspect.ListType, inspect.SetType)):
+        return [sample(kind.item_type)] * (kind.min_length or 0)
+    if isinstance(kind, inspect.DictType):
+        return {}
+    return _PLAIN.get(type(kind), UNSET)

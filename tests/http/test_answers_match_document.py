@@ -1,0 +1,186 @@
+"""Every operation of both documents is called on the real installation, and every answer held against its document."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.access.types import Scope
+from sapa.db.pool import Database
+from sapa.http.bodies import MOST_BYTES
+from sapa.http.endpoints import Base
+from tests.conftest import Installation
+from tests.factories import Environments, make_key
+from tests.http.answer_check import Operation, check, check_answer, operations_of
+
+CASES = [pytest.param(base, operation, id=operation.id) for base in Base for operation in operations_of(base)]
+
+# A body that stops half-way, a fault of ours and a database that is away are played elsewhere.
+NOT_PROVOKED = {408, 500, 503}
+
+
+class Caller:
+    """Calls one operation in many ways, on resources that it makes itself, and remembers what was answered."""
+
+    def __init__(self, base: Base, operation: Operation, client: httpx.AsyncClient) -> None:
+        self.base = base
+        self.operation = operation
+        self.client = client
+        self.made: dict[str, str] = {}
+        self.seen: set[int] = set()
+
+    @property
+    def body(self) -> Any:
+        media = self.operation.content.get("requestBody", {}).get("content", {}).get("application/json")
+        return media and self._with_made(media["example"])
+
+    @property
+    def path(self) -> str:
+        path = self.operation.path
+        for parameter in self.operation.content["parameters"]:
+            path = path.replace(f"{{{parameter['name']}}}", str((parameter["schema"].get("examples") or [""])[0]))
+        return path
+
+    async def make_resources(self) -> None:
+        """Whatever creates a resource is called with its own example; later examples then name the real ids."""
+        for creator in operations_of(self.base):
+            created = creator.content["responses"].get("201", {})
+            linked = {link["operationId"] for link in created.get("links", {}).values()}
+            if creator.id != self.operation.id and self.operation.id in linked and creator.method == "post":
+                media = creator.content["requestBody"]["content"]["application/json"]
+                answer = await self.client.post(creator.path, json=self._with_made(media["example"]))
+                assert answer.status_code == 201, answer.text
+                self.made[created["content"]["application/json"]["example"]["data"]["id"]] = answer.json()["data"]["id"]
+
+    async def call(
+        self, client: httpx.AsyncClient | None = None, path: str | None = None, **options: Any
+    ) -> httpx.Response:
+        if self.body is not None and not {"content", "json"} & options.keys():
+            options["json"] = self.body
+        method = options.pop("method", self.operation.method)
+        path = self._with_made(self.path) if path is None else path
+        answer = await (client or self.client).request(method, path, **options)
+        self.seen.add(answer.status_code)
+        return answer
+
+    def _with_made(self, example: Any) -> Any:
+        text = json.dumps(example)
+        for example_id, id in self.made.items():
+            text = text.replace(example_id, id)
+        return json.loads(text)
+
+
+@pytest.mark.parametrize(("base", "operation"), CASES)
+async def test_every_answer_is_documented_and_every_documented_answer_is_given(
+    installation: Installation, database: Database, company: Environments, base: Base, operation: Operation
+) -> None:
+    @asynccontextmanager
+    async def connect(**key: Any) -> AsyncIterator[httpx.AsyncClient]:
+        made = await make_key(database, company.live, **key)
+        async with open_client(installation, base, made.raw) as client:
+            yield client
+
+    async with connect() as client:
+        caller = Caller(base, operation, client)
+        await caller.make_resources()
+        async with open_client(installation, base, None) as stranger:
+            await provoke_refusals_of_keys(caller, stranger)
+        async with connect(scopes=[scope for scope in Scope if scope != operation.content["x-sapa-scope"]]) as lesser:
+            assert (await caller.call(lesser)).status_code in {401, 403}
+        async with connect(allow_list=["192.0.2.7"]) as outsider:
+            assert (await caller.call(outsider)).status_code == 403
+        async with connect(rate_limit=1) as hasty:
+            await caller.call(hasty, params={"no-such-parameter": "1"})
+            assert (await caller.call(hasty)).status_code == 429
+        await provoke_refusals_of_requests(caller)
+        await (succeed_reading(caller) if operation.method == "get" else succeed_writing(caller))
+
+    documented = operation.statuses - NOT_PROVOKED
+    if operation.method == "delete":
+        documented.discard(409)
+    assert caller.seen >= documented
+
+
+async def provoke_refusals_of_keys(caller: Caller, stranger: httpx.AsyncClient) -> None:
+    assert (await caller.call(stranger)).status_code == 401
+    assert (await caller.call(stranger, headers={"x-api-key": "svc_live_unknown"})).status_code == 401
+
+
+async def provoke_refusals_of_requests(caller: Caller) -> None:
+    assert (await caller.call(params={"no-such-parameter": "1"})).status_code == 400
+    if "{" in caller.operation.path:
+        assert (await caller.call(path=caller.operation.path.split("{")[0])).status_code == 404
+        assert (await caller.call(path=f"{caller.path}/no/such/path")).status_code == 404
+    if caller.body is not None:
+        assert (await caller.call(content=b"{", headers={"content-type": "application/json"})).status_code == 400
+        assert (await caller.call(content=b"{}", headers={"content-type": "text/plain"})).status_code == 415
+        large = b'"' + b"x" * MOST_BYTES + b'"'
+        assert (await caller.call(content=large, headers={"content-type": "application/json"})).status_code == 413
+
+
+async def succeed_reading(caller: Caller) -> None:
+    answer = await caller.call()
+    assert answer.status_code == 200
+    assert (await caller.call(method="HEAD")).status_code == 200
+    if "etag" in answer.headers:
+        same = await caller.call(headers={"if-none-match": answer.headers["etag"]})
+        assert same.status_code == 304
+
+
+async def succeed_writing(caller: Caller) -> None:
+    once = {"Idempotency-Key": "once"}
+    first = await caller.call(headers=once)
+    assert first.is_success, first.text
+    replayed = await caller.call(headers=once)
+    assert (replayed.status_code, replayed.content) == (first.status_code, first.content)
+    assert replayed.headers["idempotency-replayed"] == "true"
+    if isinstance(caller.body, dict):
+        shorter = dict(list(caller.body.items())[:-1])
+        assert (await caller.call(headers=once, json=shorter)).status_code == 409
+    await caller.call()
+
+
+@pytest.mark.parametrize("base", Base)
+async def test_what_no_document_knows_is_refused_in_the_error_envelope(
+    installation: Installation, database: Database, company: Environments, base: Base
+) -> None:
+    key = await make_key(database, company.live)
+    async with open_client(installation, base, key.raw) as client:
+        assert (await client.get("/no-such-path")).status_code == 404
+        for path in {operation.path for operation in operations_of(base)}:
+            assert (await client.request("TRACE", path)).status_code == 405
+            assert (await client.options(path)).status_code == 204
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "body"),
+    [
+        (200, {}, {"data": [], "meta": {"page": 1, "limit": 20, "total": 0}}),
+        (200, {}, {"data": [], "meta": {"page": 1, "limit": 20, "total": 0, "hasNextPage": False, "pages": 1}}),
+        (200, {"x-request-id": "1"}, {"data": [], "meta": {"page": 1, "limit": 20, "total": 0, "hasNextPage": False}}),
+        (200, {"x-colour": "red"}, {"data": [], "meta": {"page": 1, "limit": 20, "total": 0, "hasNextPage": False}}),
+        (202, {}, {"data": [], "meta": {"page": 1, "limit": 20, "total": 0, "hasNextPage": False}}),
+        (400, {}, {"error": {"code": "NOT_FOUND", "message": "wrong code"}}),
+        (400, {}, {"message": "no envelope"}),
+    ],
+    ids=["field missing", "field unknown", "header malformed", "header unknown", "status unknown", "code", "envelope"],
+)
+def test_the_check_notices_an_answer_outside_the_document(status: int, headers: dict[str, str], body: Any) -> None:
+    request = httpx.Request("GET", "http://127.0.0.1/customer/v1/customers")
+    usual = {"x-request-id": f"req_{'0' * 24}"} | {f"ratelimit-{name}": "1" for name in ("limit", "remaining", "reset")}
+    good = {"data": [], "meta": {"page": 1, "limit": 20, "total": 0, "hasNextPage": False}}
+    check(request, httpx.Response(200, headers=usual, json=good))
+    with pytest.raises(AssertionError, match="outside its document"):
+        check(request, httpx.Response(status, headers={**usual, **headers}, json=body))
+
+
+def open_client(installation: Installation, base: Base, key: str | None) -> httpx.AsyncClient:
+    return httpx.AsyncClient(
+        base_url=installation.address + base,
+        headers={} if key is None else {"x-api-key": key},
+        event_hooks={"response": [check_answer]},
+        timeout=30,
+    )

@@ -1,0 +1,120 @@
+"""An id of another company, of the other environment, or of nothing at all: one and the same 404, on every route."""
+
+from collections.abc import Awaitable, Callable
+
+import httpx
+import msgspec
+import pytest
+
+from sapa.db.pool import Database
+from sapa.domains import ROUTES
+from sapa.http.endpoints import Endpoint
+from sapa.ids import IdKind
+from tests.conftest import Installation, connect
+from tests.factories import Environments, make_company, make_customer, make_key
+from tests.http.samples import address_of, sample_body
+
+Maker = Callable[[httpx.AsyncClient], Awaitable[str]]
+
+
+async def a_customer(api: httpx.AsyncClient) -> str:
+    return str((await make_customer(api))["id"])
+
+
+MAKERS: dict[str, Maker] = {"cust_": a_customer}
+"""How to make one of each kind over HTTP, by id prefix: a new domain adds its line."""
+
+OWN_NAMES = {("/customers/by-external-id/{externalId}", "external_id")}
+"""Path parameters that are the caller's own words and not ids of ours."""
+
+WITH_IDS = [endpoint for routes in ROUTES for endpoint in routes.endpoints if any(endpoint.path_ids.values())]
+WITH_BODIES = [endpoint for routes in ROUTES for endpoint in routes.endpoints if endpoint.body]
+
+
+def name_of(endpoint: Endpoint) -> str:
+    return f"{endpoint.method} {endpoint.path}"
+
+
+def kinds_of(endpoint: Endpoint) -> dict[str, IdKind]:
+    return {name: kind for name, kind in endpoint.path_ids.items() if kind}
+
+
+async def call(client: httpx.AsyncClient, endpoint: Endpoint, ids: dict[str, str]) -> httpx.Response:
+    base = str(client.base_url).partition("/customer/v1")[0] + endpoint.routes.base
+    return await client.request(endpoint.method, base + address_of(endpoint, ids), json=sample_body(endpoint))
+
+
+async def make_ids(client: httpx.AsyncClient, endpoint: Endpoint) -> dict[str, str]:
+    return {name: await MAKERS[kind.prefix](client) for name, kind in kinds_of(endpoint).items()}
+
+
+def garbage(prefix: str) -> list[str]:
+    tail = "01jc9y3q5me8w92v7x4t6r0n1k"
+    return [
+        "x", "0", "-1", "null", "undefined", "%20", "%7B%7D", "{}", "{id}", "by-external-id", "'; SELECT 1 --", "%25",
+        prefix, prefix + tail[:-1], prefix + tail + "0", prefix.upper() + tail, prefix + tail.upper(), tail,
+        prefix + "8" + tail[1:], prefix + "u" * 26, prefix + tail + "%0A", "%0A" + prefix + tail, prefix + tail + "%00",
+        "%00", "evt_" + tail, prefix + "é" * 26, prefix + "%EF%BC%90" * 26, "x" * 5000, f"{prefix}{tail},{tail}",
+        prefix + tail + "%3F", prefix + tail + "%23", " " + prefix + tail, prefix + tail + "%2520",
+    ]  # fmt: skip
+
+
+def test_every_kind_of_id_in_a_path_has_a_maker() -> None:
+    prefixes = {kind.prefix for endpoint in WITH_IDS for kind in kinds_of(endpoint).values()}
+    assert prefixes <= set(MAKERS), "add a maker for each new kind, so that the tests below cover it"
+
+
+def test_every_path_parameter_is_an_id_or_a_known_word_of_the_caller() -> None:
+    plain = {
+        (endpoint.path, name)
+        for routes in ROUTES
+        for endpoint in routes.endpoints
+        for name, kind in endpoint.path_ids.items()
+        if kind is None
+    }
+    assert plain == OWN_NAMES
+
+
+@pytest.mark.parametrize("endpoint", WITH_BODIES, ids=name_of)
+def test_sample_bodies_are_valid(endpoint: Endpoint) -> None:
+    msgspec.convert(sample_body(endpoint), endpoint.body)
+
+
+@pytest.mark.parametrize("endpoint", WITH_IDS, ids=name_of)
+async def test_foreign_and_unknown_ids_get_the_same_answer(
+    installation: Installation, database: Database, company: Environments, endpoint: Endpoint
+) -> None:
+    keys = [await make_key(database, id) for id in (company.live, company.test, (await make_company(database)).live)]
+    async with connect(installation, keys[0].raw) as ours, connect(installation, keys[1].raw) as sandbox:
+        unknown = await call(ours, endpoint, {name: kind.new() for name, kind in kinds_of(endpoint).items()})
+        assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "NOT_FOUND")
+        async with connect(installation, keys[2].raw) as theirs:
+            for owner in (sandbox, theirs):
+                ids = await make_ids(owner, endpoint)
+                refused = await call(ours, endpoint, ids)
+                assert (refused.status_code, refused.content) == (404, unknown.content)
+                assert set(refused.headers) == set(unknown.headers)
+                assert (await call(owner, endpoint, ids)).status_code < 300, "the owner can, so the id was good"
+
+
+@pytest.mark.parametrize("endpoint", WITH_IDS, ids=name_of)
+async def test_garbage_ids_get_the_same_answer(api: httpx.AsyncClient, endpoint: Endpoint) -> None:
+    for name, kind in kinds_of(endpoint).items():
+        unknown = await call(api, endpoint, {name: kind.new()})
+        assert unknown.status_code == 404
+        answers = {id: await call(api, endpoint, {name: id}) for id in garbage(kind.prefix)}
+        others = {id: answer.text for id, answer in answers.items() if answer.content != unknown.content}
+        assert others == {}
+        assert {answer.status_code for answer in answers.values()} == {404}
+
+
+async def test_another_company_s_own_word_for_a_customer_is_free_for_us(
+    installation: Installation, database: Database, api: httpx.AsyncClient
+) -> None:
+    other = await make_key(database, (await make_company(database)).live)
+    async with connect(installation, other.raw) as theirs:
+        customer = await make_customer(theirs, externalId="shop-1", firstName="Theirs")
+        answer = await api.put("/customers/by-external-id/shop-1", json={"email": "ours@example.com"})
+        assert answer.status_code == 201
+        assert answer.json()["data"]["id"] != customer["id"]
+        assert (await theirs.get(f"/customers/{customer['id']}")).json()["data"] == customer

@@ -1,0 +1,335 @@
+from collections.abc import Iterator
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+import httpx
+import pytest
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from openapi_spec_validator import OpenAPIV31SpecValidator
+
+from sapa.domains import ROUTES
+from sapa.events import CATALOGUE
+from sapa.http.answers import Created, Page, StoredJson
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import Conflict, Unauthorized
+from sapa.http.openapi import build_document
+from sapa.http.schemas import SchemaBook, build_example
+from sapa.ids import IdKind
+from tests.conftest import Installation
+from tests.http.answer_check import Schema, document_of, resolve, validator
+
+PARCEL_ID = IdKind("pcl_")
+ParcelId = Annotated[str, PARCEL_ID]
+Item = TypeVar("Item")
+NOTHING = {"type": "null"}
+
+
+class Size(StrEnum):
+    SMALL = "small"
+    LARGE = "large"
+
+
+class Sticker(Struct, forbid_unknown_fields=True):
+    text: str
+
+
+class Point(Struct, kw_only=True):
+    lat: float
+    note: str | None = None
+
+
+class Parcel(Struct, rename="camel"):
+    """Something on its way."""
+
+    id: ParcelId
+    fee: Decimal
+    sent_at: datetime
+    size: Size
+    where: Point | None
+    stickers: Annotated[Raw, StoredJson(list[Sticker])]
+    note: Annotated[str | None, Meta(examples=["fragile"])] = None
+
+
+class ParcelIn(Struct, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A parcel to send."""
+
+    fee: Decimal
+    where: Point
+    stickers: list[Sticker] = []
+    size: Size = Size.SMALL
+    note: Annotated[str, Meta(max_length=20)] | None | UnsetType = UNSET
+
+
+class ParcelsQuery(Struct, kw_only=True, rename="camel"):
+    sent_from: Annotated[datetime, Meta(tz=True, description="Sent then or later.")] | None = None
+    speed: Literal["fast", "slow"] | None = None
+    tags: list[str] | None = None
+
+
+class Pair(Struct, Generic[Item]):
+    left: Item
+    right: Item
+
+
+class ParcelLost(Conflict):
+    """The parcel is lost."""
+
+    code = "PARCEL_LOST"
+
+
+def declare_parcels() -> Routes:
+    routes = Routes("/parcels", base=Base.MESSAGING, tag="Parcels", product="CRM", refusal=Unauthorized)
+
+    @routes.get("", scope="orders:READ")
+    async def list_parcels(call: Call, query: ParcelsQuery) -> Page[Parcel]:
+        """List parcels."""
+        raise NotImplementedError
+
+    @routes.post("", scope="orders:WRITE")
+    async def send_parcel(call: Call, body: ParcelIn) -> Parcel:
+        """Send a parcel.
+
+        It leaves `today`.
+        """
+        raise NotImplementedError
+
+    @routes.put("/{parcelId}", scope="orders:WRITE", raises=[ParcelLost])
+    async def replace_parcel(call: Call, parcel_id: ParcelId, body: ParcelIn) -> Parcel | Created[Parcel]:
+        """Replace a parcel."""
+        raise NotImplementedError
+
+    @routes.delete("/{parcelId}", scope="orders:DELETE")
+    async def drop_parcel(call: Call, parcel_id: ParcelId) -> None:
+        """Drop a parcel."""
+        raise NotImplementedError
+
+    return routes
+
+
+@pytest.fixture(scope="module")
+def parcels() -> Schema:
+    return build_document(Base.MESSAGING, "https://sapa.example.com", [declare_parcels()]).content
+
+
+@pytest.mark.parametrize("base", Base)
+async def test_the_served_document_is_a_valid_openapi_3_1_document(installation: Installation, base: Base) -> None:
+    async with httpx.AsyncClient() as client:
+        answer = await client.get(f"{installation.address}{base}/openapi.json")
+    assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
+    assert answer.json() == build_document(base, installation.address, ROUTES).content
+    assert answer.json()["openapi"] == "3.1.0"
+    assert answer.json()["info"]["version"] == "1.0.0"
+    assert answer.json()["servers"] == [{"url": f"{installation.address}{base}"}]
+    OpenAPIV31SpecValidator(answer.json()).validate()
+
+
+def test_a_document_of_other_shapes_is_valid_too(parcels: Schema) -> None:
+    OpenAPIV31SpecValidator(parcels).validate()
+
+
+@pytest.mark.parametrize("base", Base)
+def test_every_example_is_valid_against_its_schema(base: Base) -> None:
+    check_examples(document_of(base))
+
+
+def test_examples_made_of_types_alone_are_valid_too(parcels: Schema) -> None:
+    check_examples(parcels)
+
+
+def check_examples(document: Schema) -> None:
+    found = list(examples_in(document))
+    assert found
+    for schema, example in found:
+        errors = [error.message for error in validator(document, schema).iter_errors(example)]
+        assert not errors, (example, errors)
+
+
+def examples_in(node: Any) -> Iterator[tuple[Schema, Any]]:
+    if isinstance(node, list):
+        for child in node:
+            yield from examples_in(child)
+    if not isinstance(node, dict):
+        return
+    if "schema" in node:
+        yield from ((node["schema"], node[word]) for word in ("example",) if word in node)
+        yield from ((node["schema"], example["value"]) for example in node.get("examples", {}).values())
+    if isinstance(node.get("examples"), list):
+        yield from ((node, example) for example in node["examples"])
+    for word, child in node.items():
+        if word not in {"example", "examples"}:
+            yield from examples_in(child)
+
+
+@pytest.mark.parametrize("base", Base)
+def test_every_declared_endpoint_is_an_operation_with_examples(base: Base) -> None:
+    document = document_of(base)
+    declared = [endpoint for routes in ROUTES if routes.base == base for endpoint in routes.endpoints]
+    for endpoint in declared:
+        operation = document["paths"][endpoint.path][endpoint.method.lower()]
+        assert operation["operationId"] == endpoint.handler.__name__
+        assert operation["x-sapa-scope"] == endpoint.scope
+        assert f"`{endpoint.scope}`" in operation["description"]
+        assert operation["summary"]
+        assert (
+            "example"
+            in operation.get("requestBody", {"content": {"application/json": {"example": 1}}})["content"][
+                "application/json"
+            ]
+        )
+    assert sum(len(methods) for methods in document["paths"].values()) == len(declared)
+
+
+def test_the_key_is_required_everywhere() -> None:
+    document = document_of(Base.CUSTOMER)
+    assert document["security"] == [{"apiKey": []}]
+    scheme = document["components"]["securitySchemes"]["apiKey"]
+    assert (scheme["type"], scheme["in"], scheme["name"]) == ("apiKey", "header", "x-api-key")
+
+
+def test_fields_are_described_as_the_wire_has_them(parcels: Schema) -> None:
+    fields = parcels["components"]["schemas"]["Parcel"]["properties"]
+    assert fields["id"]["pattern"] == PARCEL_ID.pattern
+    assert fields["id"]["examples"] == [PARCEL_ID.example]
+    assert fields["fee"] == {"type": "number"}
+    assert fields["sentAt"] == {"type": "string", "format": "date-time"}
+    assert fields["size"] == {"$ref": "#/components/schemas/Size"}
+    assert parcels["components"]["schemas"]["Size"]["enum"] == ["large", "small"]
+    assert fields["stickers"] == {"type": "array", "items": {"$ref": "#/components/schemas/Sticker"}}
+    assert fields["note"] == {"type": ["string", "null"], "examples": ["fragile"]}
+
+
+def test_what_we_send_has_all_its_fields(parcels: Schema) -> None:
+    parcel = parcels["components"]["schemas"]["Parcel"]
+    assert parcel["required"] == [*parcel["properties"]]
+    assert parcels["components"]["schemas"]["ErrorBody"]["required"] == ["code", "message"]
+
+
+def test_what_is_given_may_leave_out_what_has_a_default(parcels: Schema) -> None:
+    given = parcels["components"]["schemas"]["ParcelIn"]
+    assert given["required"] == ["fee", "where"]
+    assert given["additionalProperties"] is False
+    assert given["properties"]["note"]["type"] == ["string", "null"]
+    assert "default" not in given["properties"]["note"]
+
+
+def test_a_type_that_differs_by_direction_has_two_names_and_one_that_does_not_has_one(parcels: Schema) -> None:
+    schemas = parcels["components"]["schemas"]
+    assert schemas["Point"]["required"] == ["lat", "note"]
+    assert schemas["PointIn"]["required"] == ["lat"]
+    assert schemas["ParcelIn"]["properties"]["where"] == {"$ref": "#/components/schemas/PointIn"}
+    assert "StickerIn" not in schemas
+
+
+def test_generic_types_have_readable_names() -> None:
+    book = SchemaBook()
+    assert book.answered(Pair[Sticker]) == {"$ref": "#/components/schemas/StickerPair"}
+    assert book.components["StickerPair"]["properties"]["left"] == {"$ref": "#/components/schemas/Sticker"}
+
+
+def test_two_types_of_one_name_are_refused() -> None:
+    book = SchemaBook()
+    book.answered(Sticker)
+    with pytest.raises(TypeError, match="Sticker"):
+        book.answered(type("Sticker", (Struct,), {"__annotations__": {"colour": str}}))
+
+
+def test_two_handlers_of_one_name_are_refused() -> None:
+    with pytest.raises(TypeError, match="send_parcel"):
+        build_document(Base.MESSAGING, "", [declare_parcels(), declare_parcels()])
+
+
+@pytest.mark.parametrize(
+    ("schema", "example"),
+    [
+        ({"type": "string", "examples": ["a", "b"]}, "a"),
+        ({"type": "integer", "default": 20}, 20),
+        ({"type": "string", "enum": ["x", "y"]}, "x"),
+        ({"type": ["string", "null"]}, None),
+        ({"type": "string", "format": "date"}, "2026-01-31"),
+        ({"type": "integer", "minimum": 7}, 7),
+        ({"type": "array", "items": {"type": "boolean"}}, [False]),
+        ({"type": "object", "properties": {"a": NOTHING, "b": NOTHING}, "required": ["b"]}, {"b": None}),
+        ({"anyOf": [{"$ref": "#/components/schemas/Sticker"}, {"type": "null"}]}, {"text": "text"}),
+    ],
+)  # fmt: skip
+def test_an_example_is_made_of_what_the_schema_says(schema: Schema, example: Any) -> None:
+    sticker = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+    assert build_example(schema, {"Sticker": sticker}) == example
+
+
+def test_parameters_tell_place_form_and_need(parcels: Schema) -> None:
+    given = {parameter["name"]: parameter for parameter in parcels["paths"]["/parcels"]["get"]["parameters"]}
+    assert given["sentFrom"] == {
+        "name": "sentFrom",
+        "in": "query",
+        "description": "Sent then or later.",
+        "schema": {"type": "string", "format": "date-time"},
+    }
+    assert given["speed"]["schema"] == {"type": "string", "enum": ["fast", "slow"]}
+    assert (given["tags"]["style"], given["tags"]["explode"]) == ("form", False)
+    (id, once) = parcels["paths"]["/parcels/{parcelId}"]["delete"]["parameters"]
+    assert (id["name"], id["in"], id["required"]) == ("parcelId", "path", True)
+    assert (once["name"], once["in"]) == ("Idempotency-Key", "header")
+
+
+@pytest.mark.parametrize(
+    ("path", "method", "codes"),
+    [
+        ("/parcels", "get", {"400": {"VALIDATION_ERROR"}, "401": {"UNAUTHORIZED"}, "403": {"IP_NOT_ALLOWED"}}),
+        ("/parcels", "post", {"409": {"IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_IN_PROGRESS"}, "408": {"REQUEST_TIMEOUT"},
+                              "413": {"PAYLOAD_TOO_LARGE"}, "415": {"UNSUPPORTED_MEDIA_TYPE"}}),
+        ("/parcels/{parcelId}", "put", {
+            "404": {"NOT_FOUND"}, "409": {"PARCEL_LOST", "IDEMPOTENCY_KEY_REUSED", "IDEMPOTENCY_IN_PROGRESS"}}),
+        ("/parcels/{parcelId}", "delete", {
+            "409": {"IDEMPOTENCY_IN_PROGRESS"}, "429": {"RATE_LIMIT_EXCEEDED"}, "500": {"INTERNAL_ERROR"},
+            "503": {"SERVICE_UNAVAILABLE"}}),
+    ],
+)  # fmt: skip
+def test_errors_are_listed_by_status_with_their_codes(
+    parcels: Schema, path: str, method: str, codes: dict[str, set[str]]
+) -> None:
+    answers = parcels["paths"][path][method]["responses"]
+    for status, expected in codes.items():
+        answer = resolve(answers[status], parcels["components"])
+        media = answer["content"]["application/json"]
+        assert set(media["schema"]["properties"]["error"]["properties"]["code"]["enum"]) == expected
+        assert {example["value"]["error"]["code"] for example in media["examples"].values()} == expected
+
+
+def test_an_operation_has_only_the_answers_it_can_give(parcels: Schema) -> None:
+    paths = parcels["paths"]
+    assert not {"404", "409", "413"} & paths["/parcels"]["get"]["responses"].keys()
+    assert {"200", "201"} <= paths["/parcels/{parcelId}"]["put"]["responses"].keys()
+    assert "content" not in paths["/parcels/{parcelId}"]["delete"]["responses"]["204"]
+    assert "413" not in paths["/parcels/{parcelId}"]["delete"]["responses"]
+
+
+def test_what_a_key_needs_is_told(parcels: Schema) -> None:
+    operation = parcels["paths"]["/parcels"]["post"]
+    assert (operation["x-sapa-scope"], operation["x-sapa-product"]) == ("orders:WRITE", "CRM")
+    assert operation["summary"] == "Send a parcel."
+    assert operation["description"] == ("It leaves `today`.\n\nNeeds the scope `orders:WRITE` and the product `CRM`.")
+
+
+def test_a_creation_links_to_the_operations_on_what_it_created(parcels: Schema) -> None:
+    links = parcels["paths"]["/parcels"]["post"]["responses"]["201"]["links"]
+    assert links == {
+        name: {"operationId": name, "parameters": {"parcelId": "$response.body#/data/id"}}
+        for name in ("replace_parcel", "drop_parcel")
+    }
+
+
+def test_every_event_stands_in_one_document_with_its_body_and_headers() -> None:
+    documents = {base: document_of(base)["webhooks"] for base in Base}
+    assert sorted(kind for webhooks in documents.values() for kind in webhooks) == sorted(CATALOGUE)
+    assert "customer.created" in documents[Base.CUSTOMER]
+    for kind, item in documents[Base.CUSTOMER].items():
+        headers = {parameter["name"]: parameter["schema"] for parameter in item["post"]["parameters"]}
+        assert headers["User-Agent"]["const"] == "Service-Webhooks/1.0"
+        assert headers["X-Service-Webhook-Event"]["const"] == kind
+        assert headers.keys() >= {f"X-Service-Webhook-{name}" for name in ("Id", "Timestamp", "Signature")}
+        resource = CATALOGUE[kind].resource_type.__name__
+        body = item["post"]["requestBody"]["content"]["application/json"]
+        assert body["schema"] == {"$ref": f"#/components/schemas/{resource}"}

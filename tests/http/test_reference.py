@@ -1,0 +1,242 @@
+"""The reference pages, in a real browser."""
+
+import asyncio
+import os
+import re
+import shutil
+from collections.abc import AsyncIterator
+from itertools import pairwise
+
+import httpx
+import pytest
+from playwright.async_api import Browser, Page, async_playwright
+
+from sapa.db.pool import Database
+from sapa.http.endpoints import Base
+from sapa.http.openapi import Document
+from sapa.http.reference import build_curl, colour_json, describe_rules, describe_type, prose, render_reference
+from sapa.http.schemas import Schema
+from tests.conftest import Installation
+from tests.factories import Environments, make_key
+from tests.http.answer_check import document_of, operations_of
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+
+# For every text: the ratio of its colour's luminance to that of what lies behind it, after WCAG 2.
+POOR_CONTRASTS = """() => {
+  const parse = (text) => (text.match(/[0-9.]+/g) || [0, 0, 0, 0]).map(Number);
+  const linear = (v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4;
+  const light = ([r, g, b]) => .2126 * linear(r / 255) + .7152 * linear(g / 255) + .0722 * linear(b / 255);
+  const behind = (node) => {
+    if (!node) return [255, 255, 255];
+    const [r, g, b, a = 1] = parse(getComputedStyle(node).backgroundColor);
+    const under = a < 1 ? behind(node.parentElement) : [0, 0, 0];
+    return [r, g, b].map((v, i) => v * a + under[i] * (1 - a));
+  };
+  const holdsText = (node) => [...node.childNodes].some((child) => child.nodeType === 3 && child.textContent.trim());
+  const texts = [...document.querySelectorAll("body :not(script)")].filter((n) => n.checkVisibility() && holdsText(n));
+  return texts.map((node) => {
+    const [a, b] = [light(parse(getComputedStyle(node).color)), light(behind(node))].sort((x, y) => y - x);
+    return [(a + .05) / (b + .05), node.tagName, node.className, node.textContent.trim().slice(0, 40)];
+  }).filter(([ratio]) => ratio < 4.5);
+}"""
+
+
+@pytest.fixture(scope="module")
+async def browser() -> AsyncIterator[Browser]:
+    path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
+    async with async_playwright() as playwright:
+        opened = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield opened
+        await opened.close()
+
+
+@pytest.fixture
+async def page(browser: Browser, installation: Installation) -> AsyncIterator[Page]:
+    """The customer API's page on a desk."""
+    context = await browser.new_context(viewport={"width": 1440, "height": 900}, reduced_motion="reduce")
+    opened = await context.new_page()
+    await opened.goto(f"{installation.address}{Base.CUSTOMER}/docs")
+    yield opened
+    await context.close()
+
+
+@pytest.mark.parametrize("base", Base)
+async def test_the_page_asks_for_nothing_but_itself_and_runs_without_complaint(
+    browser: Browser, installation: Installation, base: Base
+) -> None:
+    opened = await browser.new_page()
+    requests: list[str] = []
+    complaints: list[str] = []
+    opened.on("request", lambda request: requests.append(request.url))
+    opened.on("console", lambda message: complaints.append(message.text))
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    address = f"{installation.address}{base}/docs"
+    answer = await opened.goto(address, wait_until="networkidle")
+    assert answer is not None
+    assert answer.status == 200
+    assert answer.headers["content-type"].startswith("text/html")
+    assert [url for url in requests if not url.startswith("data:")] == [address]
+    assert complaints == []
+    await opened.close()
+
+
+@pytest.mark.parametrize("base", Base)
+async def test_every_operation_schema_and_event_has_its_place_in_page_and_contents(
+    browser: Browser, installation: Installation, base: Base
+) -> None:
+    opened = await browser.new_page()
+    await opened.goto(f"{installation.address}{base}/docs")
+    document = document_of(base)
+    places = [operation.id for operation in operations_of(base)]
+    places += [f"event-{kind}" for kind in document["webhooks"]]
+    places += [f"schema-{name}" for name, schema in document["components"]["schemas"].items() if "properties" in schema]
+    for place in places:
+        assert await opened.locator(f'[id="{place}"]').count() == 1
+        assert await opened.locator(f'nav a[href="#{place}"]').count() == 1
+    broken = "() => [...document.links].filter((a) => a.hash && !document.getElementById(a.hash.slice(1))).map(String)"
+    assert await opened.evaluate(broken) == []
+    await opened.close()
+
+
+async def test_a_base_without_operations_says_so(browser: Browser) -> None:
+    empty = document_of(Base.CUSTOMER) | {"paths": {}, "webhooks": {}, "tags": []}
+    opened = await browser.new_page()
+    await opened.set_content(render_reference(Document(empty)))
+    assert await opened.get_by_text("Nothing can be called under this address yet.").is_visible()
+    await opened.close()
+
+
+async def test_the_filter_narrows_the_contents(page: Page) -> None:
+    shown = page.locator("nav li:visible")
+    everything = await shown.count()
+    await page.keyboard.press("/")
+    assert await page.evaluate("document.activeElement.id") == "filter"
+    await page.keyboard.type("delete customers")
+    assert await shown.all_inner_texts() == ["DELETE\nDelete a customer"]
+    assert await page.locator("nav h2:visible").all_inner_texts() == ["CUSTOMERS"]
+    await page.keyboard.press("Enter")
+    assert page.url.endswith("#delete_customer")
+    await page.locator("#filter").fill("no such thing")
+    assert await page.get_by_text("Nothing matches.").is_visible()
+    await page.locator("#filter").press("Escape")
+    assert await shown.count() == everything
+
+
+async def test_a_link_of_the_contents_leads_to_its_place_and_is_marked(page: Page) -> None:
+    link = page.locator('nav a[href="#update_customer"]')
+    await link.click()
+    await page.wait_for_selector('nav a[href="#update_customer"][aria-current]')
+    top = await page.locator("#update_customer").evaluate("(node) => node.getBoundingClientRect().top")
+    assert 0 <= top < 100
+    assert await page.locator("nav a[aria-current]").count() == 1
+
+
+async def test_the_page_can_be_read_by_keyboard_and_screen_reader(page: Page) -> None:
+    assert await page.locator("main").count() == await page.locator("nav[aria-label]").count() == 1
+    assert await page.locator("h1").count() == 1
+    assert await page.get_by_label("Filter").count() == 1
+    levels = [
+        int(tag[1])
+        for tag in await page.locator("main :is(h1, h2, h3, h4)").evaluate_all("(n) => n.map((h) => h.tagName)")
+    ]
+    assert all(deeper - level <= 1 for level, deeper in pairwise(levels))
+    assert await page.locator("table:not(:has(caption))").count() == 0
+    await page.keyboard.press("Tab")
+    await page.keyboard.press("Enter")
+    assert page.url.endswith("#main")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_every_text_stands_out_from_its_ground(browser: Browser, installation: Installation, scheme: str) -> None:
+    context = await browser.new_context(color_scheme="dark" if scheme == "dark" else "light")
+    opened = await context.new_page()
+    await opened.goto(f"{installation.address}{Base.CUSTOMER}/docs")
+    assert await opened.evaluate(POOR_CONTRASTS) == []
+    ground = await opened.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (ground == "rgb(255, 255, 255)") == (scheme == "light")
+    await context.close()
+
+
+async def test_a_phone_shows_the_whole_width_and_a_menu(browser: Browser, installation: Installation) -> None:
+    context = await browser.new_context(viewport={"width": 360, "height": 740}, reduced_motion="reduce")
+    opened = await context.new_page()
+    await opened.goto(f"{installation.address}{Base.CUSTOMER}/docs")
+    assert await opened.evaluate("document.documentElement.scrollWidth") == 360
+    assert not await opened.locator("#contents").is_visible()
+    await opened.get_by_role("button", name="Contents").click()
+    await opened.locator('nav a[href="#list_customers"]').click()
+    assert not await opened.locator("#contents").is_visible()
+    await context.close()
+
+
+async def test_the_page_needs_no_key_and_forbids_itself_anything_from_elsewhere(installation: Installation) -> None:
+    async with httpx.AsyncClient() as client:
+        answer = await client.get(f"{installation.address}{Base.CUSTOMER}/docs")
+    assert answer.status_code == 200
+    assert "default-src &#39;none&#39;" in answer.text
+
+
+async def test_the_example_calls_work_when_pasted_into_a_shell(
+    page: Page, database: Database, company: Environments
+) -> None:
+    key = await make_key(database, company.test)
+    create = await page.locator("#create_customer .code pre").first.inner_text()
+    made = await paste(create, key.raw)
+    assert made.startswith("201 "), made
+    id = re.search(r"cust_[0-9a-z]{26}", made)
+    assert id is not None
+    for operation, status in [("list_customers", 200), ("upsert_customer", 200), ("get_customer", 200),
+                              ("update_customer", 200), ("delete_customer", 204)]:  # fmt: skip
+        command = await page.locator(f"#{operation} .code pre").first.inner_text()
+        answered = await paste(re.sub(r"cust_[0-9a-z]{26}", id[0], command), key.raw)
+        assert answered.startswith(f"{status} "), answered
+
+
+async def paste(command: str, key: str) -> str:
+    """The status and body that the command gets, run by a shell that has the key."""
+    process = await asyncio.create_subprocess_exec(
+        "sh", "-c", command + ' -sS -w "\\n%{http_code}"',
+        env={**os.environ, "SAPA_KEY": key}, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    output, _ = await process.communicate()
+    body, _, status = output.decode().rpartition("\n")
+    return f"{status} {body}"
+
+
+def test_a_quote_in_an_example_does_not_end_the_shells_text() -> None:
+    operation = {"parameters": [], "requestBody": {"content": {"application/json": {"example": {"a": "it's"}}}}}
+    assert build_curl("http://h", "/a", "post", operation).endswith("""-d '{\n  "a": "it'\\''s"\n}'""")
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "string"}, "string"),
+        ({"type": ["integer", "null"]}, "integer or null"),
+        ({"type": "array", "items": {"$ref": "#/components/schemas/Address"}}, "list of Address"),
+        ({"anyOf": [{"$ref": "#/components/schemas/Address"}, {"type": "null"}]}, "Address or null"),
+    ],
+)
+def test_types_are_told_in_words(schema: Schema, words: str) -> None:
+    assert describe_type(schema) == words
+
+
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"minLength": 1, "maxLength": 255}, ["1 – 255 characters"]),
+        ({"maxItems": 1}, ["at most 1 item"]),
+        ({"minItems": 1}, ["at least 1 item"]),
+        ({"minimum": 1, "maximum": 1_000_000, "default": 1}, ["1 – 1,000,000", "default `1`"]),
+        ({"format": "email", "examples": ["a@b.c"]}, ["email", "such as `a@b.c`"]),
+        ({"const": "true"}, ["always `true`"]),
+    ],
+)
+def test_rules_are_told_in_words(schema: Schema, words: list[str]) -> None:
+    assert list(describe_rules(schema)) == words
+
+
+def test_texts_are_escaped_before_they_are_marked() -> None:
+    assert prose("One `<b>`\nline.\n\nTwo <i>.") == "<p>One <code>&lt;b&gt;</code> line.</p><p>Two &lt;i&gt;.</p>"
+    assert "<script>" not in colour_json({"a": "<script>"})
