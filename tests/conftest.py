@@ -16,6 +16,7 @@ from msgspec import Struct
 from sapa.db.embedded import EmbeddedServer
 from sapa.db.pool import Database, open_database
 from tests.factories import Environments, make_company, make_key
+from tests.http.answer_check import check_answer
 
 STARTUP_SECONDS = 60
 
@@ -113,5 +114,10 @@ async def api(
 
 
 def connect(installation: Installation, key: str | None) -> httpx.AsyncClient:
-    headers = {} if key is None else {"x-api-key": key}
-    return httpx.AsyncClient(base_url=installation.customer_base, headers=headers, timeout=30)
+    """A caller of the API, each of whose answers is held against the document."""
+    return httpx.AsyncClient(
+        base_url=installation.customer_base,
+        headers={} if key is None else {"x-api-key": key},
+        timeout=30,
+        event_hooks={"response": [check_answer]},
+    )

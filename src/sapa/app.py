@@ -57,7 +57,7 @@ class App:
         await self._record_use()
         await self.keys.stop()
         await self.database.close()
-        self.edge.access_log.flush()
+        self.edge.journal.flush()
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

@@ -112,9 +112,10 @@ def _filters(query: CustomersQuery) -> dict[str, Any]:
 
 
 def _patterns(search: str) -> list[str]:
-    """The text as it is; and, when it looks like a phone number, its digits without the trunk zero."""
+    """The text as it is; and, when it looks like a phone number, its digits without the trunk zero, in the last of
+    the three lines that are searched: the phone number's."""
     patterns = [contains(" ".join(search.casefold().split()))]
     digits = "".join(filter(str.isdigit, search)).lstrip("0")
     if digits and not any(char.isalpha() or char == "@" for char in search):
-        patterns.append(contains(digits))
+        patterns.append("%\n%\n" + contains(digits))
     return patterns

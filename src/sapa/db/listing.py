@@ -11,6 +11,7 @@ from sapa.db.pool import Connection
 from sapa.db.sql import Statement, sql
 
 Row = TypeVar("Row", bound=msgspec.Struct)
+Filters = Mapping[str, object]
 
 MOST_GATHERED = 5_000
 
@@ -22,7 +23,7 @@ class Listing(Generic[Row]):
     """One table as a list.
 
     Filters are conditions with {} for their value. Sorts are expressions with an index (company_id, expression, id)
-    behind them; the id makes every order total.
+    behind them; the id makes every order total. A `sort` is a name and a direction, such as updatedAt:desc.
     """
 
     def __init__(
@@ -34,31 +35,39 @@ class Listing(Generic[Row]):
         self.sorts = dict(sorts)
         self.counter = counter
         self.first_page_statement = lru_cache(maxsize=None)(self._first_page_statement)
-        self.page_statement = lru_cache(maxsize=None)(self._page_statement)
+        self.walk_statement = lru_cache(maxsize=None)(self._walk_statement)
+        self.gather_statement = lru_cache(maxsize=None)(self._gather_statement)
         self.count_statement = lru_cache(maxsize=None)(self._count_statement)
         REGISTRY.append(self)
 
     async def page(
-        self, db: Connection, company_id: int, filters: Mapping[str, object], sort: str, limit: int, offset: int
+        self, db: Connection, company_id: int, filters: Filters, sort: str, limit: int, offset: int
     ) -> tuple[list[Row], int]:
-        """One page and the exact total. `sort` is a name and a direction, such as updatedAt:desc.
-
-        The total comes first, because it tells which way to the page is short: few matches are gathered and sorted,
-        many are met soon enough by walking the sort's index. PostgreSQL alone can only guess which it will be.
-        """
-        total = await self._total(db, company_id, filters)
+        """One page and the exact total."""
+        if filters:
+            return await self._filtered_page(db, company_id, filters, sort, limit, offset)
+        total = await get_total(db, company_id, self.counter)
+        if offset == 0:
+            return await self.first_page_statement(sort, limit).all(db, company_id), total
         if offset >= total:
             return [], total
-        if not filters and offset == 0:
-            return await self.first_page_statement(sort, limit).all(db, company_id), total
-        gathers = bool(filters) and total <= MOST_GATHERED
-        statement = self.page_statement(tuple(filters), sort, gathers)
-        return await statement.all(db, company_id, *filters.values(), limit, offset), total
+        return await self.walk_statement((), sort).all(db, company_id, limit, offset), total
 
-    async def _total(self, db: Connection, company_id: int, filters: Mapping[str, object]) -> int:
-        if not filters:
-            return await get_total(db, company_id, self.counter)
-        return int(await self.count_statement(tuple(filters)).value(db, company_id, *filters.values()))
+    async def _filtered_page(
+        self, db: Connection, company_id: int, filters: Filters, sort: str, limit: int, offset: int
+    ) -> tuple[list[Row], int]:
+        """Few matches are gathered, counted and sorted in one go. Many are counted, and met by walking the sort's
+        index. PostgreSQL alone would have to guess which it will be."""
+        names, values = tuple(filters), tuple(filters.values())
+        records = await db.fetch(self.gather_statement(names, sort).text, company_id, *values, limit, offset)
+        if records and records[0][0] <= MOST_GATHERED:
+            return [self.row(*record[1:]) for record in records], records[0][0]
+        if not records and offset == 0:
+            return [], 0
+        total: int = await self.count_statement(names).value(db, company_id, *values)
+        if offset >= total:
+            return [], total
+        return await self.walk_statement(names, sort).all(db, company_id, *values, limit, offset), total
 
     def _conditions(self, names: tuple[str, ...]) -> str:
         return "".join(f" AND {self.filters[name].format(f'${n}')}" for n, name in enumerate(names, start=2))
@@ -76,28 +85,41 @@ class Listing(Generic[Row]):
             row=self.row,
         )
 
-    def _page_statement(self, names: tuple[str, ...], sort: str, gathers: bool) -> Statement[Row]:
+    def _walk_statement(self, names: tuple[str, ...], sort: str) -> Statement[Row]:
         """Ids come from the sort's covering index first, so that a deep page never reads the rows it skips."""
         name, _, direction = sort.partition(":")
-        columns = ", ".join(f"r.{field}" for field in self.row.__struct_fields__)
-        limit, offset = len(names) + 2, len(names) + 3
         return sql(
             f"""
-            WITH matching AS {"" if gathers else "NOT "}MATERIALIZED (
-                SELECT id, {self.sorts[name]} AS place
-                  FROM {self.table}
-                 WHERE company_id = $1{self._conditions(names)}
-            ), page AS (
-                SELECT id, place
-                  FROM matching
-                 ORDER BY place {direction}, id {direction}
-                 LIMIT ${limit} OFFSET ${offset}
-            )
-            SELECT {columns}
-              FROM page JOIN {self.table} AS r ON r.company_id = $1 AND r.id = page.id
+            SELECT {self._columns_of_page()}
+              FROM (SELECT id, {self.sorts[name]} AS place
+                      FROM {self.table}
+                     WHERE company_id = $1{self._conditions(names)}
+                     ORDER BY place {direction}, id {direction}
+                     LIMIT ${len(names) + 2} OFFSET ${len(names) + 3}) AS page
+              JOIN {self.table} AS r ON r.company_id = $1 AND r.id = page.id
              ORDER BY page.place {direction}, page.id {direction}""",  # noqa: S608 - fragments from declarations
             row=self.row,
         )
+
+    def _gather_statement(self, names: tuple[str, ...], sort: str) -> Statement[None]:
+        """The total, then the row's columns. One match more than is gathered says that there are too many."""
+        name, _, direction = sort.partition(":")
+        return sql(
+            f"""
+            SELECT page.total, {self._columns_of_page()}
+              FROM (SELECT id, place, count(*) OVER () AS total
+                      FROM (SELECT id, {self.sorts[name]} AS place
+                              FROM {self.table}
+                             WHERE company_id = $1{self._conditions(names)}
+                             LIMIT {MOST_GATHERED + 1:d}) AS matching
+                     ORDER BY place {direction}, id {direction}
+                     LIMIT ${len(names) + 2} OFFSET ${len(names) + 3}) AS page
+              JOIN {self.table} AS r ON r.company_id = $1 AND r.id = page.id
+             ORDER BY page.place {direction}, page.id {direction}"""  # noqa: S608 - fragments from declarations
+        )
+
+    def _columns_of_page(self) -> str:
+        return ", ".join(f"r.{field}" for field in self.row.__struct_fields__)
 
     def _count_statement(self, names: tuple[str, ...]) -> Statement[None]:
         return sql(f"SELECT count(*) FROM {self.table} WHERE company_id = $1{self._conditions(names)}")  # noqa: S608

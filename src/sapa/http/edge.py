@@ -12,7 +12,6 @@ import structlog
 
 from sapa.db.pool import AWAY, RETRYABLE, Database, Tx
 from sapa.http import idempotency
-from sapa.http.access_log import AccessLine, AccessLog, now_text
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.answers import Answer
 from sapa.http.bodies import MOST_BYTES
@@ -35,8 +34,9 @@ from sapa.http.errors import (
     Unauthorized,
     UnsupportedMediaType,
 )
+from sapa.http.journal import DoneCall, Journal
 from sapa.http.keys import GRACE_SECONDS, Key, KeyRing
-from sapa.http.metrics import UNAVAILABLE, observe
+from sapa.http.metrics import UNAVAILABLE
 from sapa.http.rate_limit import RateLimiter
 
 BODY_SECONDS = 30.0
@@ -101,7 +101,7 @@ class Edge:
         self._trusted = trusted_proxies
         self._cors = cors
         self._flights = idempotency.SingleFlight()
-        self.access_log = AccessLog()
+        self.journal = Journal()
         self.key_uses: dict[str, str] = {}
         """Key id → the address it was last used from, until somebody records it."""
 
@@ -221,21 +221,19 @@ class Edge:
 
     def _remember(self, exchange: Exchange, status: int, code: str | None, seconds: float) -> None:
         route = exchange.route.template if exchange.route else "unknown"
-        key = exchange.key
-        observe(exchange.method, route, status, seconds)
-        self.access_log.write(
-            AccessLine(
-                now_text(),
-                "request",
+        key_id, company_id = (exchange.key.id, exchange.key.company.id) if exchange.key else (None, None)
+        self.journal.note(
+            DoneCall(
+                time.time(),
                 exchange.request_id,
                 exchange.method,
                 route,
                 exchange.path,
                 status,
-                round(seconds * 1000, 3),
+                seconds,
                 exchange.address,
-                key.id if key else None,
-                key.company.id if key else None,
+                key_id,
+                company_id,
                 code,
             )
         )

@@ -8,16 +8,15 @@ REQUESTS = Counter("sapa_http_requests", "API calls by route and status.", ["met
 LATENCY = Histogram("sapa_http_request_seconds", "Time to answer an API call.", ["method", "route"], buckets=BUCKETS)
 UNAVAILABLE = Counter("sapa_database_unavailable", "Calls answered 503 because PostgreSQL was away or busy.")
 
-# Binding labels costs more than counting, so each combination is bound once. Routes are templates: the set is small.
-_requests: dict[tuple[str, str, int], Counter] = {}
+# Binding labels costs more than counting, so each pair is bound once. Routes are templates: the set is small.
 _latencies: dict[tuple[str, str], Histogram] = {}
 
 
-def observe(method: str, route: str, status: int, seconds: float) -> None:
-    counter = _requests.get((method, route, status))
-    if counter is None:
-        counter = _requests[method, route, status] = REQUESTS.labels(method, route, str(status))
-    counter.inc()
+def count_requests(method: str, route: str, status: int, number: int) -> None:
+    REQUESTS.labels(method, route, str(status)).inc(number)
+
+
+def observe_latency(method: str, route: str, seconds: float) -> None:
     latency = _latencies.get((method, route))
     if latency is None:
         latency = _latencies[method, route] = LATENCY.labels(method, route)

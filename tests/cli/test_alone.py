@@ -1,0 +1,109 @@
+"""Commands without a server: each starts the data folder's own database for as long as it runs."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+from sapa import __version__
+from tests.cli.command import sapa, sapa_process
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("alone") / "data"
+    yield folder
+    assert not running_on(folder), "no command leaves a database behind"
+
+
+def running_on(folder: Path) -> list[str]:
+    lines = (" ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"]))
+    return [line for line in lines if str(folder) in line and "postgres" in line]
+
+
+def test_the_first_command_makes_the_database_and_the_next_finds_what_it_left(data: Path) -> None:
+    made = sapa_process(data, "company", "create", "Toko", "--json").json()
+    assert not running_on(data)
+    options = ["--company", str(made["testCompanyId"]), "--name", "k", "--all-scopes", "--json"]
+    key = sapa(data, "key", "create", *options).json()
+    assert [row["id"] for row in sapa(data, "key", "list", "--json").json()] == [key["id"]]
+    assert not running_on(data)
+
+
+def test_migrate_says_what_it_did_and_then_that_there_is_nothing_to_do(tmp_path: Path) -> None:
+    first, second = sapa_process(tmp_path / "data", "migrate"), sapa(tmp_path / "data", "migrate")
+    assert (first.code, second.code) == (0, 0)
+    assert first.out.startswith("applied 0001_")
+    assert second.out == "The schema is up to date.\n"
+
+
+def test_commands_at_the_same_time_take_turns(data: Path) -> None:
+    with ThreadPoolExecutor(3) as pool:
+        runs = [pool.submit(sapa_process, data, "company", "create", f"Toko {n}", "--json") for n in range(3)]
+    assert {run.result().json()["name"] for run in runs} == {"Toko 0", "Toko 1", "Toko 2"}
+
+
+def test_doctor_finds_everything_well(data: Path) -> None:
+    outcome = sapa(data, "doctor", "--json")
+    findings = {finding["what"]: finding for finding in outcome.json()}
+    assert {"settings", "database", "version", "extensions", "clock", "schema"} <= set(findings)
+    assert all(finding["well"] for finding in findings.values())
+    assert str(data) in findings["settings"]["found"]
+
+
+def test_doctor_shows_people_a_table(data: Path) -> None:
+    outcome = sapa(data, "doctor")
+    assert outcome.code == 0
+    assert "✓" in outcome.out
+    assert "✗" not in outcome.out
+
+
+def test_doctor_says_what_to_mend_when_the_database_is_away(data: Path) -> None:
+    outcome = sapa(data, "doctor", "--json", SAPA_DATABASE_URL="postgresql://sapa@127.0.0.1:1/sapa")
+    assert outcome.code == 1
+    assert "Traceback" not in outcome.err
+    findings = {finding["what"]: finding for finding in msgspec.json.decode(outcome.out)}
+    assert findings["database"]["well"] is False
+    assert findings["database"]["mend"] == "Start PostgreSQL, or correct SAPA_DATABASE_URL."
+
+
+@pytest.mark.parametrize("url", ["postgresql://sapa@127.0.0.1:1/sapa", "postgresql://sapa@no.such.host.invalid/sapa"])
+def test_a_database_that_is_away_is_told_in_one_sentence(data: Path, url: str) -> None:
+    for command in (["company", "list", "--json"], ["migrate"]):
+        said = sapa(data, *command, SAPA_DATABASE_URL=url).sentence()
+        assert said.startswith("The database cannot be used: ")
+        assert said.endswith("`sapa doctor` says more.")
+
+
+@pytest.mark.parametrize("url", ["nonsense", "mysql://x/y", "postgresql://[::1/x", "postgresql://h:port/x"])
+def test_an_address_that_is_none_is_told_in_one_sentence(data: Path, url: str) -> None:
+    for command in (["company", "list"], ["migrate"]):
+        assert sapa(data, *command, SAPA_DATABASE_URL=url).sentence()
+
+
+def test_a_setting_that_cannot_be_used_is_told_in_one_sentence(data: Path) -> None:
+    said = sapa_process(data, "company", "list", SAPA_PORT="none").sentence()
+    assert said == "SAPA_PORT must be a whole number from 1 to 65535, not 'none'."
+
+
+def test_a_data_folder_that_cannot_be_used_is_told_in_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert "cannot be used" in sapa(tmp_path / "file" / "data", "company", "list").sentence()
+    assert "cannot be used" in sapa(tmp_path / "file", "company", "list").sentence()
+
+
+@pytest.mark.parametrize("command", ["api", "worker"])
+def test_processes_that_need_a_database_address_say_so(data: Path, command: str) -> None:
+    assert "SAPA_DATABASE_URL" in sapa(data, command).sentence()
+
+
+def test_version_and_help_need_nothing(tmp_path: Path) -> None:
+    assert sapa(tmp_path / "unused", "version").out == f"{__version__}\n"
+    told = sapa(tmp_path / "unused", "--help")
+    assert told.code == 0
+    for noun in ("company", "key", "clock", "serve", "api", "worker", "migrate", "doctor"):
+        assert noun in told.out
+    assert not (tmp_path / "unused").exists()

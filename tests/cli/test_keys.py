@@ -1,0 +1,209 @@
+"""`sapa company`, `key` and `clock` beside a running server: for programs, for people, and what both get wrong."""
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.cli.command import Outcome, sapa
+from tests.conftest import Installation
+from tests.http.wire import Reply, send
+
+ALL_SCOPES = 12
+
+
+@pytest.fixture
+def company(installation: Installation) -> dict[str, Any]:
+    made: dict[str, Any] = sapa(installation.data, "company", "create", f"Toko {uuid4()}", "--json").json()
+    return made
+
+
+def create_key(installation: Installation, company_id: int, *more: str) -> Outcome:
+    return sapa(installation.data, "key", "create", "--company", str(company_id), "--name", "shop", *more)
+
+
+def call(installation: Installation, key: str, method: str = "GET") -> Reply:
+    return send(installation, method, "/customers", [("x-api-key", key), ("content-type", "application/json")])
+
+
+def test_a_new_company_is_told_by_name_and_ids(installation: Installation) -> None:
+    name = f"Toko {uuid4()}"
+    made = sapa(installation.data, "company", "create", name, "--json").json()
+    assert set(made) == {"name", "liveCompanyId", "testCompanyId"}
+    assert made["name"] == name
+    assert isinstance(made["liveCompanyId"], int)
+    assert made["liveCompanyId"] != made["testCompanyId"]
+    rows = [row for row in sapa(installation.data, "company", "list", "--json").json() if row["name"] == name]
+    assert [(row["companyId"], row["environment"], row["region"], row["currency"]) for row in rows] == [
+        (made["liveCompanyId"], "live", "ID", "IDR"),
+        (made["testCompanyId"], "test", "ID", "IDR"),
+    ]
+
+
+def test_a_new_key_works_at_once_and_its_company_tells_the_environment(
+    installation: Installation, company: dict[str, Any]
+) -> None:
+    for id, prefix in ((company["liveCompanyId"], "svc_live_"), (company["testCompanyId"], "svc_test_")):
+        made = create_key(installation, id, "--all-scopes", "--product", "CRM", "--json").json()
+        assert made["id"].startswith("key_")
+        assert made["key"].startswith(prefix)
+        assert len(made["scopes"]) == ALL_SCOPES
+        assert (made["products"], made["rateLimit"], made["companyId"]) == (["CRM"], 100, id)
+        reply = call(installation, made["key"])
+        assert reply.status == 200
+        assert reply.headers["ratelimit-limit"] == "100"
+
+
+def test_a_key_has_the_rights_that_were_given(installation: Installation, company: dict[str, Any]) -> None:
+    options = ["--scope", "orders:READ", "--scope", "customers:READ", "--rate-limit", "7", "--json"]
+    options += ["--allow-ip", "127.0.0.1", "--allow-ip", "2001:db8::/64", "--expires-at", "2999-01-31T00:00:00Z"]
+    made = create_key(installation, company["liveCompanyId"], *options).json()
+    assert made["scopes"] == ["customers:READ", "orders:READ"]
+    assert made["allowList"] == ["127.0.0.1/32", "2001:db8::/64"]
+    assert made["expiresAt"] == "2999-01-31T00:00:00.000Z"
+    assert call(installation, made["key"]).headers["ratelimit-limit"] == "7"
+    assert call(installation, made["key"], "POST").code == "INSUFFICIENT_SCOPE"
+
+
+def test_rotate_revoke_and_list(installation: Installation, company: dict[str, Any]) -> None:
+    old = create_key(installation, company["testCompanyId"], "--all-scopes", "--json").json()
+    new = sapa(installation.data, "key", "rotate", old["id"], "--json").json()
+    assert new["id"] != old["id"]
+    assert call(installation, old["key"]).headers["sunset"]
+    assert call(installation, new["key"]).status == 200
+    sapa(installation.data, "clock", "advance", "25h", "--company", str(company["testCompanyId"]), "--json").json()
+    revoked = sapa(installation.data, "key", "revoke", new["id"], "--json").json()
+    assert (revoked["id"], revoked["status"]) == (new["id"], "revoked")
+    assert [call(installation, key["key"]).status for key in (old, new)] == [401, 401]
+    listed = sapa(installation.data, "key", "list", "--company", str(company["testCompanyId"]), "--json")
+    assert [key["id"] for key in listed.json()] == [old["id"], new["id"]]
+    assert listed.json()[0]["replacedBy"] == new["id"]
+    for key in (old, new):
+        assert key["key"] not in listed.out
+        assert {"lastFour": key["key"][-4:], "prefix": "svc_test_"}.items() <= next(
+            row for row in listed.json() if row["id"] == key["id"]
+        ).items()
+
+
+def test_the_clock_of_a_test_environment(installation: Installation, company: dict[str, Any]) -> None:
+    at = ["--company", str(company["testCompanyId"]), "--json"]
+    offsets = [
+        sapa(installation.data, "clock", *command, *at).json()["clockOffsetSeconds"]
+        for command in (["show"], ["advance", "90s"], ["advance", "30m"], ["advance", "7d"], ["show"], ["reset"])
+    ]
+    week = 7 * 24 * 3600
+    assert offsets == [0, 90, 1890, 1890 + week, 1890 + week, 0]
+
+
+def test_people_get_tables_and_see_a_key_once(installation: Installation, company: dict[str, Any]) -> None:
+    made = create_key(installation, company["liveCompanyId"], "--all-scopes")
+    assert made.code == 0
+    (key,) = [word for word in made.out.split() if word.startswith("svc_live_")]
+    assert call(installation, key).status == 200
+    assert "only time it is shown" in made.out
+    listed = sapa(installation.data, "key", "list", "--company", str(company["liveCompanyId"]))
+    assert listed.code == 0
+    assert key not in listed.out
+    assert "lastFour" in listed.out
+
+
+def test_any_name_can_be_shown_to_people(installation: Installation) -> None:
+    names = [
+        f"{name} {uuid4().hex[:8]}" for name in ("Toko [/b]", "[red]Toko", "Toko :smile:", "[link=x]", "日本", "[/]")
+    ]
+    for name in names:
+        made = sapa(installation.data, "company", "create", name)
+        assert (made.code, made.err) == (0, "")
+        assert name in made.out
+    listed = sapa(installation.data, "company", "list")
+    assert [name for name in names if name not in listed.out] == []
+
+
+def test_a_key_of_a_company_with_an_odd_name_is_shown_too(installation: Installation, company: dict[str, Any]) -> None:
+    options = ["--company", str(company["liveCompanyId"]), "--name", "shop [/b]", "--all-scopes"]
+    made = sapa(installation.data, "key", "create", *options)
+    assert made.code == 0
+    assert "svc_live_" in made.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["key", "rotate", "key_unknown"], "No key has this id; `sapa key list` shows them."),
+        (["key", "revoke", "key_unknown", "--json"], "No key has this id; `sapa key list` shows them."),
+        (
+            ["key", "create", "--company", "999999999", "--name", "x", "--all-scopes", "--json"],
+            "No company has this id; `sapa company list` shows them.",
+        ),
+        (["clock", "show", "--company", "999999999"], "No company has this id; `sapa company list` shows them."),
+        (["company", "create", "  "], "name: must have 1 to 100 printable characters"),
+        (["company", "create", "X", "--region", "XX"], "region: must be an ISO 3166 country code, such as ID"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_one_sentence(installation: Installation, arguments: list[str], says: str) -> None:
+    outcome = sapa(installation.data, *arguments)
+    assert outcome.sentence() == says
+    assert outcome.out == ""
+
+
+def test_a_name_that_is_taken_is_told_in_one_sentence(installation: Installation, company: dict[str, Any]) -> None:
+    outcome = sapa(installation.data, "company", "create", company["name"], "--json")
+    assert outcome.sentence() == "A company with this name already exists."
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        (["--scope", "orders:EAT"], "scope: 'orders:EAT' is not known; these are: customers:READ"),
+        (["--all-scopes", "--product", "ERP"], "product: 'ERP' is not known; these are: CRM"),
+        (["--all-scopes", "--allow-ip", "10.0.0.0/8"], "allow-ip: '10.0.0.0/8' is too broad"),
+        (["--all-scopes", "--rate-limit", "0"], "rate-limit: must be from 1 to 1000000 a minute"),
+        (["--all-scopes", "--expires-at", "soon"], "expires-at: must be an ISO 8601 date-time"),
+    ],
+)
+def test_a_key_that_cannot_be_is_refused_in_one_sentence(
+    installation: Installation, company: dict[str, Any], options: list[str], says: str
+) -> None:
+    assert create_key(installation, company["liveCompanyId"], *options).sentence().startswith(says)
+
+
+def test_a_company_id_of_any_size_is_no_reason_to_doubt_the_database(installation: Installation) -> None:
+    outcome = create_key(installation, 10**30, "--all-scopes")
+    assert outcome.code in {1, 2}
+    assert "Traceback" not in outcome.err
+    assert "database" not in outcome.err
+
+
+def test_a_live_clock_is_left_alone_and_a_rotated_key_is_not_rotated_again(
+    installation: Installation, company: dict[str, Any]
+) -> None:
+    live = str(company["liveCompanyId"])
+    refused = sapa(installation.data, "clock", "advance", "1h", "--company", live)
+    assert refused.sentence() == "Only a test environment's clock can be moved; this is a live one."
+    key = create_key(installation, company["liveCompanyId"], "--all-scopes", "--json").json()
+    assert sapa(installation.data, "key", "rotate", key["id"], "--json").code == 0
+    again = sapa(installation.data, "key", "rotate", key["id"], "--json")
+    assert again.sentence() == "Only a key that works and was not rotated yet can be rotated."
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["key"],
+        ["key", "create", "--company", "1", "--name", "x"],
+        ["key", "create", "--company", "one", "--name", "x", "--all-scopes"],
+        ["key", "create", "--name", "x", "--all-scopes"],
+        ["key", "list", "--jason"],
+        ["clock", "advance", "soon", "--company", "1"],
+        ["clock", "advance", "-1h", "--company", "1"],
+        ["company", "create"],
+    ],
+)
+def test_a_command_that_is_not_understood_has_exit_code_2_and_says_so(
+    installation: Installation, arguments: list[str]
+) -> None:
+    outcome = sapa(installation.data, *arguments)
+    assert outcome.code == 2
+    assert "Traceback" not in outcome.err
+    assert "Usage" in outcome.err + outcome.out

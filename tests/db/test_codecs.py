@@ -1,0 +1,53 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sapa.db.codecs import decode_instant, encode_instant
+from sapa.db.pool import Database
+
+INSTANTS = {
+    "2000-01-01T00:00:00+00:00": "2000-01-01T00:00:00.000Z",
+    "2026-01-31T09:30:00.123+00:00": "2026-01-31T09:30:00.123Z",
+    "2026-01-31T09:30:59.999999+00:00": "2026-01-31T09:30:59.999Z",
+    "2026-01-31T09:30:00.000999+00:00": "2026-01-31T09:30:00.000Z",
+    "2026-01-31T16:30:00+07:00": "2026-01-31T09:30:00.000Z",
+    "1999-12-31T23:59:59.999999+00:00": "1999-12-31T23:59:59.999Z",
+    "1999-12-31T23:59:59.000001+00:00": "1999-12-31T23:59:59.000Z",
+    "1970-01-01T00:00:00.001+00:00": "1970-01-01T00:00:00.001Z",
+    "1000-01-01T00:00:00+00:00": "1000-01-01T00:00:00.000Z",
+    "0999-12-31T23:59:59+00:00": "0999-12-31T23:59:59.000Z",
+    "0001-01-01T00:00:00+00:00": "0001-01-01T00:00:00.000Z",
+    "9999-12-31T23:59:59.999999+00:00": "9999-12-31T23:59:59.999Z",
+    "2024-02-29T12:00:00+00:00": "2024-02-29T12:00:00.000Z",
+}
+
+
+@pytest.mark.parametrize(("instant", "printed"), INSTANTS.items())
+async def test_an_instant_comes_back_as_the_api_prints_it(database: Database, instant: str, printed: str) -> None:
+    async with database.connection() as db:
+        assert await db.fetchval("SELECT $1::timestamptz", datetime.fromisoformat(instant)) == printed
+        # The server's own reading of the text, so that encoder and decoder cannot be wrong together.
+        assert await db.fetchval("SELECT $1::text::timestamptz", instant) == printed
+
+
+@given(st.datetimes(timezones=st.sampled_from([UTC, timezone(timedelta(hours=7)), timezone(timedelta(hours=-9.5))]),
+                    min_value=datetime(1000, 1, 2), max_value=datetime(9999, 12, 30)))  # fmt: skip
+def test_any_instant_is_printed_to_the_millisecond(instant: datetime) -> None:
+    printed = decode_instant(encode_instant(instant))
+    assert len(printed) == len("2000-01-01T00:00:00.000Z")
+    assert timedelta(0) <= instant - datetime.fromisoformat(printed) < timedelta(milliseconds=1)
+
+
+async def test_nothing_stays_nothing_and_lists_of_instants_are_read_too(database: Database) -> None:
+    async with database.connection() as db:
+        assert await db.fetchval("SELECT NULL::timestamptz") is None
+        instants = await db.fetchval("SELECT ARRAY['2000-01-01 00:00:00.5+00', NULL]::timestamptz[]")
+        assert instants == ["2000-01-01T00:00:00.500Z", None]
+
+
+@pytest.mark.parametrize("text", [b"{}", b'{ "b":1,"a" : 2,"b":3}', b'["\\u00e9", 1.0, 1e5]', '"é😀"'.encode()])
+async def test_json_keeps_its_bytes(database: Database, text: bytes) -> None:
+    async with database.connection() as db:
+        assert bytes(await db.fetchval("SELECT $1::json", text)) == text

@@ -1,0 +1,118 @@
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from sapa.db.migrations import FOLDER, MigrationRefused, is_current, list_migrations, migrate, role_of
+from tests.conftest import Installation
+from tests.db.scratch import Scratch, connect, scratch_database
+
+ALL = [migration.name for migration in list_migrations()]
+
+
+@pytest.fixture
+async def scratch(installation: Installation) -> AsyncIterator[Scratch]:
+    async with scratch_database(installation.server) as database:
+        yield database
+
+
+async def run(scratch: Scratch) -> list[str]:
+    return await migrate(scratch.owner_url, scratch.app_url)
+
+
+async def as_owner(scratch: Scratch, statement: str) -> None:
+    async with connect(scratch.owner_url) as owner:
+        await owner.execute(statement)
+
+
+async def test_migrations_are_applied_once(scratch: Scratch) -> None:
+    assert await run(scratch) == ALL
+    async with connect(scratch.app_url) as app:
+        assert await is_current(app)
+        history = await app.fetch("SELECT number, name FROM schema_migrations ORDER BY number")
+    assert [tuple(row) for row in history] == list(enumerate(ALL, start=1))
+    assert await run(scratch) == []
+
+
+async def test_of_many_at_once_one_applies_them(scratch: Scratch) -> None:
+    applied = await asyncio.gather(*(run(scratch) for _ in range(4)))
+    assert sorted(applied) == sorted([ALL, [], [], []])
+
+
+async def test_a_migration_that_was_changed_afterwards_is_refused(scratch: Scratch) -> None:
+    await run(scratch)
+    await as_owner(scratch, "UPDATE schema_migrations SET checksum = 'other' WHERE number = 1")
+    with pytest.raises(MigrationRefused, match="0001_foundation was applied in another form"):
+        await run(scratch)
+
+
+async def test_a_database_of_a_newer_version_is_refused_and_not_current(scratch: Scratch) -> None:
+    await run(scratch)
+    newer = len(ALL) + 1
+    await as_owner(scratch, f"INSERT INTO schema_migrations (number, name, checksum) VALUES ({newer}, 'later', 'x')")  # noqa: S608
+    with pytest.raises(MigrationRefused, match="install the newer Sapa"):
+        await run(scratch)
+    async with connect(scratch.app_url) as app:
+        assert not await is_current(app)
+
+
+async def test_a_database_behind_this_version_is_not_current(scratch: Scratch) -> None:
+    await run(scratch)
+    await as_owner(scratch, "DELETE FROM schema_migrations")
+    async with connect(scratch.app_url) as app:
+        assert not await is_current(app)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [["0001_a.sql", "0003_c.sql"], ["0002_b.sql"], ["0000_z.sql", "0001_a.sql"], ["0001_a.sql", "0001_b.sql"]],
+)
+def test_a_gap_or_a_twin_among_the_numbers_is_refused(tmp_path: Path, names: list[str]) -> None:
+    for name in names:
+        (tmp_path / name).write_text("SELECT 1;")
+    with pytest.raises(MigrationRefused, match="without gaps"):
+        list_migrations(tmp_path)
+
+
+def test_migrations_come_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for number in (10, 2, 1, 3, 9, 4, 8, 5, 7, 6):
+        (tmp_path / f"{number:04}_n{number}.sql").write_text("SELECT 1;")
+    (tmp_path / "__init__.py").write_text("")
+    assert [migration.number for migration in list_migrations(tmp_path)] == list(range(1, 11))
+
+
+def test_every_file_of_the_folder_is_a_migration() -> None:
+    assert len(ALL) == len(list(FOLDER.glob("*.sql")))
+
+
+async def test_rights_are_put_back_as_they_are_written(scratch: Scratch) -> None:
+    await run(scratch)
+    await as_owner(scratch, "GRANT UPDATE ON events TO sapa_app; REVOKE INSERT ON customers FROM sapa_app")
+    await run(scratch)
+    async with connect(scratch.app_url) as app:
+        assert not await app.fetchval("SELECT has_table_privilege('events', 'UPDATE')")
+        assert await app.fetchval("SELECT has_table_privilege('customers', 'INSERT')")
+
+
+async def test_one_role_may_be_owner_and_product(scratch: Scratch) -> None:
+    assert await migrate(scratch.owner_url, scratch.owner_url) == ALL
+    async with connect(scratch.owner_url) as owner:
+        assert await owner.fetchval("SELECT count(*) FROM customers") == 0
+
+
+async def test_the_product_role_cannot_migrate(scratch: Scratch) -> None:
+    with pytest.raises(Exception, match="permission denied"):
+        await migrate(scratch.app_url, scratch.app_url)
+
+
+@pytest.mark.parametrize(
+    ("url", "role"),
+    [
+        ("postgresql://sapa_app:secret@localhost/sapa", "sapa_app"),
+        ("postgresql://sapa%40app@/sapa?host=/run", "sapa@app"),
+        ("postgresql:///sapa", ""),
+    ],
+)
+def test_the_role_is_read_from_the_address(url: str, role: str) -> None:
+    assert role_of(url) == role

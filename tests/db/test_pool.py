@@ -1,0 +1,245 @@
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from datetime import UTC, datetime
+
+import asyncpg
+import pytest
+
+from sapa.db import sql
+from sapa.db.pool import AWAY, Connection, Database, open_database
+from tests.conftest import Installation
+from tests.db.scratch import connect, scratch_database
+
+SESSION_STATE = re.compile(r"^\s*SET\b(?! LOCAL)|\bLISTEN\b|pg_advisory_lock|\bTEMP|\bPREPARE\b|set_config\([^)]*false")
+
+
+@pytest.fixture(scope="module")
+async def notes(installation: Installation) -> AsyncIterator[Database]:
+    """A pool of one connection on a database with one table."""
+    async with scratch_database(installation.server) as scratch:
+        async with connect(scratch.owner_url) as owner:
+            await owner.execute("CREATE TABLE notes (id int PRIMARY KEY); GRANT ALL ON notes TO sapa_app")
+        async with open_database(scratch.app_url, size=1, application="sapa test") as database:
+            yield database
+
+
+async def count(database: Database) -> int:
+    async with database.connection() as db:
+        found: int = await db.fetchval("SELECT count(*) FROM notes")
+        return found
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("statement_timeout", "10s"), ("lock_timeout", "5s"), ("idle_in_transaction_session_timeout", "15s"),
+        ("TimeZone", "UTC"), ("application_name", "sapa test"), ("transaction_isolation", "read committed"),
+    ],
+)  # fmt: skip
+async def test_a_pooled_connection_is_bounded_in_what_it_may_wait_for(
+    notes: Database, setting: str, value: str
+) -> None:
+    async with notes.connection() as db:
+        assert await db.fetchval("SELECT current_setting($1)", setting) == value
+
+
+async def add_and_fail(database: Database) -> None:
+    async with database.transaction() as tx:
+        await tx.execute("INSERT INTO notes VALUES (1)")
+        raise ZeroDivisionError
+
+
+async def test_a_failing_block_leaves_nothing_and_the_connection_goes_on(notes: Database) -> None:
+    with pytest.raises(ZeroDivisionError):
+        await add_and_fail(notes)
+    assert await count(notes) == 0
+    async with notes.transaction() as tx:
+        await tx.execute("INSERT INTO notes VALUES (2)")
+    assert await count(notes) == 1
+
+
+async def add_twice(database: Database) -> None:
+    async with database.transaction() as tx:
+        await tx.execute("INSERT INTO notes VALUES (3)")
+        await tx.execute("INSERT INTO notes VALUES (3)")
+
+
+async def test_a_refused_statement_undoes_the_whole_transaction(notes: Database) -> None:
+    before = await count(notes)
+    with pytest.raises(asyncpg.UniqueViolationError):
+        await add_twice(notes)
+    assert await count(notes) == before
+
+
+async def sleep_long(database: Database) -> None:
+    async with database.transaction() as tx:
+        await tx.execute("INSERT INTO notes VALUES (4)")
+        await tx.execute("SET LOCAL statement_timeout = '50ms'")
+        await tx.execute("SELECT pg_sleep(60)")
+
+
+async def test_a_statement_past_its_time_is_ended_and_undone(notes: Database) -> None:
+    before = await count(notes)
+    with pytest.raises(asyncpg.QueryCanceledError):
+        await sleep_long(notes)
+    assert await count(notes) == before
+    async with notes.connection() as db:
+        assert await db.fetchval("SELECT current_setting('statement_timeout')") == "10s"
+
+
+async def insert_then_wait(database: Database, inserted: asyncio.Event) -> None:
+    async with database.transaction() as tx:
+        await tx.execute("INSERT INTO notes VALUES (5)")
+        inserted.set()
+        await tx.execute("SELECT pg_sleep(5)")
+
+
+async def test_a_caller_that_is_cancelled_leaves_nothing_and_gives_its_connection_back(notes: Database) -> None:
+    before, inserted = await count(notes), asyncio.Event()
+    task = asyncio.create_task(insert_then_wait(notes, inserted))
+    await inserted.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await count(notes) == before
+
+
+async def test_nothing_of_one_user_reaches_the_next(notes: Database) -> None:
+    async with notes.transaction() as tx:
+        backend = await tx.fetchval("SELECT pg_backend_pid()")
+        await tx.execute("SET LOCAL search_path = pg_catalog")
+        await tx.execute("SET LOCAL lock_timeout = '1ms'")
+        await tx.execute("SELECT pg_advisory_xact_lock(7)")
+        await tx.execute("SET CONSTRAINTS ALL DEFERRED")
+    async with notes.connection() as db:
+        assert await db.fetchval("SELECT pg_backend_pid()") == backend
+        assert await db.fetchval("SELECT current_setting('search_path')") == '"$user", public'
+        assert await db.fetchval("SELECT current_setting('lock_timeout')") == "5s"
+        assert await db.fetchval("SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'") == 0
+
+
+async def test_a_transaction_that_was_left_open_does_not_swallow_the_next_users_work(notes: Database) -> None:
+    before = await count(notes)
+    async with notes.connection() as db:
+        await db.execute("BEGIN; INSERT INTO notes VALUES (6)")
+    async with notes.connection() as db:
+        assert not db.is_in_transaction()
+    assert await count(notes) == before
+
+
+def test_no_statement_leaves_anything_on_its_connection() -> None:
+    assert [one.text for one in sql.REGISTRY if SESSION_STATE.search(one.text)] == []
+
+
+async def hold(database: Database, let_go: asyncio.Event, held: asyncio.Event) -> None:
+    async with database.connection():
+        held.set()
+        await let_go.wait()
+
+
+async def use(database: Database) -> int:
+    async with database.connection() as db:
+        one: int = await db.fetchval("SELECT 1")
+        return one
+
+
+async def test_who_waits_too_long_for_a_connection_is_told_to_come_again(notes: Database) -> None:
+    let_go, held = asyncio.Event(), asyncio.Event()
+    holder = asyncio.create_task(hold(notes, let_go, held))
+    await held.wait()
+    with pytest.raises(AWAY):
+        await use(notes)
+    let_go.set()
+    await holder
+    assert await use(notes) == 1
+
+
+async def test_the_pool_recovers_when_its_connections_are_cut(installation: Installation) -> None:
+    async with open_database(installation.server.app_url, size=4, application="sapa cut") as database:
+        await asyncio.gather(*(use(database) for _ in range(8)))
+        async with connect(installation.server.app_url) as other:
+            for _ in range(3):
+                cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'sapa cut'"
+                await other.execute(cut)
+                assert await recovers(database)
+
+
+async def recovers(database: Database) -> bool:
+    for _ in range(100):
+        try:
+            return await asyncio.gather(*(use(database) for _ in range(8))) == [1] * 8
+        except AWAY:
+            await asyncio.sleep(0.05)
+    return False
+
+
+async def sessions(installation: Installation, application: str) -> int:
+    async with connect(installation.server.app_url) as other:
+        count: int = await other.fetchval(
+            "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1", application
+        )
+    return count
+
+
+async def end_in_doubt(database: Database, held: asyncio.Event, let_go: asyncio.Event) -> int:
+    """Loses a connection to a time-out, and comes again at once."""
+    with suppress(TimeoutError):
+        async with database.connection():
+            held.set()
+            await let_go.wait()
+            raise TimeoutError
+    return await use(database)
+
+
+async def test_a_lost_connection_is_replaced_and_the_pool_keeps_its_size(installation: Installation) -> None:
+    async with open_database(installation.server.app_url, size=1, application="sapa lost") as database:
+        held, let_go = asyncio.Event(), asyncio.Event()
+        loser = asyncio.create_task(end_in_doubt(database, held, let_go))
+        await held.wait()
+        waiters = [asyncio.create_task(use(database)) for _ in range(3)]
+        await asyncio.sleep(0)
+        let_go.set()
+        assert await asyncio.gather(loser, *waiters) == [1] * 4
+        assert database.opened == 1
+
+
+async def test_a_closed_pool_leaves_no_connection_not_even_one_that_was_in_use(installation: Installation) -> None:
+    database = Database(installation.server.app_url, 2, "sapa closing")
+    held, let_go = asyncio.Event(), asyncio.Event()
+    holder = asyncio.create_task(hold(database, let_go, held))
+    await held.wait()
+    await use(database)
+    assert await sessions(installation, "sapa closing") == 2
+    await database.close()
+    let_go.set()
+    await holder
+    for _ in range(100):
+        if await sessions(installation, "sapa closing") == 0:
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("a session was left")
+
+
+async def test_more_users_than_connections_all_have_their_turn(installation: Installation) -> None:
+    async with open_database(installation.server.app_url, size=3, application="sapa crowd") as database:
+        assert await asyncio.gather(*(use(database) for _ in range(100))) == [1] * 100
+        assert await sessions(installation, "sapa crowd") <= 3
+
+
+async def test_a_process_may_start_while_postgresql_is_away() -> None:
+    async with open_database("postgresql://nobody@127.0.0.1:1/nothing") as database:
+        with pytest.raises(AWAY):
+            await use(database)
+
+
+async def test_instants_before_and_after_the_epoch_can_be_parameters(notes: Database) -> None:
+    async with notes.connection() as db:
+        earlier, later = datetime(1990, 1, 1, tzinfo=UTC), datetime(2030, 1, 1, tzinfo=UTC)
+        assert await compare(db, earlier, later)
+        assert not await compare(db, later, earlier)
+
+
+async def compare(db: Connection, one: datetime, two: datetime) -> bool:
+    return bool(await db.fetchval("SELECT $1::timestamptz < $2::timestamptz", one, two))

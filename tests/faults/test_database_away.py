@@ -1,0 +1,204 @@
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+
+from sapa.db.embedded import EmbeddedServer, claim_folder
+from sapa.db.migrations import migrate
+from sapa.db.pool import open_database
+from sapa.processes import wait_until
+from tests.conftest import free_port
+from tests.db.scratch import connect
+from tests.factories import make_company, make_customer, make_key
+from tests.faults.traffic import PATIENCE, is_unavailable
+
+UNKNOWN = "/customers/cust_01jc9y3q5me8w92v7x4t6r0n1k"
+CALLS = [
+    ("GET", "/customers", None),
+    ("GET", "/customers?search=a&tags=b", None),
+    ("GET", UNKNOWN, None),
+    ("HEAD", UNKNOWN, None),
+    ("POST", "/customers", {"email": "a@example.com"}),
+    ("PUT", UNKNOWN, {"firstName": "A"}),
+    ("PUT", "/customers/by-external-id/x", {"firstName": "A"}),
+    ("DELETE", UNKNOWN, None),
+    ("GET", "/unknown", None),
+]
+
+
+class Alone:
+    """`sapa api` beside a database that the test may stop: nobody starts it again."""
+
+    def __init__(self, server: EmbeddedServer, port: int, process: subprocess.Popen[bytes], key: str) -> None:
+        self.server = server
+        self.root = f"http://127.0.0.1:{port}"
+        self.process = process
+        self.key = key
+
+    def client(self) -> httpx.AsyncClient:
+        headers = {"x-api-key": self.key}
+        return httpx.AsyncClient(base_url=f"{self.root}/customer/v1", headers=headers, timeout=PATIENCE)
+
+    def workers(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children()
+
+    async def answers(self, status: int) -> None:
+        """Waits until the API's answer is that one, and one of two until then."""
+        async with self.client() as api:
+            for _ in range(PATIENCE * 10):
+                answer = await api.get("/customers")
+                if answer.status_code == status:
+                    return
+                assert answer.status_code == 200 or is_unavailable(answer), answer.text
+                await asyncio.sleep(0.1)
+        raise AssertionError(f"no {status}")
+
+
+@pytest.fixture(scope="module")
+async def alone(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Alone]:
+    folder = tmp_path_factory.mktemp("alone")
+    async with claim_folder(folder / "data") as server:
+        await server.start()
+        try:
+            await migrate(server.owner_url, server.app_url)
+            async with open_database(server.app_url) as database:
+                key = await make_key(database, (await make_company(database)).live)
+            port = free_port()
+            process = start_api(server, port, folder / "api.log")
+            running = Alone(server, port, process, key.raw)
+            try:
+                assert await wait_until(lambda: is_up(running), PATIENCE)
+                yield running
+            finally:
+                process.terminate()
+                assert process.wait(PATIENCE) == 0
+        finally:
+            await server.stop()
+
+
+def start_api(server: EmbeddedServer, port: int, log: Path) -> subprocess.Popen[bytes]:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("SAPA_")}
+    environ |= {"SAPA_DATABASE_URL": server.app_url, "SAPA_PROCESSES": "2", "SAPA_DATABASE_POOL": "4"}
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "sapa", "api", "--port", str(port)],
+            env=environ,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+        )
+
+
+def is_up(alone: Alone) -> bool:
+    try:
+        return httpx.get(f"{alone.root}/readyz", timeout=10).status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+async def test_while_the_database_is_stopped_every_answer_is_a_503_in_the_envelope(alone: Alone) -> None:
+    async with alone.client() as api:
+        made = await make_customer(api)
+        processes = alone.workers()
+        for _ in range(2):
+            await alone.server.stop()
+            await alone.answers(503)
+            for method, path, body in CALLS * 2:
+                answer = await api.request(method, path, json=body)
+                assert answer.status_code == 503, (method, path, answer.text)
+                if method != "HEAD":
+                    assert is_unavailable(answer)
+            await alone.server.start()
+            await alone.answers(200)
+            assert (await api.get(f"/customers/{made['id']}")).json()["data"] == made
+        assert alone.workers() == processes
+
+
+async def test_while_the_database_is_stopped_the_process_says_so(alone: Alone) -> None:
+    async with alone.client() as api:
+        await alone.server.stop()
+        await alone.answers(503)
+        assert (await api.get(f"{alone.root}/healthz")).status_code == 200
+        assert is_unavailable_page(await api.get(f"{alone.root}/readyz"))
+        assert "sapa_database_up 0.0" in (await api.get(f"{alone.root}/metrics")).text
+        assert (await api.get(f"{alone.root}/customer/v1/openapi.json")).status_code == 200
+        await alone.server.start()
+        await alone.answers(200)
+        assert (await api.get(f"{alone.root}/readyz")).status_code == 200
+        assert "sapa_database_up 1.0" in (await api.get(f"{alone.root}/metrics")).text
+
+
+def is_unavailable_page(answer: httpx.Response) -> bool:
+    return answer.status_code == 503 and answer.json()["error"]["code"] == "SERVICE_UNAVAILABLE"
+
+
+async def test_a_database_that_stands_still_is_a_503_and_its_return_is_noticed(alone: Alone) -> None:
+    async with alone.client() as api:
+        await make_customer(api)
+        number = int((alone.server.cluster / "postmaster.pid").read_text().split("\n", 1)[0])
+        server = psutil.Process(number)
+        everything = [server, *server.children()]
+        for process in everything:
+            process.send_signal(signal.SIGSTOP)
+        try:
+            answers = await asyncio.gather(*(api.request(method, path, json=body) for method, path, body in CALLS))
+        finally:
+            for process in everything:
+                process.send_signal(signal.SIGCONT)
+        assert {answer.status_code for answer in answers} == {503}
+        await alone.answers(200)
+        await make_customer(api)
+
+
+@pytest.mark.parametrize(
+    ("refuse", "admit"),
+    [
+        ("ALTER DATABASE sapa ALLOW_CONNECTIONS false", "ALTER DATABASE sapa ALLOW_CONNECTIONS true"),
+        ("ALTER ROLE sapa_app CONNECTION LIMIT 0", "ALTER ROLE sapa_app CONNECTION LIMIT -1"),
+        (
+            "ALTER DATABASE sapa SET default_transaction_read_only = on",
+            "ALTER DATABASE sapa RESET default_transaction_read_only",
+        ),
+    ],
+)
+async def test_a_database_that_takes_no_sessions_or_no_writes_is_a_503(alone: Alone, refuse: str, admit: str) -> None:
+    """As in maintenance, under too many sessions, and on a replica after a fail-over."""
+    cut = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'sapa_app'"
+    async with connect(superuser_url(alone.server)) as superuser, alone.client() as api:
+        made = await make_customer(api)
+        try:
+            await superuser.execute(refuse)
+            await superuser.execute(cut)
+            answers = [await api.post("/customers", json={"email": f"{n}@example.com"}) for n in range(4)]
+        finally:
+            await superuser.execute(admit)
+            await superuser.execute(cut)
+        await alone.answers(200)
+        assert [answer.status_code for answer in answers] == [503] * 4, answers[-1].text
+        assert (await api.get(f"/customers/{made['id']}")).status_code == 200
+
+
+def superuser_url(server: EmbeddedServer) -> str:
+    """To the server's other database, which stays open."""
+    url = server.owner_url.replace(f"sapa_owner:{server.secrets.owner}", f"postgres:{server.secrets.superuser}")
+    return url.replace("@/sapa?", "@/postgres?")
+
+
+async def test_a_flood_of_calls_on_a_busy_database_is_answered_and_passes(alone: Alone) -> None:
+    """More calls than connections, while one transaction blocks every write: some wait, none is lost or odd."""
+    async with alone.client() as api, open_database(alone.server.owner_url) as owner:
+        made = await make_customer(api)
+        async with owner.transaction() as tx:
+            await tx.execute("LOCK TABLE customers IN EXCLUSIVE MODE")
+            changes = [api.put(f"/customers/{made['id']}", json={"firstName": str(n)}) for n in range(40)]
+            answers = await asyncio.gather(*changes)
+        for answer in answers:
+            assert answer.status_code == 200 or is_unavailable(answer), answer.text
+        await alone.answers(200)
+        assert (await api.put(f"/customers/{made['id']}", json={"firstName": "after"})).status_code == 200

@@ -1,0 +1,141 @@
+import random
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+
+import httpx
+import psutil
+import pytest
+
+from sapa.db.pool import AWAY, Database, open_database
+from sapa.processes import wait_until
+from tests.conftest import Installation, connect, start_installation, stop_installation
+from tests.factories import Environments, make_company, make_key
+from tests.faults.traffic import PATIENCE, Traffic, api_processes, is_unavailable, postmaster, reckon
+
+ROUNDS = 3
+
+
+@pytest.fixture(scope="module")
+def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation whose processes may be killed."""
+    running = start_installation(tmp_path_factory.mktemp("victim") / "data")
+    yield running
+    assert stop_installation(running) == 0
+    assert "internal error" not in running.log.read_text()
+
+
+@pytest.fixture
+async def database(victim: Installation) -> AsyncIterator[Database]:
+    async with open_database(victim.server.app_url, size=3, application="onlooker") as opened:
+        yield opened
+
+
+@pytest.fixture
+async def company(database: Database) -> Environments:
+    return await make_company(database)
+
+
+@pytest.fixture
+async def key(database: Database, company: Environments) -> str:
+    return (await make_key(database, company.live)).raw
+
+
+@pytest.fixture
+async def api(victim: Installation, key: str) -> AsyncIterator[httpx.AsyncClient]:
+    async with connect(victim, key) as client:
+        yield client
+
+
+async def test_writes_survive_the_death_of_an_api_process(
+    victim: Installation, database: Database, company: Environments, key: str, api: httpx.AsyncClient
+) -> None:
+    traffic = Traffic()
+    for _ in range(ROUNDS):
+        async with traffic.flowing(victim, key):
+            await traffic.grows(20)
+            doomed = random.choice(api_processes(victim))
+            doomed.kill()
+            await traffic.grows(20)
+            await is_gone(doomed)
+            assert await wait_until(lambda: len(api_processes(victim)) == 2, PATIENCE)
+        await reckon(database, api, company.live, traffic)
+    assert traffic.unavailable == 0
+
+
+async def is_gone(process: psutil.Process) -> None:
+    assert await wait_until(lambda: not process.is_running(), PATIENCE)
+
+
+async def test_writes_survive_the_death_of_the_database_and_the_api_goes_on(
+    victim: Installation, database: Database, company: Environments, key: str, api: httpx.AsyncClient
+) -> None:
+    traffic = Traffic()
+    before = api_processes(victim)
+    for _ in range(ROUNDS):
+        async with traffic.flowing(victim, key):
+            await traffic.grows(20)
+            doomed = postmaster(victim)
+            doomed.kill()
+            await is_gone(doomed)
+            await traffic.grows(30)
+        assert postmaster(victim) != doomed
+        await reckon(await settled(database), api, company.live, traffic)
+    assert api_processes(victim) == before
+    assert traffic.cut == 0
+
+
+async def settled(database: Database) -> Database:
+    """The onlooker's own connections may have died with the server."""
+    for _ in range(database.size + 1):
+        with suppress(*AWAY):
+            async with database.connection() as db:
+                await db.fetchval("SELECT 1")
+    return database
+
+
+async def test_writes_survive_the_death_of_a_session_and_the_api_goes_on(
+    victim: Installation, database: Database, company: Environments, key: str, api: httpx.AsyncClient
+) -> None:
+    traffic = Traffic()
+    before, server = api_processes(victim), postmaster(victim)
+    for _ in range(ROUNDS):
+        async with traffic.flowing(victim, key):
+            await traffic.grows(20)
+            async with database.connection() as db:
+                sessions = await db.fetch(
+                    "SELECT pid FROM pg_stat_activity WHERE application_name = 'sapa api' AND pid <> pg_backend_pid()"
+                )
+            psutil.Process(random.choice(sessions)["pid"]).kill()
+            await traffic.grows(30)
+        await reckon(await settled(database), api, company.live, traffic)
+    assert (api_processes(victim), postmaster(victim)) == (before, server)
+    assert traffic.cut == 0
+
+
+async def test_a_write_that_is_repeated_through_a_kill_happens_once(
+    victim: Installation, database: Database, company: Environments, key: str, api: httpx.AsyncClient
+) -> None:
+    """What a careful caller does: the same Idempotency-Key until there is an answer."""
+    for number in range(ROUNDS):
+        async with Traffic().flowing(victim, key):
+            postmaster(victim).kill()
+            answer = await insist(api, number)
+        assert answer.status_code == 201
+        again = await insist(api, number)
+        assert again.headers["idempotency-replayed"] == "true"
+        assert again.json() == answer.json()
+    found = (await api.get("/customers?search=careful")).json()
+    assert found["meta"]["total"] == ROUNDS
+
+
+async def insist(api: httpx.AsyncClient, number: int) -> httpx.Response:
+    for _ in range(600):
+        try:
+            answer = await api.post(
+                "/customers", json={"email": f"careful-{number}@example.com"}, headers={"Idempotency-Key": f"n{number}"}
+            )
+        except httpx.TransportError:
+            continue
+        if not is_unavailable(answer):
+            return answer
+    raise AssertionError("the database did not come back")

@@ -1,0 +1,110 @@
+"""A stream of writes that goes on through every fault, and the reckoning after it."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import psutil
+
+from sapa.db.pool import Database
+from tests.conftest import Installation
+
+PATIENCE = 60
+WRITERS = 8
+
+
+class Traffic:
+    """What writers did, and what they were told."""
+
+    def __init__(self) -> None:
+        self.acknowledged: dict[str, str] = {}
+        """E-mail address → id."""
+        self.unavailable = 0
+        self.cut = 0
+        self.odd: list[str] = []
+        self._stopping = False
+
+    @asynccontextmanager
+    async def flowing(self, installation: Installation, key: str) -> AsyncIterator[None]:
+        """Writers at work for the length of a block."""
+        self._stopping = False
+        writers = [asyncio.create_task(self._write(installation, key)) for _ in range(WRITERS)]
+        try:
+            yield
+        finally:
+            self._stopping = True
+            await asyncio.gather(*writers)
+
+    async def _write(self, installation: Installation, key: str) -> None:
+        async with httpx.AsyncClient(
+            base_url=installation.customer_base, headers={"x-api-key": key}, timeout=PATIENCE
+        ) as api:
+            while not self._stopping:
+                await self._write_once(api)
+
+    async def _write_once(self, api: httpx.AsyncClient) -> None:
+        email = f"{uuid4().hex}@example.com"
+        try:
+            answer = await api.post("/customers", json={"email": email})
+        except httpx.TransportError:
+            self.cut += 1
+            await asyncio.sleep(0.05)
+            return
+        if answer.status_code == 201:
+            self.acknowledged[email] = answer.json()["data"]["id"]
+        elif is_unavailable(answer):
+            self.unavailable += 1
+            await asyncio.sleep(0.05)
+        else:
+            self.odd.append(f"{answer.status_code} {answer.text[:300]}")
+
+    async def grows(self, by: int) -> None:
+        """Waits until so many more writes were acknowledged."""
+        goal = len(self.acknowledged) + by
+        for _ in range(PATIENCE * 50):
+            if len(self.acknowledged) >= goal:
+                return
+            await asyncio.sleep(0.02)
+        raise AssertionError(f"writes are not acknowledged any more: {self.unavailable} × 503, {self.cut} × cut")
+
+
+def is_unavailable(answer: httpx.Response) -> bool:
+    """A 503 in the envelope, and in no other shape."""
+    if answer.status_code != 503:
+        return False
+    body: dict[str, Any] = answer.json()
+    assert list(body) == ["error"]
+    assert body["error"]["code"] == "SERVICE_UNAVAILABLE"
+    assert set(body["error"]) == {"code", "message"}
+    assert answer.headers["x-request-id"]
+    return True
+
+
+async def reckon(database: Database, api: httpx.AsyncClient, company_id: int, traffic: Traffic) -> None:
+    """All that was acknowledged is there, once, with its event; nothing is there by half; totals are exact."""
+    async with database.connection() as db:
+        customers = await db.fetch("SELECT email, id FROM customers WHERE company_id = $1", company_id)
+        events = await db.fetch("SELECT kind, resource_id FROM events WHERE company_id = $1", company_id)
+    kept = {row["email"]: row["id"] for row in customers}
+    lost = {email: id for email, id in traffic.acknowledged.items() if kept.get(email) != id}
+    assert lost == {}
+    assert sorted(row["resource_id"] for row in events) == sorted(kept.values())
+    assert {row["kind"] for row in events} == {"customer.created"}
+    assert (await api.get("/customers")).json()["meta"]["total"] == len(customers) == len(kept)
+    assert traffic.odd == []
+
+
+def api_processes(installation: Installation) -> list[psutil.Process]:
+    """The processes that answer: the children of `sapa api`."""
+    for child in psutil.Process(installation.process.pid).children():
+        if child.is_running() and child.cmdline()[-1:] == ["api"]:
+            return [process for process in child.children() if "resource_tracker" not in " ".join(process.cmdline())]
+    return []
+
+
+def postmaster(installation: Installation) -> psutil.Process:
+    number = (installation.data / "pg" / "postmaster.pid").read_text().split("\n", 1)[0]
+    return psutil.Process(int(number))

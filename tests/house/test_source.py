@@ -1,0 +1,170 @@
+import pytest
+
+from tests.house import source_rules as rules
+from tests.house.source_tree import Module, build_module, read_modules
+
+MAY_RUN_BARE_SQL = {
+    "sapa.db.migrations",  # what makes the tables that statements are checked against
+    "sapa.cli.doctor",  # looks at the server, not at rows
+    "sapa.http.keys",  # the listener's sign of life
+}
+
+
+@pytest.fixture(scope="module")
+def modules() -> dict[str, Module]:
+    return read_modules()
+
+
+def planted(**texts: str) -> dict[str, Module]:
+    """A small product: module names with a double underscore for a dot."""
+    names = {f"sapa.{name.replace('__', '.')}": text for name, text in texts.items()}
+    return {name: build_module(name, text) for name, text in names.items()}
+
+
+def test_arrows_point_one_way(modules: dict[str, Module]) -> None:
+    assert rules.wrong_arrows(modules) == []
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [
+        {"orders__types": "from sapa.orders import queries", "orders__queries": ""},
+        {"orders__types": "import sapa.orders.actions", "orders__actions": ""},
+        {"orders__queries": "from sapa.orders.actions import cancel", "orders__actions": "def cancel(): ..."},
+        {"orders__actions": "from sapa.orders import api", "orders__api": ""},
+        {"orders__actions": "from . import api", "orders__api": ""},
+        {"orders__refund": "from sapa.orders import api", "orders__api": ""},
+        {
+            "orders__types": "from sapa.orders import money",
+            "orders__money": "from sapa.orders import queries",
+            "orders__queries": "",
+        },
+        {"orders__actions": "from sapa.customers import queries", "customers__queries": ""},
+        {"orders__api": "from sapa.customers.api import routes", "customers__api": "routes = 1"},
+        {"orders__actions": "from sapa.customers.profile import x", "customers__profile": "x = 1"},
+        {"orders__actions": "from ..customers import queries", "customers__queries": ""},
+        {"http__edge": "from sapa.customers.types import Customer", "customers__types": "Customer = 1"},
+        {"db__pool": "from sapa.access import actions", "access__actions": ""},
+        {"settings": "from sapa.access.types import Scope", "access__types": "Scope = 1"},
+    ],
+)
+def test_an_arrow_in_the_wrong_direction_is_seen(texts: dict[str, str]) -> None:
+    assert len(rules.wrong_arrows(planted(**texts))) == 1
+
+
+def test_arrows_in_the_right_direction_are_allowed() -> None:
+    tree = planted(
+        orders__api="from sapa.orders import actions, queries, types",
+        orders__actions="from sapa.orders import queries\nfrom sapa.customers import actions",
+        orders__queries="from sapa.orders.types import Order\nfrom sapa.db.pool import Tx",
+        orders__types="Order = 1\nfrom sapa.customers.types import CustomerRef",
+        customers__types="CustomerRef = 1",
+        customers__actions="",
+        db__pool="Tx = 1",
+        domains="from sapa.orders import api",
+    )
+    assert rules.wrong_arrows(tree) == []
+
+
+def test_no_module_imports_itself_by_way_of_others(modules: dict[str, Module]) -> None:
+    assert rules.import_cycles(modules) == []
+
+
+def test_a_cycle_is_seen() -> None:
+    tree = planted(a="from sapa import b", b="import sapa.c", c="from sapa.a import x", d="from sapa import a")
+    assert len(rules.import_cycles(tree)) == 3
+
+
+def test_no_import_hides_in_a_function(modules: dict[str, Module]) -> None:
+    assert rules.hidden_imports(modules) == []
+
+
+def test_an_import_in_a_function_is_seen() -> None:
+    tree = planted(a="class A:\n    async def f(self):\n        if 1:\n            from sapa import b\n", b="")
+    assert rules.hidden_imports(tree) == ["sapa.a.f imports inside a function"]
+
+
+def test_settings_import_nothing_of_ours(modules: dict[str, Module]) -> None:
+    assert rules.settings_imports(modules) == []
+    assert rules.settings_imports(planted(settings="from sapa.ids import new_id", ids="")) == [
+        "settings imports sapa.ids"
+    ]
+
+
+def test_every_module_is_named_for_what_it_is(modules: dict[str, Module]) -> None:
+    assert rules.empty_names(modules) == []
+
+
+@pytest.mark.parametrize("name", ["sapa.utils", "sapa.orders.helpers", "sapa.core.types", "sapa.http.base"])
+def test_an_empty_name_is_seen(name: str) -> None:
+    assert rules.empty_names([name, "sapa.customers.api"]) == [name]
+
+
+def test_files_and_functions_are_short(modules: dict[str, Module]) -> None:
+    assert rules.wrong_sizes(modules) == []
+
+
+def function(name: str, lines: int) -> str:
+    return f"def {name}():\n" + "    x = 1\n" * (lines - 1)
+
+
+def test_a_long_file_is_seen() -> None:
+    assert rules.wrong_sizes(planted(a="x = 1\n" * 400)) == []
+    assert rules.wrong_sizes(planted(a="x = 1\n" * 401)) == ["sapa.a has 401 lines"]
+
+
+def test_too_many_long_functions_are_seen() -> None:
+    short = {f"m{n}": function("f", 5) for n in range(40)}
+    assert rules.wrong_sizes(planted(**short, a=function("long", 51))) == []
+    found = rules.wrong_sizes(planted(**dict(list(short.items())[:39]), a=function("long", 51)))
+    assert found == ["1 of 40 functions are over 50 lines: sapa.a.long"]
+
+
+def test_a_long_median_is_seen() -> None:
+    assert rules.wrong_sizes(planted(a=function("f", 9))) == []
+    assert rules.wrong_sizes(planted(a=function("f", 10))) == ["the median function has 10 lines"]
+
+
+def test_only_actions_and_jobs_emit_and_only_in_their_transaction(modules: dict[str, Module]) -> None:
+    assert rules.wrong_emits(modules) == []
+
+
+@pytest.mark.parametrize("name", ["customers__api", "customers__queries", "customers__types", "http__edge", "app"])
+def test_an_emit_elsewhere_is_seen(name: str) -> None:
+    text = "async def f(tx, company):\n    await emit(tx, company, 1)\n"
+    assert len(rules.wrong_emits(planted(**{name: text}))) == 1
+    assert rules.wrong_emits(planted(customers__actions=text, orders__refund=text)) == []
+
+
+@pytest.mark.parametrize("given", ["database", "call.db", "await database.connection()"])
+def test_an_emit_outside_the_given_transaction_is_seen(given: str) -> None:
+    text = f"async def f(tx, database, call):\n    await events.emit({given}, 1, 2)\n"
+    assert len(rules.wrong_emits(planted(customers__actions=text))) == 1
+
+
+def test_every_statement_is_declared(modules: dict[str, Module]) -> None:
+    assert rules.bare_statements(modules, MAY_RUN_BARE_SQL) == []
+
+
+def test_a_bare_statement_is_seen() -> None:
+    text = 'async def f(db, name):\n    await db.fetch("SELECT 1")\n    await db.execute(f"DROP TABLE {name}")\n'
+    assert len(rules.bare_statements(planted(customers__queries=text), MAY_RUN_BARE_SQL)) == 2
+    declared = "async def f(db):\n    await db.fetch(EXPIRE.text)\n"
+    assert rules.bare_statements(planted(customers__queries=declared), MAY_RUN_BARE_SQL) == []
+
+
+def test_every_setting_is_described(modules: dict[str, Module]) -> None:
+    assert rules.undescribed_settings(modules["sapa.settings"]) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "class A(Struct):\n    port: int\n",
+        "class A(Struct):\n    port: int\n    host: str\n    'SAPA_HOST: where to listen.'\n",
+        "class A(Struct):\n    port: int\n    'The port.'\n",
+        "x = environ['SAPA_PORT']\n",
+    ],
+)
+def test_a_setting_without_a_description_is_seen(text: str) -> None:
+    assert len(rules.undescribed_settings(build_module("sapa.settings", text))) == 1

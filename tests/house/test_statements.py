@@ -1,0 +1,177 @@
+from collections.abc import Iterator
+
+import pytest
+from msgspec import Struct
+
+from sapa.db import listing as listings
+from sapa.db import sql as statements
+from sapa.db.listing import Listing
+from sapa.db.pool import Connection
+from sapa.db.sql import Statement, sql
+from tests.house.schema_rules import DIRECTORY
+from tests.house.statement_rules import (
+    foreign_inserts,
+    is_of_company,
+    listed_statements,
+    name_statements,
+    unconfined,
+    unfit_columns,
+)
+
+CROSSING = {
+    "sapa.access.queries.ANNOUNCE",
+    "sapa.access.queries.EXPIRE_KEYS",
+    "sapa.access.queries.FIND_KEY",
+    "sapa.access.queries.INSERT_COMPANY",
+    "sapa.access.queries.LIST_COMPANIES",
+    "sapa.access.queries.LIST_KEYS",
+    "sapa.access.queries.LOAD_KEY",
+    "sapa.access.queries.RECORD_USE",
+    "sapa.db.counters.COMPANIES_TO_FOLD",
+    "sapa.queue_ages.AGES",
+    "sapa.work.leases.RELEASE",
+    "sapa.work.leases.TAKE",
+    "sapa.work.retention.DROP_IDEMPOTENCY",
+    "sapa.work.retention.KEEP_PARTITIONS",
+}
+"""The statements that work for more than one company. A new one is a decision, and is made here."""
+
+
+class Named(Struct):
+    id: str
+    first_name: str
+
+
+@pytest.fixture
+def forgotten() -> Iterator[None]:
+    """What a test declares, the product's registries do not keep."""
+    before, listed = len(statements.REGISTRY), len(listings.REGISTRY)
+    yield
+    del statements.REGISTRY[before:], listings.REGISTRY[listed:]
+
+
+@pytest.fixture
+async def company_tables(owner: Connection) -> set[str]:
+    rows = await owner.fetch(
+        "SELECT relname FROM pg_class WHERE relkind IN ('r', 'p') AND relnamespace::regnamespace::text = 'public'"
+    )
+    return {row[0] for row in rows} - DIRECTORY
+
+
+def test_every_statement_has_a_name() -> None:
+    assert [name for name in name_statements() if not name.startswith("sapa.")] == []
+
+
+def test_the_statements_that_cross_companies_are_these() -> None:
+    assert {name for name, statement in name_statements().items() if statement.crosses is not None} == CROSSING
+
+
+async def test_every_statement_fits_the_schema_and_its_struct(owner: Connection) -> None:
+    assert await unfit_columns(owner, name_statements()) == []
+
+
+async def test_every_combination_of_a_list_fits_the_schema_and_its_struct(owner: Connection) -> None:
+    combinations = dict(listed_statements())
+    assert len(combinations) > 50
+    assert await unfit_columns(owner, combinations) == []
+
+
+async def test_every_statement_keeps_to_its_company(owner: Connection, company_tables: set[str]) -> None:
+    assert await unconfined(owner, name_statements(), company_tables) == []
+
+
+async def test_every_combination_of_a_list_keeps_to_its_company(owner: Connection, company_tables: set[str]) -> None:
+    assert await unconfined(owner, dict(listed_statements()), company_tables) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id FROM customers",
+        "SELECT id FROM customers WHERE id = $1",
+        "SELECT id FROM customers WHERE company_id = $2 AND id = $1",
+        "UPDATE customers SET first_name = $2 WHERE id = $1",
+        "DELETE FROM customers WHERE id = $1",
+        "INSERT INTO customers (id, company_id) VALUES ($2, $1)",
+        "INSERT INTO organisations (name) SELECT first_name FROM customers WHERE company_id = $1",
+    ],
+)
+def test_a_statement_without_its_company_cannot_be_declared(text: str) -> None:
+    before = len(statements.REGISTRY)
+    with pytest.raises(ValueError, match="not confined"):
+        sql(text)
+    assert len(statements.REGISTRY) == before
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id FROM customers -- company_id = $1",
+        "SELECT 'company_id = $1', id FROM customers",
+        "SELECT id FROM customers WHERE company_id = $1 OR id = $2",
+        "SELECT a.id FROM customers a JOIN customers b ON b.id = a.id WHERE a.company_id = $1",
+        "SELECT id FROM customers WHERE NOT (company_id = $1)",
+        "SELECT id FROM customers WHERE company_id = $1 AND id = $2 OR company_id = $3",
+        "WITH gone AS (DELETE FROM customers RETURNING id) SELECT id FROM customers WHERE company_id = $1",
+        "SELECT (SELECT count(*) FROM events) FROM customers WHERE company_id = $1",
+    ],
+)
+async def test_a_statement_that_only_seems_confined_is_seen(
+    owner: Connection, company_tables: set[str], text: str
+) -> None:
+    planted: Statement[None] = Statement(text, None, None)
+    assert await unconfined(owner, {"planted": planted}, company_tables)
+
+
+@pytest.mark.parametrize(
+    ("condition", "confined"),
+    [
+        ("(company_id = $1)", True),
+        ("((company_id = $1) AND (id = $2))", True),
+        ("((r.company_id = $1) AND ((a = 1) OR (b = 2)))", True),
+        ("(((company_id = $1) AND (a = 1)) OR ((company_id = $1) AND (b = 2)))", True),
+        ("((company_id = $1) OR (id = $2))", False),
+        ("((a = 1) AND ((company_id = $1) OR (id = $2)))", False),
+        ("(company_id <> $1)", False),
+        ("(company_id = $10)", False),
+        ("(company_id = $2)", False),
+    ],
+)
+def test_a_plans_condition_is_read_as_it_is_meant(condition: str, confined: bool) -> None:
+    assert is_of_company(condition) is confined
+
+
+@pytest.mark.parametrize(
+    ("text", "seen"),
+    [
+        ("INSERT INTO customers (company_id, id) VALUES ($1, $2)", 0),
+        ("INSERT INTO customers AS c (company_id, id) SELECT $1, $2", 0),
+        ("INSERT INTO customers (company_id, id) VALUES ($2, $1)", 1),
+        ("INSERT INTO customers (id, company_id) VALUES ($1, $2)", 1),
+        ("INSERT INTO customers (company_id, id) SELECT company_id, id FROM other WHERE company_id = $1", 1),
+    ],
+)
+def test_an_insert_for_another_company_is_seen(text: str, seen: int) -> None:
+    assert len(foreign_inserts(text)) == seen
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "SELECT id FROM customers WHERE company_id = $1",
+        "SELECT first_name, id FROM customers WHERE company_id = $1",
+        "SELECT id, first_name, last_name FROM customers WHERE company_id = $1",
+        "SELECT id, first_name AS name FROM customers WHERE company_id = $1",
+        "SELECT id, given_name FROM customers WHERE company_id = $1",
+        "SELECT id, first_name FROM clients WHERE company_id = $1",
+    ],
+)
+async def test_columns_that_are_not_the_structs_are_seen(owner: Connection, text: str) -> None:
+    assert len(await unfit_columns(owner, {"planted": Statement(text, Named, None)})) == 1
+
+
+async def test_a_list_with_a_filter_that_the_schema_lacks_is_seen(owner: Connection, forgotten: None) -> None:
+    Listing("customers", row=Named, filters={"city": "city = {}"}, sorts={"name": "first_name"}, counter="customers")
+    unfit = await unfit_columns(owner, dict(listed_statements()))
+    assert unfit
+    assert all("city" in line for line in unfit)

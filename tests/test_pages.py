@@ -1,0 +1,112 @@
+"""What is not the API itself: health and metrics."""
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database, open_database
+from tests.conftest import Installation
+from tests.factories import Environments, make_key
+from tests.http.probe import open_app
+from tests.http.wire import send
+
+
+@pytest.fixture(scope="module")
+def root(installation: Installation) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=installation.address, timeout=30) as client:
+        yield client
+
+
+def value(root: httpx.Client, name: str, **labels: str) -> float:
+    """One sample of /metrics; 0 while there is none."""
+    for line in root.get("/metrics").text.splitlines():
+        found = re.fullmatch(rf"{name}(?:\{{(.*)\}})? (\S+)", line)
+        if found and labels.items() <= dict(re.findall(r'(\w+)="([^"]*)"', found[1] or "")).items():
+            return float(found[2])
+    return 0.0
+
+
+def test_healthz_says_that_the_process_runs(root: httpx.Client) -> None:
+    answer = root.get("/healthz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ok"})
+
+
+def test_readyz_says_that_database_and_schema_are_there(root: httpx.Client) -> None:
+    answer = root.get("/readyz")
+    assert (answer.status_code, answer.json()) == (200, {"status": "ready"})
+
+
+async def test_readyz_is_a_503_while_the_schema_is_another_version_s(installation: Installation) -> None:
+    """In a schema of its own, which stands before the real one: a newer migration than this version knows."""
+    async with open_database(installation.server.owner_url) as database, database.connection() as owner:
+        await owner.execute("CREATE SCHEMA elsewhere")
+        try:
+            await owner.execute("CREATE TABLE elsewhere.schema_migrations (number integer)")
+            await owner.execute("INSERT INTO elsewhere.schema_migrations VALUES (9999)")
+            await owner.execute("GRANT USAGE ON SCHEMA elsewhere TO sapa_app")
+            await owner.execute("GRANT SELECT ON elsewhere.schema_migrations TO sapa_app")
+            url = installation.server.app_url + "&search_path=elsewhere,public"
+            async with open_app(installation, [], SAPA_DATABASE_URL=url) as client:
+                answer = await client.get("http://probe/readyz")
+        finally:
+            await owner.execute("DROP SCHEMA elsewhere CASCADE")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+    assert "sapa migrate" in answer.json()["error"]["message"]
+
+
+async def test_readyz_is_a_503_while_there_is_no_schema_at_all(installation: Installation) -> None:
+    url = installation.server.app_url + "&search_path=pg_temp"
+    async with open_app(installation, [], SAPA_DATABASE_URL=url) as client:
+        answer = await client.get("http://probe/readyz")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+
+
+async def test_metrics_count_calls_by_route_and_status_over_all_processes(
+    root: httpx.Client, installation: Installation, database: Database, company: Environments
+) -> None:
+    key = await make_key(database, company.live)
+    labels = {"method": "GET", "route": "/customer/v1/customers/{id}", "status": "404"}
+    before = value(root, "sapa_http_requests_total", **labels)
+    timed = value(root, "sapa_http_request_seconds_count", method="GET", route="/customer/v1/customers/{id}")
+    for number in range(20):
+        send(installation, "GET", f"/customers/unknown-{number}", [("x-api-key", key.raw)])
+    assert value(root, "sapa_http_requests_total", **labels) == before + 20
+    after = value(root, "sapa_http_request_seconds_count", method="GET", route="/customer/v1/customers/{id}")
+    assert after == timed + 20
+
+
+def test_metrics_have_histograms_pool_and_queue_ages(root: httpx.Client) -> None:
+    answer = root.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].startswith("text/plain")
+    for name in (
+        "sapa_http_request_seconds_bucket", "sapa_database_up", "sapa_pool_connections", "sapa_pool_idle",
+        "sapa_counter_oldest_seconds", "sapa_counter_waiting", "sapa_lease_overdue_seconds",
+    ):  # fmt: skip
+        assert re.search(rf"^{name}[ {{]", answer.text, re.MULTILINE), name
+    assert value(root, "sapa_database_up") == 1
+
+
+def test_no_sample_appears_twice(root: httpx.Client) -> None:
+    samples = [line.rpartition(" ")[0] for line in root.get("/metrics").text.splitlines() if not line.startswith("#")]
+    assert sorted(samples) == sorted(set(samples))
+
+
+def test_what_callers_make_up_does_not_become_a_label(root: httpx.Client, installation: Installation) -> None:
+    """Else anybody could fill the memory of the processes, and of whoever collects."""
+    for number in range(30):
+        send(installation, f"BREW{number}", f"/nowhere-{number}", [("x-api-key", f"key-{number}")])
+    text = root.get("/metrics").text
+    assert "nowhere-" not in text
+    assert "BREW" not in text
+    assert "key-1" not in text
+
+
+@pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics"])
+def test_pages_answer_get_and_head_only(root: httpx.Client, path: str) -> None:
+    assert root.head(path).status_code == 200
+    refused = root.post(path)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (405, "METHOD_NOT_ALLOWED")
+    assert set(re.split(r",\s*", refused.headers["allow"])) == {"GET", "HEAD"}

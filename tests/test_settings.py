@@ -1,0 +1,87 @@
+"""Settings: what can be set, its defaults, and refusals that name the variable."""
+
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+
+from sapa.settings import BadSetting, read_settings
+
+
+def test_everything_has_a_default() -> None:
+    settings = read_settings({})
+    assert settings.data == Path("data").absolute()
+    assert settings.database.url is None
+    assert settings.database.owner_url is None
+    assert (settings.server.host, settings.server.port) == ("127.0.0.1", 8000)
+    assert 1 <= settings.server.processes <= 4
+    assert settings.server.trusted_proxies == ()
+    assert settings.server.cors_origins == ()
+    assert settings.server.tls_cert is None
+    assert settings.log_level == "info"
+
+
+def test_everything_can_be_set(tmp_path: Path) -> None:
+    cert, key = tmp_path / "cert.pem", tmp_path / "key.pem"
+    cert.touch()
+    key.touch()
+    settings = read_settings(
+        {
+            "SAPA_DATA": str(tmp_path),
+            "SAPA_DATABASE_URL": "postgresql://app@db/sapa",
+            "SAPA_DATABASE_OWNER_URL": "postgresql://owner@db/sapa",
+            "SAPA_DATABASE_POOL": "25",
+            "SAPA_HOST": "::",
+            "SAPA_PORT": "443",
+            "SAPA_PROCESSES": "8",
+            "SAPA_TLS_CERT": str(cert),
+            "SAPA_TLS_KEY": str(key),
+            "SAPA_TRUSTED_PROXIES": " 10.0.0.1/8 ,, 2001:db8::1",
+            "SAPA_CORS_ORIGINS": "https://a.example, https://b.example",
+            "SAPA_PUBLIC_URL": "https://sapa.example/",
+            "SAPA_LOG_LEVEL": "DEBUG",
+        }
+    )
+    assert settings.data == tmp_path
+    assert settings.database.url == "postgresql://app@db/sapa"
+    assert settings.database.owner_url == "postgresql://owner@db/sapa"
+    assert settings.database.pool_size == 25
+    server = settings.server
+    assert (server.host, server.port, server.processes) == ("::", 443, 8)
+    assert (server.tls_cert, server.tls_key) == (cert, key)
+    assert server.trusted_proxies == (ip_network("10.0.0.0/8"), ip_network("2001:db8::1/128"))
+    assert server.cors_origins == ("https://a.example", "https://b.example")
+    assert server.address == "https://sapa.example"
+    assert settings.log_level == "debug"
+
+
+def test_the_owner_s_address_is_the_product_s_unless_given() -> None:
+    assert read_settings({"SAPA_DATABASE_URL": "postgresql://x/y"}).database.owner_url == "postgresql://x/y"
+
+
+@pytest.mark.parametrize("name", ["SAPA_DATA", "SAPA_DATABASE_URL", "SAPA_PORT", "SAPA_PROCESSES", "SAPA_LOG_LEVEL"])
+def test_an_empty_variable_is_an_absent_one(name: str) -> None:
+    assert read_settings({name: ""}) == read_settings({})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("SAPA_PORT", "0"), ("SAPA_PORT", "65536"), ("SAPA_PORT", "http"), ("SAPA_PORT", "-1"), ("SAPA_PORT", "80.0"),
+        ("SAPA_PORT", " 80"), ("SAPA_PORT", "８０"), ("SAPA_PROCESSES", "0"), ("SAPA_PROCESSES", "65"),
+        ("SAPA_DATABASE_POOL", "1"), ("SAPA_DATABASE_POOL", "201"), ("SAPA_LOG_LEVEL", "loud"),
+        ("SAPA_TRUSTED_PROXIES", "10.0.0.0/33"), ("SAPA_TRUSTED_PROXIES", "10.0.0.1, proxy.example"),
+        ("SAPA_TLS_CERT", "/nowhere/cert.pem"), ("SAPA_TLS_KEY", "/nowhere/key.pem"),
+    ],
+)  # fmt: skip
+def test_a_value_that_cannot_be_used_is_refused_by_the_variable_s_name(name: str, value: str) -> None:
+    with pytest.raises(BadSetting, match=f"^{name} .*\\.$"):
+        read_settings({name: value})
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [("127.0.0.1", "http://127.0.0.1:8000"), ("0.0.0.0", "http://127.0.0.1:8000"), ("::1", "http://[::1]:8000")],  # noqa: S104
+)
+def test_the_address_is_one_that_can_be_called(host: str, address: str) -> None:
+    assert read_settings({"SAPA_HOST": host}).server.address == address
