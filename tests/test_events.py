@@ -255,9 +255,15 @@ async def test_rows_that_missed_their_partition_stay_until_their_time_is_over(
 
 
 async def test_two_workers_may_make_the_same_partitions_at_once(scratch: Scratch, app: Connection) -> None:
-    async with connect(scratch.app_url) as other:
-        calls = (one.execute("SELECT keep_event_partitions(40, 30)") for one in (app, other))
-        await asyncio.gather(*calls)
+    make = "SELECT keep_event_partitions(40, 30)"
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query = $1"
+    async with connect(scratch.app_url) as other, connect(scratch.app_url) as onlooker:
+        async with app.transaction():
+            await app.execute(make)
+            second = asyncio.create_task(other.execute(make))
+            while not second.done() and not await onlooker.fetchval(waiting, make):
+                await asyncio.sleep(0.01)
+        await second
     assert max(await days(app)) == 40
 
 

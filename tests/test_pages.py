@@ -10,7 +10,7 @@ from sapa.db.pool import Database, open_database
 from tests.conftest import Installation
 from tests.factories import Environments, make_key
 from tests.http.probe import open_app
-from tests.http.wire import send
+from tests.http.wire import eventually, send
 
 
 @pytest.fixture(scope="module")
@@ -19,13 +19,24 @@ def root(installation: Installation) -> Iterator[httpx.Client]:
         yield client
 
 
-def value(root: httpx.Client, name: str, **labels: str) -> float:
-    """One sample of /metrics; 0 while there is none."""
-    for line in root.get("/metrics").text.splitlines():
-        found = re.fullmatch(rf"{name}(?:\{{(.*)\}})? (\S+)", line)
-        if found and labels.items() <= dict(re.findall(r'(\w+)="([^"]*)"', found[1] or "")).items():
-            return float(found[2])
-    return 0.0
+def read_metrics(root: httpx.Client) -> str:
+    return root.get("/metrics").text
+
+
+def total(root: httpx.Client, name: str, **labels: str) -> float:
+    """The sum of a metric's samples that have these labels."""
+    found = [re.fullmatch(rf"{name}(?:\{{(.*)\}})? (\S+)", line) for line in read_metrics(root).splitlines()]
+    samples = [(dict(re.findall(r'(\w+)="([^"]*)"', match[1] or "")), float(match[2])) for match in found if match]
+    return sum(number for given, number in samples if labels.items() <= given.items())
+
+
+async def wait_for_total(root: httpx.Client, wanted: float, name: str, **labels: str) -> None:
+    """Calls are counted some moments after they were answered, many together."""
+
+    async def look() -> bool | None:
+        return total(root, name, **labels) >= wanted or None
+
+    await eventually(look)
 
 
 def test_healthz_says_that_the_process_runs(root: httpx.Client) -> None:
@@ -67,14 +78,14 @@ async def test_metrics_count_calls_by_route_and_status_over_all_processes(
     root: httpx.Client, installation: Installation, database: Database, company: Environments
 ) -> None:
     key = await make_key(database, company.live)
-    labels = {"method": "GET", "route": "/customer/v1/customers/{id}", "status": "404"}
-    before = value(root, "sapa_http_requests_total", **labels)
-    timed = value(root, "sapa_http_request_seconds_count", method="GET", route="/customer/v1/customers/{id}")
+    place = {"method": "GET", "route": "/customer/v1/customers/{id}"}
+    before = total(root, "sapa_http_requests_total", **place, status="404")
+    timed = total(root, "sapa_http_request_seconds_count", **place)
     for number in range(20):
         send(installation, "GET", f"/customers/unknown-{number}", [("x-api-key", key.raw)])
-    assert value(root, "sapa_http_requests_total", **labels) == before + 20
-    after = value(root, "sapa_http_request_seconds_count", method="GET", route="/customer/v1/customers/{id}")
-    assert after == timed + 20
+    await wait_for_total(root, timed + 20, "sapa_http_request_seconds_count", **place)
+    assert total(root, "sapa_http_requests_total", **place, status="404") == before + 20
+    assert total(root, "sapa_http_request_seconds_count", **place) == timed + 20
 
 
 def test_metrics_have_histograms_pool_and_queue_ages(root: httpx.Client) -> None:
@@ -86,7 +97,7 @@ def test_metrics_have_histograms_pool_and_queue_ages(root: httpx.Client) -> None
         "sapa_counter_oldest_seconds", "sapa_counter_waiting", "sapa_lease_overdue_seconds",
     ):  # fmt: skip
         assert re.search(rf"^{name}[ {{]", answer.text, re.MULTILINE), name
-    assert value(root, "sapa_database_up") == 1
+    assert total(root, "sapa_database_up") == 1
 
 
 def test_no_sample_appears_twice(root: httpx.Client) -> None:
@@ -94,11 +105,19 @@ def test_no_sample_appears_twice(root: httpx.Client) -> None:
     assert sorted(samples) == sorted(set(samples))
 
 
-def test_what_callers_make_up_does_not_become_a_label(root: httpx.Client, installation: Installation) -> None:
+def test_every_metric_is_described_once(root: httpx.Client) -> None:
+    described = [line for line in read_metrics(root).splitlines() if line.startswith(("# TYPE", "# HELP"))]
+    assert sorted(described) == sorted(set(described))
+
+
+async def test_what_callers_make_up_does_not_become_a_label(root: httpx.Client, installation: Installation) -> None:
     """Else anybody could fill the memory of the processes, and of whoever collects."""
+    unknown = {"route": "unknown", "status": "401"}
+    before = total(root, "sapa_http_requests_total", **unknown)
     for number in range(30):
         send(installation, f"BREW{number}", f"/nowhere-{number}", [("x-api-key", f"key-{number}")])
-    text = root.get("/metrics").text
+    await wait_for_total(root, before + 30, "sapa_http_requests_total", **unknown)
+    text = read_metrics(root)
     assert "nowhere-" not in text
     assert "BREW" not in text
     assert "key-1" not in text

@@ -5,6 +5,9 @@ from typing import Any
 import httpx
 import pytest
 
+from sapa.company import Company
+from sapa.customers import actions
+from sapa.customers.types import CustomerPatch
 from sapa.db.pool import Database
 from tests.conftest import Installation, connect
 from tests.customers.test_api import EVERYTHING, refusal
@@ -158,6 +161,21 @@ async def test_concurrent_changes_of_different_fields_all_arrive(
     now = (await api.get(f"/customers/{customer['id']}")).json()["data"]
     assert {name: now[name] for name in new} == new
     assert await count_events(database, company, customer["id"]) == 1 + len(changes)
+
+
+async def test_a_change_waits_for_one_under_way_and_keeps_what_that_one_did(
+    api: httpx.AsyncClient, database: Database, company: Environments, customer: dict[str, Any]
+) -> None:
+    owner = Company(company.live, "live", "ID", "IDR")
+    waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%customers%'"
+    async with database.connection() as onlooker:
+        async with database.transaction() as tx:
+            await actions.update(tx, owner, customer["id"], CustomerPatch(first_name="First"))
+            second = asyncio.create_task(put(api, customer["id"], lastName="Second"))
+            while not await onlooker.fetchval(waiting):
+                assert not second.done()
+        changed = await second
+    assert (changed["firstName"], changed["lastName"]) == ("First", "Second")
 
 
 async def test_addresses_keep_their_ids_by_id_and_by_content(api: httpx.AsyncClient) -> None:

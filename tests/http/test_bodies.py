@@ -334,6 +334,12 @@ def test_the_decoder_s_words_become_ours(text: str, field: str, message: str) ->
     assert [(detail.field, detail.message) for detail in details] == [(field, message)]
 
 
+@pytest.mark.parametrize("body", [b"[" * DEEP, b"[" * DEEP + b"]" * DEEP, b'{"a":' * DEEP + b"1" + b"}" * DEEP])
+def test_deep_nesting_is_refused_even_where_anything_goes(body: bytes) -> None:
+    with pytest.raises(Invalid, match="nested too deeply"):
+        decode_body(body, msgspec.json.Decoder(Any))
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=customer_like)
 def test_any_json_over_http_is_answered_below_500(installation: Installation, hammer_key: str, body: Any) -> None:
