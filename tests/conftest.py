@@ -60,7 +60,11 @@ def start_installation(data: Path, port: int | None = None, **variables: str) ->
             env=environ,
         )
     installation = Installation(f"http://127.0.0.1:{port}", data, log, process)
-    wait_until_ready(installation)
+    try:
+        wait_until_ready(installation)
+    except BaseException:
+        process.terminate()
+        raise
     return installation
 
 

@@ -52,11 +52,13 @@ def build_pages(settings: Settings, database: Database, domains: Sequence[Routes
         return Response(_process_metrics() + ages, media_type=CONTENT_TYPE_LATEST)
 
     documents = [route for base in Base for route in _document_routes(base, settings, domains)]
-    return Starlette(
+    app = Starlette(
         routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics), *documents],
         exception_handlers={ApiError: _refuse, HTTPException: _refuse_routing, Exception: _fail},
         middleware=[Middleware(Identified)],
     )
+    app.router.redirect_slashes = False
+    return app
 
 
 class Identified:

@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from msgspec import Struct
 
@@ -62,12 +63,12 @@ class Settings(Struct, frozen=True):
 
 def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings of this process; raises BadSetting with a sentence that names the variable."""
-    url = environ.get("SAPA_DATABASE_URL") or None
+    url = _url(environ, "SAPA_DATABASE_URL")
     return Settings(
         data=Path(environ.get("SAPA_DATA") or "data").absolute(),
         database=DatabaseSettings(
             url=url,
-            owner_url=environ.get("SAPA_DATABASE_OWNER_URL") or url,
+            owner_url=_url(environ, "SAPA_DATABASE_OWNER_URL") or url,
             pool_size=_number(environ, "SAPA_DATABASE_POOL", 10, 2, 200),
         ),
         server=ServerSettings(
@@ -82,6 +83,20 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
         ),
         log_level=_choice(environ, "SAPA_LOG_LEVEL", "info", ("debug", "info", "warning", "error")),
     )
+
+
+def _url(environ: Mapping[str, str], name: str) -> str | None:
+    text = environ.get(name)
+    if not text:
+        return None
+    try:
+        parts = urlsplit(text)
+        usable = parts.scheme in {"postgresql", "postgres"} and parts.port != 0
+    except ValueError:
+        usable = False
+    if not usable:
+        raise BadSetting(f"{name} must be an address such as postgresql://user:password@host:5432/sapa.")
+    return text
 
 
 def _number(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:

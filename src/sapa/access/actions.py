@@ -21,7 +21,7 @@ from sapa.company import Company
 from sapa.db.pool import Connection, Database, Tx
 from sapa.http.allow_list import AllowList, BadAllowList, parse_allow_list
 from sapa.http.errors import Invalid
-from sapa.http.keys import CHANNEL, GRACE_SECONDS, PREFIXES, Key, hash_key, new_key
+from sapa.http.keys import CHANNEL, GRACE_SECONDS, PREFIXES, Key, Retirement, hash_key, new_key
 from sapa.http.query_string import BadValue, parse_date_time
 from sapa.phones import is_region
 
@@ -58,10 +58,15 @@ async def create_key(tx: Tx, company_id: int, given: KeyIn) -> NewKey:
 
 
 async def rotate_key(tx: Tx, id: str) -> NewKey:
-    """A new key with the same rights; the old one goes on working for its grace period."""
+    """A new key with the same rights and the same end; the old one goes on working for its grace period."""
     old = await queries.get_key(tx, id)
     successor = KeyIn(
-        name=old.name, scopes=old.scopes, products=old.products, allow_list=old.allow_list, rate_limit=old.rate_limit
+        name=old.name,
+        scopes=old.scopes,
+        products=old.products,
+        allow_list=old.allow_list,
+        rate_limit=old.rate_limit,
+        expires_at=old.expires_at,
     )
     new = await create_key(tx, old.company_id, successor)
     if not await queries.replace_key(tx, old.company_id, id, new.info.id, GRACE_SECONDS):
@@ -119,8 +124,12 @@ async def load_key(db: Connection, hash: bytes) -> Key | None:
         allow_list=AllowList(stored.allow_list),
         rate_limit=stored.rate_limit,
         ends=None if stored.ends_in is None else asked + stored.ends_in,
-        sunset=stored.sunset,
+        retirement=_retirement(stored.retired_since, stored.stops),
     )
+
+
+def _retirement(since: int | None, stops: int | None) -> Retirement | None:
+    return None if since is None or stops is None else Retirement(since, stops)
 
 
 def _checked_name(name: str) -> str:

@@ -111,15 +111,19 @@ class StoredKey(Struct, frozen=True):
     allow_list: list[str]
     rate_limit: int
     ends_in: float | None
-    sunset: int | None
+    retired_since: int | None
+    stops: int | None
 
 
 LOAD_KEY = sql(
     """
     SELECT k.id, k.company_id, c.environment, c.region, c.currency, k.scopes, k.products, k.allow_list, k.rate_limit,
            extract(epoch FROM k.expires_at - now() - c.clock_offset)::float8 AS ends_in,
-           CASE WHEN k.replaced_by IS NOT NULL THEN extract(epoch FROM k.expires_at)::bigint END AS sunset
-      FROM api_keys k JOIN companies c ON c.company_id = k.company_id
+           extract(epoch FROM successor.created_at)::bigint AS retired_since,
+           extract(epoch FROM k.expires_at)::bigint AS stops
+      FROM api_keys k
+      JOIN companies c ON c.company_id = k.company_id
+      LEFT JOIN api_keys successor ON successor.id = k.replaced_by
      WHERE k.hash = $1 AND k.status = 'active'
        AND (k.expires_at IS NULL OR k.expires_at > now() + c.clock_offset)""",
     row=StoredKey,

@@ -7,18 +7,17 @@ from typing import Annotated
 import typer
 
 from sapa.access import actions, queries
-from sapa.cli.connect import AsJson, show, transact
+from sapa.cli.connect import AsJson, CompanyId, show, transact
 
 app = typer.Typer(no_args_is_help=True, help="The clock of a test environment.")
 
-CompanyOption = Annotated[int, typer.Option("--company", help="The test environment's company id.")]
 COLUMNS = ["companyId", "name", "environment", "clockOffsetSeconds"]
 _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _DURATION = re.compile(r"([0-9]{1,6})([smhd])").fullmatch
 
 
 @app.command("show")
-def show_(company: CompanyOption, json: AsJson = False) -> None:
+def show_(company: CompanyId, json: AsJson = False) -> None:
     """Show how far the clock is ahead of the real time."""
     show(transact(lambda tx: queries.get_company(tx, company)), json, "Clock", COLUMNS)
 
@@ -26,7 +25,7 @@ def show_(company: CompanyOption, json: AsJson = False) -> None:
 @app.command()
 def advance(
     by: Annotated[str, typer.Argument(help="How far: 90s, 30m, 25h or 7d.")],
-    company: CompanyOption,
+    company: CompanyId,
     json: AsJson = False,
 ) -> None:
     """Move the clock forward."""
@@ -38,6 +37,6 @@ def advance(
 
 
 @app.command()
-def reset(company: CompanyOption, json: AsJson = False) -> None:
+def reset(company: CompanyId, json: AsJson = False) -> None:
     """Set the clock back to the real time."""
     show(transact(lambda tx: actions.move_clock(tx, company, None)), json, "Clock reset", COLUMNS)

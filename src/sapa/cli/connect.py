@@ -9,6 +9,7 @@ import msgspec
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from sapa.db.embedded import EmbeddedServer, open_embedded
 from sapa.db.migrations import is_current, migrate
@@ -17,6 +18,9 @@ from sapa.settings import read_settings
 
 Result = TypeVar("Result")
 
+CompanyId = Annotated[
+    int, typer.Option("--company", min=1, max=2**63 - 1, help="The company id; it tells the environment, too.")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs instead of a table for people.")]
 
 
@@ -61,7 +65,7 @@ def show(value: Any, as_json: bool, title: str, columns: Sequence[str]) -> None:
     for column in columns:
         table.add_column(column)
     for row in plain if isinstance(plain, list) else [plain]:
-        table.add_row(*(_cell(row[column]) for column in columns))
+        table.add_row(*(Text(_cell(row[column])) for column in columns))
     Console().print(table)
 
 

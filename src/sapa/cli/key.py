@@ -8,17 +8,16 @@ from rich.console import Console
 
 from sapa.access import actions, queries
 from sapa.access.types import DEFAULT_RATE_LIMIT, KeyIn, NewKey, Scope
-from sapa.cli.connect import AsJson, show, transact
+from sapa.cli.connect import AsJson, CompanyId, show, transact
 
 app = typer.Typer(no_args_is_help=True, help="API keys.")
 
-CompanyOption = Annotated[int, typer.Option("--company", help="The company id; it tells the environment, too.")]
 Id = Annotated[str, typer.Argument(help="The key's id, such as key_01j….")]
 
 
 @app.command()
 def create(
-    company: CompanyOption,
+    company: CompanyId,
     name: Annotated[str, typer.Option(help="What the key is for.")],
     scope: Annotated[list[str] | None, typer.Option(help="What it may do, such as orders:READ; repeatable.")] = None,
     all_scopes: Annotated[bool, typer.Option("--all-scopes", help="Let it do everything.")] = False,
@@ -56,7 +55,8 @@ def revoke(id: Id, json: AsJson = False) -> None:
 
 @app.command("list")
 def list_(
-    company: Annotated[int | None, typer.Option(help="Only this company's keys.")] = None, json: AsJson = False
+    company: Annotated[int | None, typer.Option(min=1, max=2**63 - 1, help="Only this company's keys.")] = None,
+    json: AsJson = False,
 ) -> None:
     """List keys, without their values."""
     keys = transact(lambda tx: queries.list_keys(tx, company))

@@ -34,6 +34,8 @@ def parse_allow_list(entries: Sequence[str]) -> list[str]:
 
 
 def _parse_entry(entry: str) -> Network:
+    if "%" in entry:
+        raise BadAllowList(f"{entry!r} names a zone of one machine; write the address without it.")
     try:
         network = ip_network(entry.strip())
     except ValueError as error:

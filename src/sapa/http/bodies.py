@@ -9,10 +9,11 @@ from msgspec import inspect
 from sapa.http.errors import FieldError, Invalid
 
 MOST_BYTES = 1_048_576
+LONGEST_ECHO = 100
 
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$?\.?(?P<path>[^`]*)`)?", re.DOTALL)
-_MISSING = re.compile(r"Object missing required field `(?P<name>[^`]*)`")
-_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>[^`]*)`")
+_MISSING = re.compile(r"Object missing required field `(?P<name>.*)`", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(?P<name>.*)`", re.DOTALL)
 _ENUM = re.compile(r"Invalid enum value (?P<given>.*)", re.DOTALL)
 _LENGTH = re.compile(r"Expected `(?P<wanted>[^`]*)` of length (?P<sign>[<>])= (?P<bound>\d+)")
 _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`(?P<rule>.*?)(?:, got `(?P<got>[^`]*)`)?")
@@ -67,7 +68,8 @@ def explain(text: str, body: Any) -> Invalid:
 
 
 def _join(path: str, name: str) -> str:
-    return f"{path}.{name}" if path else name
+    shown = name if len(name) <= LONGEST_ECHO else name[:LONGEST_ECHO] + "…"
+    return f"{path}.{shown}" if path else shown
 
 
 def _sentence(what: str, path: str, body: Any) -> str:

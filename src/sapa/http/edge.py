@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import blake2b
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 import asyncpg
 import structlog
@@ -35,7 +36,7 @@ from sapa.http.errors import (
     UnsupportedMediaType,
 )
 from sapa.http.journal import DoneCall, Journal
-from sapa.http.keys import GRACE_SECONDS, Key, KeyRing
+from sapa.http.keys import Key, KeyRing, Retirement
 from sapa.http.metrics import UNAVAILABLE
 from sapa.http.rate_limit import RateLimiter
 
@@ -167,7 +168,8 @@ class Edge:
             )
 
     def _find_endpoint(self, exchange: Exchange) -> Endpoint:
-        if "\ufffd" in exchange.path:
+        # Bytes that are no UTF-8 arrive as this character; so does the character itself.
+        if "\ufffd" in exchange.path and not _is_utf8(exchange.scope.get("raw_path", b"")):
             raise Invalid("The path is not valid UTF-8.")
         if exchange.route is None:
             raise NotFound
@@ -288,6 +290,14 @@ async def _receive_all(exchange: Exchange) -> bytes:
     return b"".join(chunks)
 
 
+def _is_utf8(raw_path: bytes) -> bool:
+    try:
+        unquote_to_bytes(raw_path).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def build_etag(body: bytes) -> str:
     return f'"{blake2b(body, digest_size=16).hexdigest()}"'
 
@@ -303,8 +313,8 @@ async def send_answer(send: Send, exchange: Exchange, answer: Answer, cors: Cors
     if answer.status not in {204, 304}:
         headers += [JSON, (b"content-length", b"%d" % len(answer.body))]
     headers += [(name.encode(), value.encode("latin-1")) for name, value in answer.headers.items()]
-    if exchange.key is not None and exchange.key.sunset is not None:
-        headers += sunset_headers(exchange.key.sunset)
+    if exchange.key is not None and exchange.key.retirement is not None:
+        headers += retirement_headers(exchange.key.retirement)
     if cors.origins:
         headers += cors.headers(exchange.method, exchange.headers)
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
@@ -312,7 +322,7 @@ async def send_answer(send: Send, exchange: Exchange, answer: Answer, cors: Cors
     await send({"type": "http.response.body", "body": body})
 
 
-def sunset_headers(at: int) -> list[tuple[bytes, bytes]]:
-    """A rotated key still works for its grace period: since when it is deprecated, and when it stops."""
-    text = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(at))
-    return [(b"deprecation", b"@%d" % (at - GRACE_SECONDS)), (b"sunset", text.encode())]
+def retirement_headers(retirement: Retirement) -> list[tuple[bytes, bytes]]:
+    """A rotated key still works for a while: since when it is deprecated, and when it stops."""
+    text = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(retirement.stops))
+    return [(b"deprecation", b"@%d" % retirement.since), (b"sunset", text.encode())]

@@ -177,15 +177,15 @@ class Route:
 
     @property
     def allow(self) -> str:
-        methods = [*self.endpoints, "OPTIONS"]
-        return ", ".join(["GET", "HEAD", *methods[1:]] if methods[0] == "GET" else methods)
+        heads = ["HEAD"] if "GET" in self.endpoints else []
+        return ", ".join([*self.endpoints, *heads, "OPTIONS"])
 
 
 class RouteTable:
     """Paths as a tree of segments: a fixed segment is preferred to a parameter."""
 
     def __init__(self, domains: Sequence[Routes]) -> None:
-        self._root: dict[str, Any] = {}
+        self._root: dict[str | None, Any] = {}
         for routes in domains:
             for endpoint in routes.endpoints:
                 self._route_of(routes, endpoint).endpoints[endpoint.method] = endpoint
@@ -194,7 +194,7 @@ class RouteTable:
         node = self._root
         template = f"{routes.base}{endpoint.path}"
         for segment in template[1:].split("/"):
-            node = node.setdefault("{}" if segment.startswith("{") else segment, {})
+            node = node.setdefault(None if segment.startswith("{") else segment, {})
         route: Route = node.setdefault("", Route(routes, template))
         return route
 
@@ -203,9 +203,11 @@ class RouteTable:
         node = self._root
         values = []
         for segment in path[1:].split("/"):
-            child = node.get(segment) if segment else None
+            if not segment:
+                return None, []
+            child = node.get(segment)
             if child is None:
-                child = node.get("{}")
+                child = node.get(None)
                 values.append(segment)
             if child is None:
                 return None, []

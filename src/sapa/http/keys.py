@@ -32,6 +32,13 @@ _UNHEARD_SECONDS = 1.0
 log = structlog.get_logger()
 
 
+class Retirement(Struct, frozen=True):
+    """A rotated key's last while, in Unix time."""
+
+    since: int
+    stops: int
+
+
 class Key(Struct, eq=False):
     """What a valid key lets its bearer do."""
 
@@ -43,8 +50,8 @@ class Key(Struct, eq=False):
     rate_limit: int
     ends: float | None
     """When the key stops working, on this process's monotonic clock."""
-    sunset: int | None
-    """Set when the key was rotated: the Unix time at which it stops."""
+    retirement: Retirement | None
+    """Set when the key was rotated."""
     full_until: float = 0.0
     """The rest of the running minute is refused without asking PostgreSQL, once it is used up."""
 

@@ -8,15 +8,24 @@ REQUESTS = Counter("sapa_http_requests", "API calls by route and status.", ["met
 LATENCY = Histogram("sapa_http_request_seconds", "Time to answer an API call.", ["method", "route"], buckets=BUCKETS)
 UNAVAILABLE = Counter("sapa_database_unavailable", "Calls answered 503 because PostgreSQL was away or busy.")
 
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+
+
+def method_label(method: str) -> str:
+    """Callers may make up methods, but not labels."""
+    return method if method in METHODS else "other"
+
+
 # Binding labels costs more than counting, so each pair is bound once. Routes are templates: the set is small.
 _latencies: dict[tuple[str, str], Histogram] = {}
 
 
 def count_requests(method: str, route: str, status: int, number: int) -> None:
-    REQUESTS.labels(method, route, str(status)).inc(number)
+    REQUESTS.labels(method_label(method), route, str(status)).inc(number)
 
 
 def observe_latency(method: str, route: str, seconds: float) -> None:
+    method = method_label(method)
     latency = _latencies.get((method, route))
     if latency is None:
         latency = _latencies[method, route] = LATENCY.labels(method, route)

@@ -12,7 +12,7 @@ from msgspec import Meta
 from sapa.http.errors import Invalid
 
 _INTEGER = re.compile(r"-?[0-9]{1,15}").fullmatch
-_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:\d\d)", re.ASCII).fullmatch
+_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:[0-5]\d)", re.ASCII).fullmatch
 _FRACTION = re.compile(r"\.(\d+)")
 
 DATE_TIME_ADVICE = "must be an ISO 8601 date-time with an offset, such as 2026-01-31T09:30:00Z"

@@ -22,7 +22,7 @@ COUNT = sql(
                           THEN GREATEST(LEAST($3, $4 - w.used), 0) ELSE excluded.granted END,
            used = CASE WHEN w.window_start >= excluded.window_start
                        THEN GREATEST(w.used, LEAST(w.used + $3, $4)) ELSE excluded.used END
-    RETURNING used, granted, 60 - mod(extract(epoch FROM clock_timestamp()), 60)::float8"""
+    RETURNING used, granted, 60 - extract(epoch FROM clock_timestamp() - window_start)::float8"""
 )
 
 
