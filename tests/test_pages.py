@@ -94,7 +94,7 @@ def test_metrics_have_histograms_pool_and_queue_ages(root: httpx.Client) -> None
     assert answer.headers["content-type"].startswith("text/plain")
     for name in (
         "sapa_http_request_seconds_bucket", "sapa_database_up", "sapa_pool_connections", "sapa_pool_idle",
-        "sapa_counter_oldest_seconds", "sapa_counter_waiting", "sapa_lease_overdue_seconds",
+        "sapa_counter_oldest_seconds", "sapa_counter_waiting", "sapa_worker_unseen_seconds",
     ):  # fmt: skip
         assert re.search(rf"^{name}[ {{]", answer.text, re.MULTILINE), name
     assert total(root, "sapa_database_up") == 1

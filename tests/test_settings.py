@@ -85,3 +85,23 @@ def test_a_value_that_cannot_be_used_is_refused_by_the_variable_s_name(name: str
 )
 def test_the_address_is_one_that_can_be_called(host: str, address: str) -> None:
     assert read_settings({"SAPA_HOST": host}).server.address == address
+
+
+def test_a_certificate_without_its_key_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file.pem").touch()
+    for name in ("SAPA_TLS_CERT", "SAPA_TLS_KEY"):
+        with pytest.raises(BadSetting, match="belong together"):
+            read_settings({name: str(tmp_path / "file.pem")})
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://u:p@one:5432,two:5433/db",
+        "postgres://u@[::1]:5432/db?sslmode=require",
+        "postgresql:///db?host=/run&user=x",
+        "postgresql://u:p%40ss@%2Frun/db",
+    ],
+)
+def test_every_way_to_write_a_database_s_address_is_taken(url: str) -> None:
+    assert read_settings({"SAPA_DATABASE_URL": url}).database.url == url

@@ -74,7 +74,7 @@ class App:
 
     async def _record_use(self) -> None:
         """When and from where each key was last used: told to the database now and then, not at every call."""
-        uses, self.edge.key_uses = self.edge.key_uses, {}
+        uses, self.keys.uses = self.keys.uses, {}
         if not uses:
             return
         try:

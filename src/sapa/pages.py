@@ -9,27 +9,26 @@ from prometheus_client import REGISTRY as PROCESS_REGISTRY
 from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sapa.db.migrations import is_current
+from sapa.db.migrations import is_current, is_writable
 from sapa.db.pool import AWAY, Database
 from sapa.http.edge import new_request_id
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import ApiError, InternalError, MethodNotAllowed, NotFound, ServiceUnavailable
 from sapa.http.openapi import build_document
 from sapa.http.reference import render_reference
-from sapa.queue_ages import collect_queue_ages
 from sapa.settings import Settings
+from sapa.work.ages import collect_queue_ages
 
 # The page itself says what it may load: nothing.
 PAGE_HEADERS = {"content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
 
 
-def build_pages(settings: Settings, database: Database, domains: Sequence[Routes]) -> Starlette:
+def build_pages(settings: Settings, database: Database, domains: Sequence[Routes]) -> ASGIApp:
     """The pages around the API; every error leaves in the API's envelope."""
 
     async def healthz(_: Request) -> Response:
@@ -41,8 +40,11 @@ def build_pages(settings: Settings, database: Database, domains: Sequence[Routes
         try:
             async with database.connection() as db:
                 current = await is_current(db)
+                writable = await is_writable(db)
         except AWAY:
             raise ServiceUnavailable from None
+        if not writable:
+            raise ServiceUnavailable("The database is read-only; connect to its primary.")
         if not current:
             raise ServiceUnavailable("The database's schema is not this version's; run `sapa migrate`.")
         return _json(b'{"status":"ready"}')
@@ -55,10 +57,9 @@ def build_pages(settings: Settings, database: Database, domains: Sequence[Routes
     app = Starlette(
         routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics), *documents],
         exception_handlers={ApiError: _refuse, HTTPException: _refuse_routing, Exception: _fail},
-        middleware=[Middleware(Identified)],
     )
     app.router.redirect_slashes = False
-    return app
+    return Identified(app)
 
 
 class Identified:

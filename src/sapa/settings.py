@@ -1,14 +1,17 @@
 """Everything an operator can set, read once from SAPA_* variables. Imports nothing of ours."""
 
 import os
+import re
 from collections.abc import Mapping
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
-from urllib.parse import urlsplit
 
 from msgspec import Struct
 
 Network = IPv4Network | IPv6Network
+
+_HOST = r"(?:\[[0-9a-fA-F:.%]+\]|[^\[\]:/?@,]*)(?::[0-9]+)?"
+_DATABASE_URL = re.compile(rf"postgres(?:ql)?://(?:[^@/]*@)?{_HOST}(?:,{_HOST})*(?:[/?].*)?").fullmatch
 
 
 class BadSetting(Exception):
@@ -64,6 +67,9 @@ class Settings(Struct, frozen=True):
 def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
     """The settings of this process; raises BadSetting with a sentence that names the variable."""
     url = _url(environ, "SAPA_DATABASE_URL")
+    tls_cert, tls_key = _path(environ, "SAPA_TLS_CERT"), _path(environ, "SAPA_TLS_KEY")
+    if (tls_cert is None) != (tls_key is None):
+        raise BadSetting("SAPA_TLS_CERT and SAPA_TLS_KEY belong together: set both to serve HTTPS, or neither.")
     return Settings(
         data=Path(environ.get("SAPA_DATA") or "data").absolute(),
         database=DatabaseSettings(
@@ -75,8 +81,8 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             host=environ.get("SAPA_HOST") or "127.0.0.1",
             port=_number(environ, "SAPA_PORT", 8000, 1, 65535),
             processes=_number(environ, "SAPA_PROCESSES", min(os.cpu_count() or 1, 4), 1, 64),
-            tls_cert=_path(environ, "SAPA_TLS_CERT"),
-            tls_key=_path(environ, "SAPA_TLS_KEY"),
+            tls_cert=tls_cert,
+            tls_key=tls_key,
             trusted_proxies=tuple(_networks(environ, "SAPA_TRUSTED_PROXIES")),
             cors_origins=tuple(_items(environ, "SAPA_CORS_ORIGINS")),
             public_url=(environ.get("SAPA_PUBLIC_URL") or "").rstrip("/") or None,
@@ -86,15 +92,9 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
 
 
 def _url(environ: Mapping[str, str], name: str) -> str | None:
-    text = environ.get(name)
-    if not text:
-        return None
-    try:
-        parts = urlsplit(text)
-        usable = parts.scheme in {"postgresql", "postgres"} and parts.port != 0
-    except ValueError:
-        usable = False
-    if not usable:
+    """May name several hosts, for a cluster whose primary changes."""
+    text = environ.get(name) or None
+    if text is not None and not _DATABASE_URL(text):
         raise BadSetting(f"{name} must be an address such as postgresql://user:password@host:5432/sapa.")
     return text
 

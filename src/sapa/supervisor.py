@@ -6,6 +6,7 @@ import ssl
 import sys
 import time
 from contextlib import AsyncExitStack, suppress
+from shutil import rmtree
 from signal import SIGINT, SIGKILL, SIGTERM, Signals
 from subprocess import Popen
 from tempfile import TemporaryDirectory
@@ -68,8 +69,17 @@ class Supervisor:
             await check_port(server.host, server.port)
             owner_url, app_url = await self._open_database(stack)
             await self._prepare_database(owner_url, app_url)
-            metrics = stack.enter_context(TemporaryDirectory(prefix="sapa-metrics-"))
+            metrics = self._metrics_folder(stack)
             await self._keep_everything(self._environment(app_url, metrics))
+
+    def _metrics_folder(self, stack: AsyncExitStack) -> str:
+        """Empty at every start; in the data folder, where there is one, so that a kill leaves nothing elsewhere."""
+        if self._server is None:
+            return stack.enter_context(TemporaryDirectory(prefix="sapa-metrics-"))
+        folder = self.settings.data / "metrics"
+        rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        return str(folder)
 
     async def _open_database(self, stack: AsyncExitStack) -> tuple[str, str]:
         database = self.settings.database

@@ -38,7 +38,7 @@ async def set_time(database: Database, company: Environments, id: str, column: s
     at = datetime.fromisoformat(instant).astimezone(UTC)
     async with database.connection() as db:
         await db.execute(
-            f"UPDATE customers SET {column} = $3 WHERE company_id = $1 AND id = $2",  # noqa: S608
+            f"UPDATE customers SET {column} = $3 WHERE company_id = $1 AND id = $2",
             company.live, id, at,
         )  # fmt: skip
 

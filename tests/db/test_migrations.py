@@ -1,10 +1,11 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
-from sapa.db.migrations import FOLDER, MigrationRefused, is_current, list_migrations, migrate, role_of
+from sapa.db.migrations import FOLDER, MigrationRefused, is_current, list_migrations, migrate
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, scratch_database
 
@@ -50,7 +51,7 @@ async def test_a_migration_that_was_changed_afterwards_is_refused(scratch: Scrat
 async def test_a_database_of_a_newer_version_is_refused_and_not_current(scratch: Scratch) -> None:
     await run(scratch)
     newer = len(ALL) + 1
-    await as_owner(scratch, f"INSERT INTO schema_migrations (number, name, checksum) VALUES ({newer}, 'later', 'x')")  # noqa: S608
+    await as_owner(scratch, f"INSERT INTO schema_migrations (number, name, checksum) VALUES ({newer}, 'later', 'x')")
     with pytest.raises(MigrationRefused, match="install the newer Sapa"):
         await run(scratch)
     async with connect(scratch.app_url) as app:
@@ -106,13 +107,23 @@ async def test_the_product_role_cannot_migrate(scratch: Scratch) -> None:
         await migrate(scratch.app_url, scratch.app_url)
 
 
-@pytest.mark.parametrize(
-    ("url", "role"),
-    [
-        ("postgresql://sapa_app:secret@localhost/sapa", "sapa_app"),
-        ("postgresql://sapa%40app@/sapa?host=/run", "sapa@app"),
-        ("postgresql:///sapa", ""),
-    ],
-)
-def test_the_role_is_read_from_the_address(url: str, role: str) -> None:
-    assert role_of(url) == role
+async def test_a_database_that_is_not_utf_8_is_refused(scratch: Scratch) -> None:
+    name = f"latin_{uuid4().hex}"
+    url = scratch.superuser_url.replace(scratch.superuser_url.rpartition("@/")[2].partition("?")[0], name)
+    async with connect(scratch.superuser_url) as superuser:
+        await superuser.execute(
+            f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' LOCALE_PROVIDER libc LOCALE 'C'"
+        )
+        try:
+            with pytest.raises(MigrationRefused, match="LATIN1"):
+                await migrate(url, url)
+        finally:
+            await superuser.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+async def test_the_role_need_not_be_written_in_the_address(scratch: Scratch) -> None:
+    credentials, _, place = scratch.app_url.removeprefix("postgresql://").partition("@")
+    role, _, password = credentials.partition(":")
+    assert await migrate(scratch.owner_url, f"postgresql://@{place}&user={role}&password={password}") == ALL
+    async with connect(scratch.app_url) as app:
+        assert await app.fetchval("SELECT has_table_privilege('customers', 'INSERT')")

@@ -1,3 +1,4 @@
+import asyncio
 import random
 from collections.abc import AsyncIterator, Iterator
 from contextlib import suppress
@@ -129,13 +130,11 @@ async def test_a_write_that_is_repeated_through_a_kill_happens_once(
 
 
 async def insist(api: httpx.AsyncClient, number: int) -> httpx.Response:
-    for _ in range(600):
-        try:
-            answer = await api.post(
-                "/customers", json={"email": f"careful-{number}@example.com"}, headers={"Idempotency-Key": f"n{number}"}
-            )
-        except httpx.TransportError:
-            continue
-        if not is_unavailable(answer):
-            return answer
+    body, once = {"email": f"careful-{number}@example.com"}, {"Idempotency-Key": f"n{number}"}
+    for _ in range(PATIENCE * 20):
+        with suppress(httpx.TransportError):
+            answer = await api.post("/customers", json=body, headers=once)
+            if not is_unavailable(answer):
+                return answer
+        await asyncio.sleep(0.05)
     raise AssertionError("the database did not come back")

@@ -5,8 +5,8 @@ import pytest
 
 from sapa.access.types import Scope
 from sapa.domains import ROUTES
-from sapa.http.endpoints import Base, Call, Endpoint, Routes
-from sapa.http.errors import ApiError, Conflict
+from sapa.http.endpoints import Base, Call, Endpoint, Routes, RouteTable
+from sapa.http.errors import ApiError, Conflict, ErrorBody
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "docs/life-of-a-request.md"]
@@ -78,7 +78,8 @@ def test_a_route_with_an_unknown_scope_or_no_description_is_seen() -> None:
     routes = Routes("/letters", base=Base.CUSTOMER, tag="Letters")
 
     @routes.get("", scope="letters:READ")
-    async def list_letters(call: Call) -> None: ...
+    async def list_letters(call: Call) -> ErrorBody:
+        raise AssertionError
 
     assert len(wrong_endpoints([routes])) == 2
 
@@ -130,3 +131,35 @@ def test_the_lock_file_names_no_host() -> None:
 )
 def test_a_host_in_the_lock_file_is_seen(line: str) -> None:
     assert lock_addresses(f"a==1 --hash=sha256:00\n{line}\n")
+
+
+async def swapped(call: Call, item_id: str, letter_id: str) -> ErrorBody:
+    raise AssertionError
+
+
+async def misspelt(call: Call, leter_id: str, item_id: str) -> ErrorBody:
+    raise AssertionError
+
+
+async def silent(call: Call, letter_id: str, item_id: str) -> None: ...
+
+
+def test_path_parameters_are_bound_by_name() -> None:
+    routes = Routes("/letters", base=Base.CUSTOMER, tag="Letters")
+    routes.get("/{letterId}/items/{itemId}", scope=Scope.CUSTOMERS_READ)(swapped)
+    assert routes.endpoints[0].bind(["letter", "item"], b"", b"") == ["item", "letter"]
+
+
+@pytest.mark.parametrize(("method", "handler"), [("get", misspelt), ("get", silent), ("delete", swapped)])
+def test_a_handler_that_does_not_fit_its_route_cannot_be_declared(method: str, handler: object) -> None:
+    routes = Routes("/letters", base=Base.CUSTOMER, tag="Letters")
+    with pytest.raises(TypeError, match="/letters"):
+        getattr(routes, method)("/{letterId}/items/{itemId}", scope=Scope.CUSTOMERS_READ)(handler)
+
+
+def test_a_route_cannot_be_declared_twice() -> None:
+    routes = Routes("/letters", base=Base.CUSTOMER, tag="Letters")
+    for _ in range(2):
+        routes.get("/{letterId}/items/{itemId}", scope=Scope.CUSTOMERS_READ)(swapped)
+    with pytest.raises(TypeError, match="declared twice"):
+        RouteTable([routes])

@@ -45,11 +45,13 @@ async def check_answer(response: httpx.Response) -> None:
 
 def check(request: httpx.Request, response: httpx.Response) -> None:
     """Raises AssertionError when the answer is not one that the document promises."""
-    base = next((base for base in Base if request.url.path.startswith(f"{base}/")), None)
-    if base is None or request.url.path.removeprefix(base) in {"/openapi.json", "/docs"}:
+    # As it was sent: a percent-encoded slash belongs to its segment.
+    path = request.url.raw_path.decode("ascii").partition("?")[0]
+    base = next((base for base in Base if path.startswith(f"{base}/")), None)
+    if base is None or path.removeprefix(base) in {"/openapi.json", "/docs"}:
         return
     try:
-        _check_against(document_of(base), request, response, request.url.path.removeprefix(base))
+        _check_against(document_of(base), request, response, base, path.removeprefix(base))
     except AssertionError as error:
         raise AssertionError(
             f"{request.method} {request.url} answered {response.status_code} outside its document: {error}\n"
@@ -82,8 +84,8 @@ def _fits(template: str, path: str) -> bool:
     )
 
 
-def _check_against(document: Schema, request: httpx.Request, response: httpx.Response, path: str) -> None:
-    operation = find_operation(Base(request.url.path.removesuffix(path)), request.method, path)
+def _check_against(document: Schema, request: httpx.Request, response: httpx.Response, base: Base, path: str) -> None:
+    operation = find_operation(base, request.method, path)
     if operation is None:
         _check_unrouted(document, request, response)
         return

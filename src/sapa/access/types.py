@@ -6,7 +6,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from sapa.http.answers import Timestamp
-from sapa.http.errors import Conflict, NotFound
+from sapa.http.errors import Conflict, Invalid, NotFound
 from sapa.ids import IdKind
 
 KEY_ID = IdKind("key_")
@@ -115,6 +115,12 @@ class KeyNotActive(Conflict):
     """Only a key that works and was not rotated yet can be rotated."""
 
     code = "KEY_NOT_ACTIVE"
+
+
+class ClockTooFar(Invalid):
+    """A test environment's clock can be moved ten years ahead at most; `sapa clock reset` sets it back."""
+
+    constraint = "companies_clock_check"
 
 
 class LiveClock(Conflict):

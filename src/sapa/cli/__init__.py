@@ -2,6 +2,8 @@
 
 import sys
 
+from sapa.cli import shared_metrics  # isort: skip # noqa: F401 - before prometheus_client is imported
+
 import asyncpg
 import typer
 from rich.console import Console

@@ -12,12 +12,12 @@ from rich.console import Console
 from rich.table import Table
 
 from sapa.cli.connect import AsJson, reach_database
-from sapa.db.migrations import is_current
+from sapa.db.migrations import OLDEST_POSTGRESQL, is_current
 from sapa.db.pool import AWAY, Connection
 from sapa.settings import Settings, read_settings
 
 EXTENSIONS = ("pg_trgm", "btree_gin")
-OLDEST, NEWEST = 15, 18
+NEWEST_POSTGRESQL = 18
 MOST_SKEW_SECONDS = 2.0
 
 
@@ -61,8 +61,10 @@ def _settings(settings: Settings) -> Finding:
 async def _examine_database(db: Connection) -> AsyncIterator[Finding]:
     number, version = await _version(db)
     yield Finding("database", True, "answers")
-    fits = OLDEST <= number <= NEWEST
-    yield Finding("version", fits, version, f"Use PostgreSQL {OLDEST} to {NEWEST}.")
+    fits = OLDEST_POSTGRESQL <= number <= NEWEST_POSTGRESQL
+    yield Finding("version", fits, version, f"Use PostgreSQL {OLDEST_POSTGRESQL} to {NEWEST_POSTGRESQL}.")
+    encoding = await db.fetchval("SHOW server_encoding")
+    yield Finding("encoding", encoding == "UTF8", encoding, "Create the database with ENCODING 'UTF8'.")
     missing = [name for name in EXTENSIONS if not await _has_extension(db, name)]
     advice = "Install PostgreSQL's contrib package, then run `sapa migrate`."
     found = f"missing {', '.join(missing)}" if missing else ", ".join(EXTENSIONS)

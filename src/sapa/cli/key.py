@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from sapa.access import actions, queries
-from sapa.access.types import DEFAULT_RATE_LIMIT, KeyIn, NewKey, Scope
+from sapa.access.types import DEFAULT_RATE_LIMIT, KeyIn, KeyInfo, NewKey, Scope
 from sapa.cli.connect import AsJson, CompanyId, show, transact
 
 app = typer.Typer(no_args_is_help=True, help="API keys.")
@@ -60,8 +60,22 @@ def list_(
 ) -> None:
     """List keys, without their values."""
     keys = transact(lambda tx: queries.list_keys(tx, company))
-    columns = ["id", "companyId", "environment", "name", "lastFour", "scopes", "rateLimit", "status", "lastUsedAt"]
-    show(keys, json, "API keys", columns)
+    if json:
+        show(keys, json, "API keys", [])
+    else:
+        show([_summary(key) for key in keys], json, "API keys", ["id", "company", "name", "key", "status", "last use"])
+
+
+def _summary(key: KeyInfo) -> dict[str, str]:
+    """A line that fits a terminal; --json tells the rest."""
+    return {
+        "id": key.id,
+        "company": f"{key.company_id} {key.environment}",
+        "name": key.name,
+        "key": f"{key.prefix}…{key.last_four}",
+        "status": key.status,
+        "last use": f"{key.last_used_at[:16]} {key.last_used_ip}" if key.last_used_at else "never",
+    }
 
 
 def _show_new(new: NewKey, as_json: bool) -> None:

@@ -40,7 +40,7 @@ async def upsert(tx: Tx, company: Company, external_id: str, given: CustomerPatc
     Two first calls may race: the one that finds something taken looks again, and updates if it was its twin's doing.
     """
     for tries_left in range(MOST_RACES, -1, -1):
-        known = await queries.find_by_external_id(tx, company.id, external_id)
+        known = await queries.find_locked_by_external_id(tx, company.id, external_id)
         if known is not None:
             return await _revise(tx, company, known, given), False
         try:

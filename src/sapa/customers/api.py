@@ -20,7 +20,7 @@ from sapa.customers.types import (
 from sapa.db.listing import contains
 from sapa.http.answers import Created, Page, build_page
 from sapa.http.endpoints import Base, Call, Routes
-from sapa.http.errors import NotFound
+from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageQuery, SearchText
 
 routes = Routes("/customers", base=Base.CUSTOMER, tag="Customers")
@@ -114,7 +114,10 @@ def _filters(query: CustomersQuery) -> dict[str, Any]:
 def _patterns(search: str) -> list[str]:
     """The text as it is; and, when it looks like a phone number, its digits without the trunk zero, in the last of
     the three lines that are searched: the phone number's."""
-    patterns = [contains(" ".join(search.casefold().split()))]
+    text = " ".join(search.casefold().split())
+    if not text:
+        raise Invalid.field("search", "must hold more than blanks")
+    patterns = [contains(text)]
     digits = "".join(filter(str.isdigit, search)).lstrip("0")
     if digits and not any(char.isalpha() or char == "@" for char in search):
         patterns.append("%\n%\n" + contains(digits))

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import email_validator
 import msgspec
 from email_validator import EmailNotValidError, validate_email
 from msgspec import UNSET, Raw, Struct
@@ -20,6 +21,9 @@ from sapa.customers.types import (
 from sapa.http.errors import Invalid
 from sapa.json_text import encode_values, is_exact
 from sapa.phones import BadPhone, parse_phone
+
+# A shop's own mail server, a test domain: that an address is not reachable from everywhere is no reason to refuse it.
+email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
 _encode = msgspec.json.Encoder().encode
 _read_addresses = msgspec.json.Decoder(list[Address]).decode
@@ -54,7 +58,7 @@ def build_profile(company: Company, given: CustomerIn) -> Profile:
     """A new customer's profile; raises Invalid naming the field that cannot be used."""
     return _reachable(
         Profile(
-            external_id=given.external_id,
+            external_id=_external_id(given.external_id),
             email=_email(given.email),
             phone_number=_phone_number(given.phone_number, company),
             first_name=given.first_name,
@@ -84,7 +88,7 @@ def revise_profile(company: Company, customer: Customer, patch: CustomerPatch) -
         "phone_number": lambda text: _phone_number(text, company),
         "tags": _tags,
         "addresses": lambda given: _addresses(given, _read_addresses(customer.addresses)),
-        "additional_data": _additional_data,
+        "additional_data": lambda given: _revised_data(given, bytes(customer.additional_data)),
         "subscription_status": _subscriptions,
     }
     changes = {
@@ -121,7 +125,17 @@ def _phone_number(text: str | None, company: Company) -> str | None:
 
 def _tags(given: list[str] | None) -> list[str]:
     """Each tag once, in the order given."""
-    return list(dict.fromkeys(tag.strip() for tag in given or [] if tag.strip()))
+    tags = [tag.strip() for tag in given or []]
+    for place, tag in enumerate(tags):
+        if not tag or "," in tag:
+            raise Invalid.field(f"tags[{place}]", "must not be blank or hold a comma, which parts tags in a search")
+    return list(dict.fromkeys(tags))
+
+
+def _external_id(text: str | None) -> str | None:
+    if text is not None and text != text.strip():
+        raise Invalid.field("externalId", "must not begin or end with a blank")
+    return text
 
 
 def _addresses(given: list[AddressIn] | None, existing: list[Address]) -> bytes:
@@ -132,21 +146,38 @@ def _addresses(given: list[AddressIn] | None, existing: list[Address]) -> bytes:
         raise Invalid.field(f"addresses[{mains[1]}].mainAddress", "is true for a second address; mark one as main")
     main = mains[0] if mains else 0
     left = {address.id: address for address in existing}
-    kept = [_address(place, address, place == main, left) for place, address in enumerate(given)]
+    named = [_claim_by_id(place, address, left) for place, address in enumerate(given)]
+    kept = [
+        _address(address, id or _claim_by_content(address, left), place == main)
+        for place, (address, id) in enumerate(zip(given, named, strict=True))
+    ]
     return _encode(kept)
 
 
-def _address(place: int, given: AddressIn, is_main: bool, left: dict[str, Address]) -> Address:
-    content = {name: getattr(given, name) for name in Address.__struct_fields__ if name not in {"id", "main_address"}}
-    if given.id is not None and given.id not in left:
-        raise Invalid.field(f"addresses[{place}].id", "is not an address of this customer; leave it out for a new one")
-    id = given.id or next((known.id for known in left.values() if _same_content(known, content)), None)
+def _claim_by_id(place: int, given: AddressIn, left: dict[str, Address]) -> str | None:
+    if given.id is None:
+        return None
+    if left.pop(given.id, None) is None:
+        raise Invalid.field(
+            f"addresses[{place}].id", "is not an address of this customer, or given twice; leave it out for a new one"
+        )
+    return given.id
+
+
+def _claim_by_content(given: AddressIn, left: dict[str, Address]) -> str | None:
+    content = _content(given)
+    id = next((known.id for known in left.values() if _content(known) == content), None)
     left.pop(id or "", None)
-    return Address(id=id or ADDRESS_ID.new(), main_address=is_main, **content)
+    return id
 
 
-def _same_content(address: Address, content: dict[str, Any]) -> bool:
-    return all(getattr(address, name) == value for name, value in content.items())
+def _address(given: AddressIn, id: str | None, is_main: bool) -> Address:
+    return Address(id=id or ADDRESS_ID.new(), main_address=is_main, **_content(given))
+
+
+def _content(address: Address | AddressIn) -> dict[str, Any]:
+    names = set(Address.__struct_fields__) - {"id", "main_address"}
+    return {name: getattr(address, name) for name in names}
 
 
 def _additional_data(given: dict[str, str | int | float] | None) -> bytes:
@@ -154,6 +185,12 @@ def _additional_data(given: dict[str, str | int | float] | None) -> bytes:
         if not isinstance(value, str) and not is_exact(value):
             raise Invalid.field(f"additionalData.{key}", "is too large to stay exact as a number; send it as a string")
     return encode_values(given or {})
+
+
+def _revised_data(given: dict[str, str | int | float] | None, stored: bytes) -> bytes:
+    """The same values in another order are no change."""
+    new = _additional_data(given)
+    return stored if msgspec.json.decode(new) == msgspec.json.decode(stored) else new
 
 
 def _subscriptions(given: list[Subscription] | None) -> bytes:

@@ -10,66 +10,48 @@ from sapa.db.sql import sql
 from sapa.http.errors import NotFound
 
 COUNTER = "customers"
+COLUMNS = ", ".join(Customer.__struct_fields__)
 
-GET = sql(
-    """
-    SELECT id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses, additional_data,
-           subscription_status, created_at, updated_at
-      FROM customers
-     WHERE company_id = $1 AND id = $2""",
-    row=Customer,
-)
+GET = sql(f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = $2", row=Customer)
 
-LOCK = sql(GET.text + " FOR UPDATE", row=Customer)
+LOCK = sql(f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = $2 FOR UPDATE", row=Customer)
 
 LOCK_BY_EXTERNAL_ID = sql(
-    """
-    SELECT id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses, additional_data,
-           subscription_status, created_at, updated_at
-      FROM customers
-     WHERE company_id = $1 AND external_id = $2
-       FOR UPDATE""",
-    row=Customer,
+    f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND external_id = $2 FOR UPDATE", row=Customer
 )
 
 INSERT = sql(
-    """
+    f"""
     WITH counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'customers', '', 1)
     )
     INSERT INTO customers (company_id, id, external_id, email, phone_number, first_name, last_name, image_url, tags,
                            addresses, additional_data, subscription_status, email_key, search_text)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-    RETURNING id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses, additional_data,
-              subscription_status, created_at, updated_at""",
+    RETURNING {COLUMNS}""",
     row=Customer,
 )
 
+# The row's lock may have been waited for, so the time is that of the change and never falls behind an earlier one.
 UPDATE = sql(
-    """
+    f"""
     UPDATE customers
        SET external_id = $3, email = $4, phone_number = $5, first_name = $6, last_name = $7, image_url = $8, tags = $9,
            addresses = $10, additional_data = $11, subscription_status = $12, email_key = $13, search_text = $14,
-           updated_at = now()
+           updated_at = GREATEST(clock_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2
-    RETURNING id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses, additional_data,
-              subscription_status, created_at, updated_at""",
+    RETURNING {COLUMNS}""",
     row=Customer,
 )
 
 DELETE = sql(
-    """
+    f"""
     WITH gone AS (
-        DELETE FROM customers
-         WHERE company_id = $1 AND id = $2
-        RETURNING id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses,
-                  additional_data, subscription_status, created_at, updated_at
+        DELETE FROM customers WHERE company_id = $1 AND id = $2 RETURNING {COLUMNS}
     ), counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'customers', '', -1 FROM gone
     )
-    SELECT id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses, additional_data,
-           subscription_status, created_at, updated_at
-      FROM gone""",
+    SELECT {COLUMNS} FROM gone""",
     row=Customer,
 )
 
@@ -103,8 +85,7 @@ async def lock_customer(tx: Tx, company_id: int, id: str) -> Customer:
     return _found(await LOCK.find(tx, company_id, id))
 
 
-async def find_by_external_id(tx: Tx, company_id: int, external_id: str) -> Customer | None:
-    """Locked, when there is one."""
+async def find_locked_by_external_id(tx: Tx, company_id: int, external_id: str) -> Customer | None:
     return await LOCK_BY_EXTERNAL_ID.find(tx, company_id, external_id)
 
 

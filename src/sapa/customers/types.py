@@ -27,9 +27,15 @@ Phone = Annotated[
 Name = Annotated[str, Meta(max_length=255, examples=["Ayu"])]
 LastName = Annotated[str, Meta(max_length=255, examples=["Lestari"])]
 Url = Annotated[str, Meta(max_length=2048, examples=["https://example.com/ayu.png"])]
-Tag = Annotated[str, Meta(min_length=1, max_length=100, examples=["vip"])]
+Tag = Annotated[str, Meta(min_length=1, max_length=100, examples=["vip"], description="Without a comma.")]
 ExternalId = Annotated[
-    str, Meta(min_length=1, max_length=255, examples=["shop-1042"], description="The caller's own id for the customer.")
+    str,
+    Meta(
+        min_length=1,
+        max_length=255,
+        examples=["shop-1042"],
+        description="The caller's own id for the customer; no blank at its ends.",
+    ),
 ]
 DataKey = Annotated[str, Meta(min_length=1, max_length=100)]
 DataText = Annotated[str, Meta(max_length=5000)]

@@ -12,7 +12,7 @@ MICROSECONDS_PER_MINUTE = 60_000_000
 
 @lru_cache(maxsize=4096)
 def _minute_text(minute: int) -> str:
-    return (EPOCH + timedelta(minutes=minute)).strftime("%Y-%m-%dT%H:%M:")
+    return (EPOCH + timedelta(minutes=minute)).isoformat()[:17]
 
 
 def decode_instant(value: tuple[int]) -> str:

@@ -30,12 +30,18 @@ COMPANIES_TO_FOLD = sql(
 FOLD = sql(
     """
     WITH folded AS (
-        DELETE FROM counter_deltas WHERE company_id = $1 RETURNING counter, cell, delta
+        DELETE FROM counter_deltas
+         WHERE company_id = $1
+           AND (counter, id) IN (SELECT counter, id FROM counter_deltas WHERE company_id = $1 LIMIT $2)
+        RETURNING counter, cell, delta
     )
     INSERT INTO counter_cells AS c (company_id, counter, cell, total)
     SELECT $1, counter, cell, sum(delta) FROM folded GROUP BY counter, cell ORDER BY counter, cell
-        ON CONFLICT (company_id, counter, cell) DO UPDATE SET total = c.total + excluded.total"""
+        ON CONFLICT (company_id, counter, cell) DO UPDATE SET total = c.total + excluded.total
+    RETURNING (SELECT count(*) FROM folded)"""
 )
+
+BATCH = 10_000
 
 
 async def get_total(db: Connection, company_id: int, counter: str, cells: list[str] | None = None) -> int:
@@ -46,9 +52,14 @@ async def get_total(db: Connection, company_id: int, counter: str, cells: list[s
 
 
 async def fold(database: Database) -> None:
-    """The worker's job: deltas of every company, each in a transaction of its own."""
+    """The worker's job: deltas of every company, in batches that each are a transaction of their own."""
     async with database.connection() as db:
         due = await db.fetch(COMPANIES_TO_FOLD.text)
     for (company_id,) in due:
-        async with database.transaction() as tx:
-            await FOLD.run(tx, company_id)
+        while await _fold_batch(database, company_id) == BATCH:
+            pass
+
+
+async def _fold_batch(database: Database, company_id: int) -> int:
+    async with database.transaction() as tx:
+        return await FOLD.value(tx, company_id, BATCH) or 0

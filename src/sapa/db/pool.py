@@ -25,7 +25,7 @@ ACQUIRE_SECONDS = 2.0
 COMMAND_SECONDS = 15.0
 LOCK_MILLISECONDS = 5_000
 
-# PostgreSQL is away, restarting, or too busy to hand out a connection: the caller may try again.
+# PostgreSQL is away, restarting, read-only after a failover, full, or too busy: the caller may try again.
 AWAY = (
     OSError,
     TimeoutError,
@@ -35,7 +35,11 @@ AWAY = (
     asyncpg.InterfaceError,
     asyncpg.AdminShutdownError,
     asyncpg.CrashShutdownError,
-    asyncpg.TooManyConnectionsError,
+    asyncpg.InsufficientResourcesError,
+    asyncpg.InvalidAuthorizationSpecificationError,
+    asyncpg.InvalidCatalogNameError,
+    asyncpg.ObjectNotInPrerequisiteStateError,
+    asyncpg.ReadOnlySQLTransactionError,
     InternalClientError,
 )
 
@@ -95,18 +99,18 @@ class Database:
             if not connection.is_closed():
                 return connection
             self._opened -= 1
-        if self._opened < self.size:
-            return await self._connect()
-        return await self._wait()
+        async with asyncio.timeout(ACQUIRE_SECONDS):
+            if self._opened < self.size:
+                self._opened += 1
+                return await self._connect()
+            return await self._wait()
 
     async def _connect(self) -> Connection:
-        self._opened += 1
+        """In a place that was counted before."""
         try:
-            async with asyncio.timeout(ACQUIRE_SECONDS):
-                return await self._open()
+            return await self._open()
         except BaseException:
-            self._opened -= 1
-            self._hand_on(None)
+            self._pass_on(None)
             raise
 
     async def _open(self) -> Connection:
@@ -123,38 +127,42 @@ class Database:
                 "timezone": "UTC",
             },
         )
-        await codecs.register(connection)
+        try:
+            await codecs.register(connection)
+        except BaseException:
+            connection.terminate()
+            raise
         return connection
 
     async def _wait(self) -> Connection:
         turn: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         try:
-            async with asyncio.timeout(ACQUIRE_SECONDS):
-                connection = await turn
+            connection = await turn
         except BaseException:
-            if turn.done() and not turn.cancelled() and (handed := turn.result()) is not None:
-                self.give_back(handed)
+            if turn.done() and not turn.cancelled():
+                self._pass_on(turn.result())
             raise
         return await self._connect() if connection is None else connection
 
     def give_back(self, connection: Connection, usable: bool = True) -> None:
         """A connection that was left in the middle of something is not used again."""
         if usable and not self._closed and not connection.is_closed() and not connection.is_in_transaction():
-            self._hand_on(connection)
-            return
-        connection.terminate()
-        self._opened -= 1
-        self._hand_on(None)
+            self._pass_on(connection)
+        else:
+            connection.terminate()
+            self._pass_on(None)
 
-    def _hand_on(self, connection: Connection | None) -> None:
-        """To whoever waits longest; None is the permission to open one."""
+    def _pass_on(self, connection: Connection | None) -> None:
+        """To whoever waits longest; None is a free place, and the permission to open a connection in it."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
                 turn.set_result(connection)
                 return
-        if connection is not None:
+        if connection is None:
+            self._opened -= 1
+        else:
             self._idle.append(connection)
 
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from hashlib import blake2b
 from typing import Any
-from urllib.parse import unquote_to_bytes
+from urllib.parse import unquote, unquote_to_bytes
 
 import asyncpg
 import structlog
@@ -103,8 +103,6 @@ class Edge:
         self._cors = cors
         self._flights = idempotency.SingleFlight()
         self.journal = Journal()
-        self.key_uses: dict[str, str] = {}
-        """Key id → the address it was last used from, until somebody records it."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
@@ -122,11 +120,11 @@ class Edge:
     async def _answer(self, exchange: Exchange) -> Answer:
         exchange.read_headers()
         exchange.address = self._client_address(exchange)
-        exchange.route, path_values = self._table.match(exchange.path)
+        exchange.route, path_values = self._table.match(split_path(exchange.scope))
         if exchange.method == "OPTIONS":
             return self._options(exchange)
         key = exchange.key = await self._identify(exchange)
-        self.key_uses[key.id] = exchange.address
+        self._keys.uses[key.id] = exchange.address
         await self._count(exchange, key)
         endpoint = self._find_endpoint(exchange)
         endpoint.permit(key)
@@ -288,6 +286,14 @@ async def _receive_all(exchange: Exchange) -> bytes:
     if size > MOST_BYTES:
         raise PayloadTooLarge
     return b"".join(chunks)
+
+
+def split_path(scope: Scope) -> list[str]:
+    """The path's segments. A slash that was percent-encoded belongs to its segment."""
+    raw = scope.get("raw_path") or b""
+    if b"%2f" not in raw.lower():
+        return str(scope["path"])[1:].split("/")
+    return [unquote(segment) for segment in raw.decode("ascii", "replace").partition("?")[0][1:].split("/")]
 
 
 def _is_utf8(raw_path: bytes) -> bool:

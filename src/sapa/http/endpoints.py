@@ -1,6 +1,7 @@
 """Endpoints are declared once: path, scope, types and docstring give routing, validation and documentation."""
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
@@ -18,6 +19,7 @@ from sapa.ids import IdKind
 
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
 
+_PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 _NO_QUERY = QueryReader(msgspec.defstruct("NoQuery", []))
 
 
@@ -57,14 +59,18 @@ class Endpoint:
         hints = get_type_hints(handler, include_extras=True)
         self.result = hints.pop("return")
         self.parameters = {name: hints[name] for name in list(inspect.signature(handler).parameters)[1:]}
-        self.path_ids = {
-            name: _id_kind(hint) for name, hint in self.parameters.items() if f"{{{camel(name)}}}" in self.path
-        }
+        in_path = {camel(name): name for name in self.parameters if name not in {"query", "body"}}
+        self._path_names = [in_path.pop(name, "") for name in _PATH_PARAMETER.findall(self.path)]
+        if in_path or "" in self._path_names:
+            raise TypeError(f"{method} {self.path}: its path and its handler's parameters do not fit together")
+        if (status == 204) != (self.result is type(None)):
+            raise TypeError(f"{method} {self.path}: 204 is the answer of a handler that returns None, and of no other")
+        self.path_ids = {name: _id_kind(self.parameters[name]) for name in self._path_names}
         self._path_parsers = {name: parser_of(self.parameters[name]) for name in self.path_ids}
         self.body = self.parameters.get("body")
         self.query = self.parameters.get("query")
         self.writes = method != "GET"
-        self.has_etag = bool(self.path_ids) and not self.writes and get_origin(self.result) is not Page
+        self.has_etag = not self.writes and get_origin(self.result) is not Page
         self._decoder = msgspec.json.Decoder(self.body) if self.body else None
         self._query_reader = QueryReader(self.query) if self.query else _NO_QUERY
 
@@ -80,14 +86,10 @@ class Endpoint:
         """The handler's arguments after the call: query and body are validated first, then the ids' shapes."""
         query_value = self._query_reader.read(query)
         body_value = decode_body(body, self._decoder) if self._decoder else None
-        arguments: list[Any] = []
-        values = iter(path_values)
-        for name in self.parameters:
-            if name in self.path_ids:
-                arguments.append(self._path_value(name, next(values)))
-            else:
-                arguments.append(query_value if name == "query" else body_value)
-        return arguments
+        values = {"query": query_value, "body": body_value}
+        for name, value in zip(self._path_names, path_values, strict=True):
+            values[name] = self._path_value(name, value)
+        return [values[name] for name in self.parameters]
 
     def _path_value(self, name: str, value: str) -> Any:
         kind = self.path_ids[name]
@@ -188,7 +190,9 @@ class RouteTable:
         self._root: dict[str | None, Any] = {}
         for routes in domains:
             for endpoint in routes.endpoints:
-                self._route_of(routes, endpoint).endpoints[endpoint.method] = endpoint
+                declared = self._route_of(routes, endpoint).endpoints
+                if declared.setdefault(endpoint.method, endpoint) is not endpoint:
+                    raise TypeError(f"{endpoint.method} {endpoint.path} is declared twice")
 
     def _route_of(self, routes: Routes, endpoint: Endpoint) -> Route:
         node = self._root
@@ -198,11 +202,11 @@ class RouteTable:
         route: Route = node.setdefault("", Route(routes, template))
         return route
 
-    def match(self, path: str) -> tuple[Route | None, list[str]]:
+    def match(self, segments: list[str]) -> tuple[Route | None, list[str]]:
         """The route of a path and the values of its parameters."""
         node = self._root
         values = []
-        for segment in path[1:].split("/"):
+        for segment in segments:
             if not segment:
                 return None, []
             child = node.get(segment)

@@ -91,6 +91,8 @@ class KeyRing:
         self._listening = False
         self._generation = 0
         self._listener: asyncio.Task[None] | None = None
+        self.uses: dict[str, str] = {}
+        """Key id → the address it was last used from, until somebody records it."""
 
     async def identify(self, raw: str) -> Key:
         """The key's bearer; refuses what is malformed, unknown, revoked or expired."""

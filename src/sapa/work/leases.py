@@ -18,7 +18,7 @@ TAKE = sql(
     crosses=WORKERS,
 )
 
-RELEASE = sql("DELETE FROM leases WHERE holder = $1", crosses=WORKERS)
+RELEASE = sql("UPDATE leases SET expires_at = '-infinity' WHERE holder = $1", crosses=WORKERS)
 
 
 async def take(db: Connection, name: str, holder: str, seconds: float) -> int | None:

@@ -61,8 +61,7 @@ class Worker:
             async with self._database.connection() as db:
                 if await leases.take(db, job.name, self._holder, LEASE_SECONDS) is None:
                     return
-            async with asyncio.timeout(LONGEST_RUN_SECONDS):
-                await job.run(self._database)
+            await self._run_in_time(job)
             RUNS.labels(job.name, "done").inc()
         except AWAY as error:
             RUNS.labels(job.name, "database away").inc()
@@ -71,6 +70,15 @@ class Worker:
             RUNS.labels(job.name, "failed").inc()
             log.exception("job failed", job=job.name)
         SECONDS.labels(job.name).observe(time.perf_counter() - started)
+
+    async def _run_in_time(self, job: Job) -> None:
+        try:
+            async with asyncio.timeout(LONGEST_RUN_SECONDS) as deadline:
+                await job.run(self._database)
+        except TimeoutError:
+            if deadline.expired():
+                raise RuntimeError(f"the job took longer than {LONGEST_RUN_SECONDS:.0f} seconds") from None
+            raise
 
     async def _release(self) -> None:
         try:

@@ -31,7 +31,8 @@ CREATE TABLE companies (
     CONSTRAINT companies_organisation_fkey FOREIGN KEY (organisation_id) REFERENCES organisations (id),
     CONSTRAINT companies_environment_key UNIQUE (organisation_id, environment),
     CONSTRAINT companies_environment_check CHECK (environment IN ('live', 'test')),
-    CONSTRAINT companies_clock_check CHECK (environment = 'test' OR clock_offset = '0')
+    CONSTRAINT companies_clock_check CHECK (
+        clock_offset BETWEEN '0' AND interval '10 years' AND (environment = 'test' OR clock_offset = '0'))
 );
 
 CREATE TABLE api_keys (
@@ -122,16 +123,18 @@ CREATE TABLE counter_deltas (
 CREATE TABLE events (
     company_id   bigint         NOT NULL,
     id           text           COLLATE "C" NOT NULL,
+    -- Events of one resource are recorded under its row's lock, so their numbers tell their order.
+    number       bigint         GENERATED ALWAYS AS IDENTITY,
     kind         text           COLLATE "C" NOT NULL,
     resource_id  text           COLLATE "C" NOT NULL,
     body         bytea          NOT NULL,
-    created_at   timestamptz(3) NOT NULL DEFAULT now(),
+    created_at   timestamptz(3) NOT NULL DEFAULT clock_timestamp(),
     CONSTRAINT events_pkey PRIMARY KEY (company_id, created_at, id)
 ) PARTITION BY RANGE (created_at);
 
 CREATE TABLE events_default PARTITION OF events DEFAULT;
 
--- The product may not create or drop tables; this is the one thing of that kind it may ask for.
+-- The product may not create or drop tables; this is the one thing of that kind it may ask for, within bounds.
 -- Each partition covers one day in UTC. Rows that missed their partition wait in the default one.
 CREATE FUNCTION keep_event_partitions(days_ahead integer, days_kept integer) RETURNS void
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
@@ -140,14 +143,16 @@ DECLARE
     day        date;
     partition  text;
 BEGIN
+    days_ahead := LEAST(days_ahead, 60);
+    days_kept := GREATEST(days_kept, 30);
     FOR day IN SELECT today + n FROM generate_series(0, days_ahead) n LOOP
         partition := 'events_' || to_char(day, 'YYYYMMDD');
         CONTINUE WHEN to_regclass(partition) IS NOT NULL;
         BEGIN
             EXECUTE format('CREATE TABLE %I PARTITION OF events FOR VALUES FROM (%L) TO (%L)', partition,
                            day || ' 00:00:00+00', (day + 1) || ' 00:00:00+00');
-        EXCEPTION WHEN check_violation THEN
-            NULL;  -- the default partition holds rows of that day already: they stay there
+        EXCEPTION WHEN duplicate_table OR check_violation THEN
+            NULL;  -- another caller made it, or the default partition holds rows of that day: they stay there
         END;
     END LOOP;
     FOR partition IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid

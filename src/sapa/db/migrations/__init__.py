@@ -1,9 +1,9 @@
 """Migrations: numbered SQL files, applied in order, once, by whoever comes first."""
 
 import re
+from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import asyncpg
 from msgspec import Struct
@@ -12,6 +12,7 @@ from sapa.db.pool import Connection
 
 FOLDER = Path(__file__).parent
 GRANTS = FOLDER.parent / "grants.sql"
+OLDEST_POSTGRESQL = 15
 _NAME = re.compile(r"(\d{4})_[a-z0-9_]+\.sql").fullmatch
 _LOCK = 0x5A9A  # any number that nothing else in the database takes an advisory lock on
 _WAIT_MILLISECONDS = 60_000
@@ -40,6 +41,7 @@ class Migration(Struct, frozen=True):
         return sha256(self.text.encode()).hexdigest()
 
 
+@cache
 def list_migrations(folder: Path = FOLDER) -> list[Migration]:
     """All migrations of this version, in order and without gaps."""
     files = sorted(path for path in folder.iterdir() if _NAME(path.name))
@@ -53,13 +55,23 @@ async def migrate(owner_url: str, app_url: str) -> list[str]:
     """Brings the schema up to date and grants the product its rights; answers with what was applied."""
     connection = await asyncpg.connect(owner_url, timeout=10)
     try:
+        await _refuse_unfit(connection)
         await connection.execute(f"SET lock_timeout = {_WAIT_MILLISECONDS}")
         await connection.execute("SELECT pg_advisory_lock($1)", _LOCK)
         applied = await _apply_pending(connection)
-        await _grant(connection, role_of(app_url))
+        await _grant(connection, await _role_of(app_url))
         return applied
     finally:
         await connection.close()
+
+
+async def _refuse_unfit(connection: Connection) -> None:
+    version = int(await connection.fetchval("SELECT current_setting('server_version_num')::int")) // 10_000
+    if version < OLDEST_POSTGRESQL:
+        raise MigrationRefused(f"PostgreSQL {version} is too old; use {OLDEST_POSTGRESQL} or newer.")
+    encoding = await connection.fetchval("SHOW server_encoding")
+    if encoding != "UTF8":
+        raise MigrationRefused(f"The database is encoded in {encoding}; create one with ENCODING 'UTF8'.")
 
 
 async def _apply_pending(connection: Connection) -> list[str]:
@@ -97,6 +109,15 @@ def _refuse_mismatch(migrations: list[Migration], done: dict[int, str]) -> None:
         )
 
 
+async def _role_of(url: str) -> str:
+    """The role that an address logs in as, which need not be written in it."""
+    connection = await asyncpg.connect(url, timeout=10)
+    try:
+        return str(await connection.fetchval("SELECT current_user"))
+    finally:
+        await connection.close()
+
+
 async def _grant(connection: Connection, role: str) -> None:
     """Rights are given table by table and anew each time, so that grants.sql is the whole truth of them."""
     owner = await connection.fetchval("SELECT current_user")
@@ -106,11 +127,6 @@ async def _grant(connection: Connection, role: str) -> None:
             await connection.execute(GRANTS.read_text().replace("{app}", quoted))
 
 
-def role_of(url: str) -> str:
-    """The role that a database address logs in as."""
-    return unquote(urlsplit(url).username or "")
-
-
 async def is_current(db: Connection) -> bool:
     """Whether every migration of this version, and none of a later one, was applied."""
     try:
@@ -118,3 +134,8 @@ async def is_current(db: Connection) -> bool:
     except (asyncpg.UndefinedTableError, asyncpg.InsufficientPrivilegeError):
         return False
     return newest == len(list_migrations())
+
+
+async def is_writable(db: Connection) -> bool:
+    """Whether this is a primary: a replica answers reads, and no call of the API is only a read."""
+    return not await db.fetchval("SELECT current_setting('transaction_read_only')::bool")

@@ -8,13 +8,14 @@ from prometheus_client.registry import Collector
 
 from sapa.db.pool import AWAY, Database
 from sapa.db.sql import sql
+from sapa.work.worker import LEASE_SECONDS
 
 AGES = sql(
     """
     SELECT (SELECT coalesce(extract(epoch FROM now() - min(created_at)), 0)::float8 FROM counter_deltas),
            (SELECT count(*) FROM counter_deltas),
-           (SELECT coalesce(extract(epoch FROM now() - min(expires_at)), 0)::float8
-              FROM leases WHERE expires_at < now())""",
+           (SELECT (extract(epoch FROM now() - max(expires_at)) + $1)::float8
+              FROM leases WHERE expires_at > '-infinity')""",
     crosses="a look over the whole installation",
 )
 
@@ -22,18 +23,19 @@ AGES = sql(
 class Figures(Collector):
     """Plain figures: a Gauge would also write itself into the files that all processes share."""
 
-    def __init__(self, figures: dict[str, tuple[str, float]]) -> None:
+    def __init__(self, figures: dict[str, tuple[str, float | None]]) -> None:
         self._figures = figures
 
     def collect(self) -> Iterator[Metric]:
         for name, (text, value) in self._figures.items():
-            yield GaugeMetricFamily(name, text, value)
+            if value is not None:
+                yield GaugeMetricFamily(name, text, value)
 
 
 async def collect_queue_ages(database: Database) -> bytes:
     try:
         async with database.connection() as db:
-            ((oldest, waiting, overdue),) = await db.fetch(AGES.text)
+            ((oldest, waiting, unseen),) = await db.fetch(AGES.text, LEASE_SECONDS)
     except AWAY:
         return _print({"sapa_database_up": (UP, 0)})
     return _print(
@@ -44,7 +46,7 @@ async def collect_queue_ages(database: Database) -> bytes:
                 oldest,
             ),
             "sapa_counter_waiting": ("Changes that are not folded into their totals yet.", waiting),
-            "sapa_lease_overdue_seconds": ("How long the most overdue job has been without a worker.", overdue),
+            "sapa_worker_unseen_seconds": ("Time since a worker last took a lease.", unseen),
             "sapa_pool_connections": ("Connections of the process that answered.", database.opened),
             "sapa_pool_idle": ("Idle ones of them.", database.idle),
         }
@@ -54,7 +56,7 @@ async def collect_queue_ages(database: Database) -> bytes:
 UP = "1 when PostgreSQL answers."
 
 
-def _print(figures: dict[str, tuple[str, float]]) -> bytes:
+def _print(figures: dict[str, tuple[str, float | None]]) -> bytes:
     registry = CollectorRegistry()
     registry.register(Figures(figures))
     return generate_latest(registry)
