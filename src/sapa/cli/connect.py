@@ -63,7 +63,7 @@ def show(value: Any, as_json: bool, title: str, columns: Sequence[str]) -> None:
         return
     table = Table(title=title, title_justify="left")
     for column in columns:
-        table.add_column(column, no_wrap=column == "id", overflow="fold")
+        table.add_column(column, no_wrap=column in {"id", "key"}, overflow="fold")
     for row in plain if isinstance(plain, list) else [plain]:
         table.add_row(*(Text(_cell(row[column])) for column in columns))
     Console().print(table)

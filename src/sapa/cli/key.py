@@ -63,18 +63,16 @@ def list_(
     if json:
         show(keys, json, "API keys", [])
     else:
-        show([_summary(key) for key in keys], json, "API keys", ["id", "company", "name", "key", "status", "last use"])
+        show([_summary(key) for key in keys], json, "API keys", ["key", "name", "status"])
 
 
 def _summary(key: KeyInfo) -> dict[str, str]:
-    """A line that fits a terminal; --json tells the rest."""
+    """Two lines that fit a terminal; --json tells the rest."""
+    used = f"{key.last_used_at[:10]} {key.last_used_at[11:16]} {key.last_used_ip}" if key.last_used_at else "never"
     return {
-        "id": key.id,
-        "company": f"{key.company_id} {key.environment}",
-        "name": key.name,
-        "key": f"{key.prefix}…{key.last_four}",
-        "status": key.status,
-        "last use": f"{key.last_used_at[:16]} {key.last_used_ip}" if key.last_used_at else "never",
+        "key": f"{key.id}\n{key.prefix}…{key.last_four}",
+        "name": f"{key.name}\ncompany {key.company_id}",
+        "status": f"{key.status}\nused {used}",
     }
 
 
