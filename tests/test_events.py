@@ -226,8 +226,8 @@ async def where(owner: Connection, id: str) -> str | None:
 
 async def test_the_coming_days_have_partitions_and_events_go_into_todays(app: Connection, owner: Connection) -> None:
     assert await days(app) == list(range(8))
-    await app.execute("SELECT keep_event_partitions(9, 30)")
-    await app.execute("SELECT keep_event_partitions(7, 30)")
+    await app.execute("SELECT keep_day_partitions('events', 9, 30)")
+    await app.execute("SELECT keep_day_partitions('events', 7, 30)")
     assert await days(app) == list(range(10))
     await add_event(app, "today", 0)
     today = await owner.fetchval("SELECT 'events_' || to_char(now() AT TIME ZONE 'UTC', 'YYYYMMDD')")
@@ -238,7 +238,7 @@ async def test_days_past_their_time_are_dropped_whole_and_no_other(app: Connecti
     for day in (-400, -31, -30, -29):
         await add_partition(owner, day)
         await add_event(app, f"old {day}", day)
-    await app.execute("SELECT keep_event_partitions(7, 30)")
+    await app.execute("SELECT keep_day_partitions('events', 7, 30)")
     assert [day for day in await days(app) if day < 0] == [-30, -29]
     kept = [row[0] for row in await owner.fetch("SELECT id FROM events WHERE id LIKE 'old%' ORDER BY created_at")]
     assert kept == ["old -30", "old -29"]
@@ -247,7 +247,7 @@ async def test_days_past_their_time_are_dropped_whole_and_no_other(app: Connecti
 async def test_the_product_cannot_have_kept_events_dropped(app: Connection, owner: Connection) -> None:
     before = await days(app)
     await add_event(app, "kept", 1)
-    await app.execute("SELECT keep_event_partitions(-5, -10000)")
+    await app.execute("SELECT keep_day_partitions('events', -5, -10000)")
     assert await where(owner, "kept") is not None
     assert await days(app) == before
 
@@ -257,17 +257,17 @@ async def test_rows_that_missed_their_partition_stay_until_their_time_is_over(
 ) -> None:
     for day in (-40, -20, 15):
         await add_event(app, f"stray {day}", day)
-    await app.execute("SELECT keep_event_partitions(20, 30)")
+    await app.execute("SELECT keep_day_partitions('events', 20, 30)")
     assert [day for day in await days(app) if day > 10] == [11, 12, 13, 14, 16, 17, 18, 19, 20]
     assert await where(owner, "stray -40") is None
     assert await where(owner, "stray -20") == await where(owner, "stray 15") == "events_default"
     await owner.execute("DELETE FROM events WHERE id LIKE 'stray%'")
-    await app.execute("SELECT keep_event_partitions(20, 30)")
+    await app.execute("SELECT keep_day_partitions('events', 20, 30)")
     assert 15 in await days(app)
 
 
 async def test_two_workers_may_make_the_same_partitions_at_once(scratch: Scratch, app: Connection) -> None:
-    make = "SELECT keep_event_partitions(40, 30)"
+    make = "SELECT keep_day_partitions('events', 40, 30)"
     waiting = "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query = $1"
     async with connect(scratch.app_url) as other, connect(scratch.app_url) as onlooker:
         async with app.transaction():

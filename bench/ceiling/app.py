@@ -115,7 +115,7 @@ class Ceiling:
                 given.email, search_text,
             )  # fmt: skip
             made = encode(Customer(*row))
-            await db.execute(events.INSERT.text, company, EVENT_ID.new(), CustomerCreated.kind, row[0], made)
+            await db.execute(events.RECORD.text, company, [EVENT_ID.new()], [CustomerCreated.kind], [row[0]], [made])
         return b'{"data":' + made + b"}"
 
 

@@ -1,23 +1,54 @@
 """Events: what the product announces, recorded in the transaction that made the change."""
 
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import msgspec
 
 from sapa.company import Company
-from sapa.db.pool import Tx
+from sapa.db.pool import Tx, ring_after_commit
 from sapa.db.sql import sql
 from sapa.ids import IdKind
+from sapa.json_text import encode
 
 EVENT_ID = IdKind("evt_")
 
-INSERT = sql(
+DELIVERY_ID = IdKind("whd_")
+BELL = "sapa_events"
+"""Rung when there is something to deliver."""
+
+
+class Wanted(msgspec.Struct, frozen=True):
+    """An event that an endpoint is subscribed to."""
+
+    endpoint_id: str
+    event_id: str
+    event_at: str
+
+
+RECORD = sql(
     """
-    INSERT INTO events (company_id, id, kind, resource_id, body)
-    VALUES ($1, $2, $3, $4, $5)"""
+    WITH recorded AS (
+        INSERT INTO events (company_id, id, kind, resource_id, body)
+        SELECT $1, given.id, given.kind, given.resource_id, given.body
+          FROM unnest($2::text[], $3::text[], $4::text[], $5::bytea[]) AS given (id, kind, resource_id, body)
+        RETURNING id, kind, created_at
+    )
+    SELECT e.id AS endpoint_id, r.id AS event_id, r.created_at AS event_at
+      FROM webhook_endpoints e
+      JOIN recorded r ON e.kinds = '{}' OR r.kind = ANY(e.kinds)
+     WHERE e.company_id = $1 AND e.status = 'active'""",
+    row=Wanted,
 )
 
-_encode = msgspec.json.Encoder().encode
+# Due since it happened, and so ahead of what is tried again later.
+QUEUE = sql(
+    """
+    INSERT INTO webhook_queue (company_id, id, endpoint_id, due_at, event_id, event_at)
+    SELECT $1, w.id, w.endpoint_id, w.event_at, w.event_id, w.event_at
+      FROM unnest($2::text[], $3::text[], $4::text[], $5::text[]::timestamptz[])
+           AS w (id, endpoint_id, event_id, event_at)"""
+)
 
 
 class Event:
@@ -38,5 +69,28 @@ CATALOGUE: dict[str, type[Event]] = {}
 
 
 async def emit(tx: Tx, company: Company, event: Event) -> None:
-    """Records the event with the exact bytes that receivers will get."""
-    await INSERT.run(tx, company.id, EVENT_ID.new(), event.kind, event.resource.id, _encode(event.resource))
+    """Records the event with the exact bytes that receivers will get, and puts it into their queues."""
+    await emit_all(tx, company, [event])
+
+
+async def emit_all(tx: Tx, company: Company, events: Sequence[Event]) -> None:
+    """Many events at once, in their order."""
+    wanted = await RECORD.all(
+        tx,
+        company.id,
+        [EVENT_ID.new() for _ in events],
+        [event.kind for event in events],
+        [event.resource.id for event in events],
+        [encode(event.resource) for event in events],
+    )
+    if not wanted:
+        return
+    await QUEUE.run(
+        tx,
+        company.id,
+        [DELIVERY_ID.new() for _ in wanted],
+        [delivery.endpoint_id for delivery in wanted],
+        [delivery.event_id for delivery in wanted],
+        [delivery.event_at for delivery in wanted],
+    )
+    ring_after_commit(tx, BELL)

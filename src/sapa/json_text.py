@@ -8,12 +8,13 @@ import msgspec
 MOST_EXACT = 2**53 - 1
 """Beyond this JavaScript no longer tells whole numbers apart."""
 
-_encode = msgspec.json.Encoder().encode
+encode = msgspec.json.Encoder(decimal_format="number").encode
+"""The product's one way to JSON; amounts are numbers, printed with the digits they have."""
 
 
 def encode_values(values: Mapping[str, str | int | float]) -> bytes:
     """An object of strings and numbers, its keys in the order in which JavaScript keeps them."""
-    return _encode({key: _value(values[key]) for key in sorted(values, key=_place)})
+    return encode({key: _value(values[key]) for key in sorted(values, key=_place)})
 
 
 def is_exact(number: int | float) -> bool:

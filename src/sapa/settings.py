@@ -55,11 +55,21 @@ class ServerSettings(Struct, frozen=True):
         return f"{scheme}://{f'[{host}]' if ':' in host else host}:{self.port}"
 
 
+class WebhookSettings(Struct, frozen=True):
+    allow_insecure: bool
+    """SAPA_WEBHOOK_ALLOW_INSECURE: 1 allows http and private addresses, for development only."""
+    allowed_networks: tuple[Network, ...]
+    """SAPA_WEBHOOK_ALLOWED_NETWORKS: comma-separated private addresses or CIDRs that webhooks may reach."""
+
+
 class Settings(Struct, frozen=True):
     data: Path
     """SAPA_DATA: the folder of the embedded server, its passwords and the secret key."""
     database: DatabaseSettings
     server: ServerSettings
+    webhooks: WebhookSettings
+    secret_key: str | None
+    """SAPA_SECRET_KEY: 32 bytes in base64 that seal stored secrets. The embedded server has its own."""
     log_level: str
     """SAPA_LOG_LEVEL: debug, info, warning or error."""
 
@@ -87,6 +97,11 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             cors_origins=tuple(_items(environ, "SAPA_CORS_ORIGINS")),
             public_url=(environ.get("SAPA_PUBLIC_URL") or "").rstrip("/") or None,
         ),
+        webhooks=WebhookSettings(
+            allow_insecure=_choice(environ, "SAPA_WEBHOOK_ALLOW_INSECURE", "0", ("0", "1")) == "1",
+            allowed_networks=tuple(_networks(environ, "SAPA_WEBHOOK_ALLOWED_NETWORKS")),
+        ),
+        secret_key=environ.get("SAPA_SECRET_KEY") or None,
         log_level=_choice(environ, "SAPA_LOG_LEVEL", "info", ("debug", "info", "warning", "error")),
     )
 

@@ -7,7 +7,7 @@ import asyncpg
 
 from sapa.db.pool import Connection
 
-DIRECTORY = {"organisations", "companies", "api_keys", "leases", "schema_migrations"}
+DIRECTORY = {"organisations", "companies", "api_keys", "developer_tokens", "leases", "schema_migrations"}
 """Few, small tables that belong to no company. All others do."""
 
 _TABLES = """

@@ -147,7 +147,7 @@ async def silent(call: Call, letter_id: str, item_id: str) -> None: ...
 def test_path_parameters_are_bound_by_name() -> None:
     routes = Routes("/letters", base=Base.CUSTOMER, tag="Letters")
     routes.get("/{letterId}/items/{itemId}", scope=Scope.CUSTOMERS_READ)(swapped)
-    assert routes.endpoints[0].bind(["letter", "item"], b"", b"") == ["item", "letter"]
+    assert routes.endpoints[0].bind(["letter", "item"], b"", "", b"") == ["item", "letter"]
 
 
 @pytest.mark.parametrize(("method", "handler"), [("get", misspelt), ("get", silent), ("delete", swapped)])

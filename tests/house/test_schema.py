@@ -39,9 +39,9 @@ async def test_the_schema_file_is_what_the_migrations_give(installation: Install
         "DROP INDEX customers_email_key; CREATE INDEX customers_email_key ON customers (company_id, email_key)",
         "ALTER TABLE rate_windows SET LOGGED",
         "ALTER TABLE rate_windows SET (fillfactor = 60)",
-        "DROP FUNCTION keep_event_partitions",
-        "GRANT EXECUTE ON FUNCTION keep_event_partitions TO PUBLIC",
-        "ALTER FUNCTION keep_event_partitions SECURITY INVOKER",
+        "DROP FUNCTION keep_day_partitions",
+        "GRANT EXECUTE ON FUNCTION keep_day_partitions TO PUBLIC",
+        "ALTER FUNCTION keep_day_partitions SECURITY INVOKER",
         "DROP EXTENSION pg_trgm CASCADE",
         "ALTER TABLE events DETACH PARTITION events_default",
     ],
@@ -88,7 +88,7 @@ async def test_the_products_role_has_exactly_the_granted_rights(owner: Connectio
 
 
 async def test_new_partitions_give_no_rights_either(owner: Connection) -> None:
-    await owner.execute("SELECT keep_event_partitions(20, 30)")
+    await owner.execute("SELECT keep_day_partitions('events', 20, 30)")
     assert await wrong_rights(owner, APP, migrations.GRANTS) == []
 
 
@@ -100,10 +100,10 @@ async def test_new_partitions_give_no_rights_either(owner: Connection) -> None:
         (f"GRANT SELECT ON events_default TO {APP}", 2),
         ("GRANT SELECT ON events_default TO PUBLIC", 2),
         (f"GRANT UPDATE (body) ON events TO {APP}", 1),
-        (f"REVOKE EXECUTE ON FUNCTION keep_event_partitions FROM {APP}", 1),
+        (f"REVOKE EXECUTE ON FUNCTION keep_day_partitions FROM {APP}", 1),
         ("CREATE FUNCTION odd() RETURNS int LANGUAGE sql AS 'SELECT 1'", 1),
         (f"GRANT CREATE ON SCHEMA public TO {APP}", 1),
-        (f"ALTER DEFAULT PRIVILEGES GRANT UPDATE ON TABLES TO {APP}; SELECT keep_event_partitions(8, 30)", 2),
+        (f"ALTER DEFAULT PRIVILEGES GRANT UPDATE ON TABLES TO {APP}; SELECT keep_day_partitions('events', 8, 30)", 2),
     ],
 )
 async def test_another_right_is_seen(owner: Connection, change: str, seen: int) -> None:

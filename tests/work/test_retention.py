@@ -6,7 +6,7 @@ import pytest
 from sapa.access import actions, queries
 from sapa.db.pool import Database, open_database
 from sapa.http.keys import CHANNEL
-from sapa.work.retention import forget_idempotency_records, keep_event_partitions
+from sapa.work.retention import forget_idempotency_records, keep_partitions
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, migrated_database
 from tests.factories import make_company, make_key
@@ -94,7 +94,7 @@ async def test_the_processes_are_told_of_keys_that_expired(scratch: Scratch, qui
 
 async def test_the_event_partitions_job_may_run_at_any_time(quiet: Database) -> None:
     for _ in range(3):
-        await keep_event_partitions(quiet)
+        await keep_partitions(quiet)
     async with quiet.connection() as db:
         made = await db.fetchval("SELECT count(*) FROM pg_inherits WHERE inhparent = 'events'::regclass")
     assert made == 9

@@ -15,6 +15,7 @@ from sapa.db.pool import AWAY
 from sapa.http.errors import BY_CONSTRAINT, ApiError
 from sapa.processes import CannotStart
 from sapa.settings import BadSetting
+from sapa.vault import BadSecretKey
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -39,7 +40,7 @@ def main() -> None:
     """Runs a command; what goes wrong is told in one sentence, with exit code 1."""
     try:
         app()
-    except (ApiError, BadSetting, CannotStart, MigrationRefused) as error:
+    except (ApiError, BadSecretKey, BadSetting, CannotStart, MigrationRefused) as error:
         _fail(str(error))
     except asyncpg.IntegrityConstraintViolationError as error:
         meant = BY_CONSTRAINT.get(error.constraint_name or "")

@@ -14,7 +14,8 @@ from rich.text import Text
 from sapa.db.embedded import EmbeddedServer, open_embedded
 from sapa.db.migrations import is_current, migrate
 from sapa.db.pool import Database, Tx, open_database
-from sapa.settings import read_settings
+from sapa.settings import BadSetting, read_settings
+from sapa.vault import Vault
 
 Result = TypeVar("Result")
 
@@ -36,6 +37,14 @@ async def reach_database() -> AsyncIterator[Database]:
         await _migrate_if_behind(server)
         async with open_database(server.app_url, application="sapa command") as database:
             yield database
+
+
+def reach_vault() -> Vault:
+    """Where stored secrets are sealed; inside `reach_database`, since a first start makes the data folder's key."""
+    settings = read_settings()
+    if settings.secret_key is None and settings.database.url is not None:
+        raise BadSetting("SAPA_SECRET_KEY is needed with SAPA_DATABASE_URL: `openssl rand -base64 32` makes one.")
+    return Vault(settings.secret_key or EmbeddedServer(settings.data).secret_key)
 
 
 async def _migrate_if_behind(server: EmbeddedServer) -> None:

@@ -15,11 +15,11 @@ from sapa.cli.doctor import doctor
 from sapa.db.embedded import open_embedded
 from sapa.db.migrations import migrate as apply_migrations
 from sapa.db.pool import Database
-from sapa.domains import JOBS
+from sapa.domains import JOBS, SERVICES
 from sapa.logs import configure_logs
 from sapa.processes import CannotStart
 from sapa.settings import Settings, read_settings
-from sapa.work.worker import Worker
+from sapa.work.worker import CONNECTIONS_OF_A_SERVICE, Worker
 
 Port = Annotated[int | None, typer.Option(help="The port to listen on (SAPA_PORT, 8000).")]
 Host = Annotated[str | None, typer.Option(help="The address to listen on (SAPA_HOST, 127.0.0.1).")]
@@ -46,7 +46,7 @@ def worker() -> None:
     """Run one worker alone, against SAPA_DATABASE_URL."""
     settings = read_settings()
     configure_logs(settings.log_level)
-    asyncio.run(_work(_need_url(settings)))
+    asyncio.run(_work(settings, _need_url(settings)))
 
 
 def migrate() -> None:
@@ -74,10 +74,10 @@ def _need_url(settings: Settings) -> str:
     return settings.database.url
 
 
-async def _work(url: str) -> None:
-    database = Database(url, len(JOBS) + 1, "sapa worker")
+async def _work(settings: Settings, url: str) -> None:
+    database = Database(url, len(JOBS) + len(SERVICES) * CONNECTIONS_OF_A_SERVICE + 1, "sapa worker")
     try:
-        await Worker(database, JOBS).run()
+        await Worker(database, JOBS, SERVICES, settings).run()
     finally:
         await database.close()
 

@@ -19,13 +19,12 @@ from sapa.customers.types import (
     Subscription,
 )
 from sapa.http.errors import Invalid
-from sapa.json_text import encode_values, is_exact
+from sapa.json_text import encode, encode_values, is_exact
 from sapa.phones import BadPhone, parse_phone
 
 # A shop's own mail server, a test domain: that an address is not reachable from everywhere is no reason to refuse it.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
-_encode = msgspec.json.Encoder().encode
 _read_addresses = msgspec.json.Decoder(list[Address]).decode
 
 
@@ -151,7 +150,7 @@ def _addresses(given: list[AddressIn] | None, existing: list[Address]) -> bytes:
         _address(address, id or _claim_by_content(address, left), place == main)
         for place, (address, id) in enumerate(zip(given, named, strict=True))
     ]
-    return _encode(kept)
+    return encode(kept)
 
 
 def _claim_by_id(place: int, given: AddressIn, left: dict[str, Address]) -> str | None:
@@ -198,4 +197,4 @@ def _subscriptions(given: list[Subscription] | None) -> bytes:
     for place, app in enumerate(apps):
         if app in apps[:place]:
             raise Invalid.field(f"subscriptionStatus[{place}].app", f"names {app} a second time; give each app once")
-    return _encode(given or [])
+    return encode(given or [])

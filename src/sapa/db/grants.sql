@@ -9,6 +9,7 @@ GRANT SELECT ON schema_migrations TO {app};
 GRANT SELECT, INSERT, UPDATE ON organisations TO {app};
 GRANT SELECT, INSERT, UPDATE ON companies TO {app};
 GRANT SELECT, INSERT, UPDATE ON api_keys TO {app};
+GRANT SELECT, INSERT, DELETE ON developer_tokens TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON leases TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON rate_windows TO {app};
@@ -18,6 +19,21 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON counter_cells TO {app};
 GRANT SELECT, INSERT, DELETE ON counter_deltas TO {app};
 
 GRANT SELECT, INSERT ON events TO {app};
-GRANT EXECUTE ON FUNCTION keep_event_partitions(integer, integer) TO {app};
+GRANT EXECUTE ON FUNCTION keep_day_partitions(text, integer, integer) TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON customers TO {app};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON products TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON variants TO {app};
+GRANT SELECT, INSERT, UPDATE ON order_numbers TO {app};
+GRANT SELECT, INSERT, UPDATE ON orders TO {app};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON imports TO {app};
+GRANT SELECT, INSERT, DELETE ON import_chunks TO {app};
+GRANT SELECT, INSERT, DELETE ON import_errors TO {app};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_endpoints TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_lanes TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_queue TO {app};
+GRANT SELECT, INSERT ON webhook_attempts TO {app};
+GRANT SELECT, INSERT, DELETE ON notices TO {app};

@@ -14,6 +14,7 @@ Row = TypeVar("Row", bound=msgspec.Struct)
 Filters = Mapping[str, object]
 
 MOST_GATHERED = 5_000
+CELLS = "cells"
 USUAL_LIMITS = frozenset({10, 20, 25, 50, 100})
 
 REGISTRY: list["Listing[Any]"] = []
@@ -25,26 +26,48 @@ class Listing(Generic[Row]):
 
     Filters are conditions with {} for their value. Sorts are expressions with an index (company_id, expression, id)
     behind them; the id makes every order total. A `sort` is a name and a direction, such as updatedAt:desc.
+
+    `cell` is the column that holds a row's counter cell, with an index (company_id, cell, expression, id) for the
+    sorts that are used with it; the filter `cells`, a list of cells, is then counted and read without meeting any
+    other row. `columns` gives fields that are not plain columns their expression over the row `r`.
     """
 
     def __init__(
-        self, table: str, *, row: type[Row], filters: Mapping[str, str], sorts: Mapping[str, str], counter: str
+        self,
+        table: str,
+        *,
+        row: type[Row],
+        filters: Mapping[str, str],
+        sorts: Mapping[str, str],
+        counter: str,
+        cell: str | None = None,
+        columns: Mapping[str, str] | None = None,
     ) -> None:
         self.table = table
         self.row = row
         self.filters = dict(filters)
         self.sorts = dict(sorts)
         self.counter = counter
+        self.cell = cell
+        if cell is not None:
+            self.filters[CELLS] = f"{cell} = ANY({{}}::text[])"
+        self._columns = ", ".join(
+            f"{(columns or {})[field]} AS {field}" if field in (columns or {}) else f"r.{field}"
+            for field in row.__struct_fields__
+        )
         self.first_page_statement = lru_cache(maxsize=None)(self._first_page_statement)
         self.walk_statement = lru_cache(maxsize=None)(self._walk_statement)
         self.gather_statement = lru_cache(maxsize=None)(self._gather_statement)
         self.count_statement = lru_cache(maxsize=None)(self._count_statement)
+        self.cells_statement = lru_cache(maxsize=None)(self._cells_statement)
         REGISTRY.append(self)
 
     async def page(
         self, db: Connection, company_id: int, filters: Filters, sort: str, limit: int, offset: int
     ) -> tuple[list[Row], int]:
         """One page and the exact total."""
+        if self.cell is not None and tuple(filters) == (CELLS,):
+            return await self._page_of_cells(db, company_id, filters[CELLS], sort, limit, offset)
         if filters:
             return await self._filtered_page(db, company_id, filters, sort, limit, offset)
         total = await get_total(db, company_id, self.counter)
@@ -53,6 +76,14 @@ class Listing(Generic[Row]):
         if offset >= total:
             return [], total
         return await self.walk_statement((), sort).all(db, company_id, limit, offset), total
+
+    async def _page_of_cells(
+        self, db: Connection, company_id: int, cells: Any, sort: str, limit: int, offset: int
+    ) -> tuple[list[Row], int]:
+        total = await get_total(db, company_id, self.counter, cells)
+        if offset >= total:
+            return [], total
+        return await self.cells_statement(sort).all(db, company_id, cells, limit, offset), total
 
     async def _filtered_page(
         self, db: Connection, company_id: int, filters: Filters, sort: str, limit: int, offset: int
@@ -78,8 +109,8 @@ class Listing(Generic[Row]):
         name, _, direction = sort.partition(":")
         return sql(
             f"""
-            SELECT {", ".join(self.row.__struct_fields__)}
-              FROM {self.table}
+            SELECT {self._columns}
+              FROM {self.table} AS r
              WHERE company_id = $1
              ORDER BY {self.sorts[name]} {direction}, id {direction}
              LIMIT {limit:d}""",
@@ -91,7 +122,7 @@ class Listing(Generic[Row]):
         name, _, direction = sort.partition(":")
         return sql(
             f"""
-            SELECT {self._columns_of_page()}
+            SELECT {self._columns}
               FROM (SELECT id, {self.sorts[name]} AS place
                       FROM {self.table}
                      WHERE company_id = $1{self._conditions(names)}
@@ -107,7 +138,7 @@ class Listing(Generic[Row]):
         name, _, direction = sort.partition(":")
         return sql(
             f"""
-            SELECT page.total, {self._columns_of_page()}
+            SELECT page.total, {self._columns}
               FROM (SELECT id, place, count(*) OVER () AS total
                       FROM (SELECT id, {self.sorts[name]} AS place
                               FROM {self.table}
@@ -119,8 +150,26 @@ class Listing(Generic[Row]):
              ORDER BY page.place {direction}, page.id {direction}"""
         )
 
-    def _columns_of_page(self) -> str:
-        return ", ".join(f"r.{field}" for field in self.row.__struct_fields__)
+    def _cells_statement(self, sort: str) -> Statement[Row]:
+        """Each cell's first rows from the cell's index, then the first of them all: no row of another cell is met."""
+        name, _, direction = sort.partition(":")
+        return sql(
+            f"""
+            SELECT {self._columns}
+              FROM (SELECT first.id, first.place
+                      FROM unnest($2::text[]) AS wanted (cell)
+                     CROSS JOIN LATERAL (
+                           SELECT id, {self.sorts[name]} AS place
+                             FROM {self.table}
+                            WHERE company_id = $1 AND {self.cell} = wanted.cell
+                            ORDER BY place {direction}, id {direction}
+                            LIMIT $3::bigint + $4::bigint) AS first
+                     ORDER BY first.place {direction}, first.id {direction}
+                     LIMIT $3 OFFSET $4) AS page
+              JOIN {self.table} AS r ON r.company_id = $1 AND r.id = page.id
+             ORDER BY page.place {direction}, page.id {direction}""",
+            row=self.row,
+        )
 
     def _count_statement(self, names: tuple[str, ...]) -> Statement[None]:
         return sql(f"SELECT count(*) FROM {self.table} WHERE company_id = $1{self._conditions(names)}")

@@ -12,6 +12,7 @@ from asyncpg.connection import Connection as AsyncpgConnection
 from asyncpg.exceptions import InternalClientError, InvalidCachedStatementError
 
 from sapa.db import codecs
+from sapa.db.bell import Bell
 
 if TYPE_CHECKING:
     Connection: TypeAlias = AsyncpgConnection[asyncpg.Record]
@@ -43,6 +44,19 @@ AWAY = (
     InternalClientError,
 )
 
+
+class Pooled(Connection):
+    """A connection of the pool; it remembers which bells its transaction is to ring."""
+
+    bells: set[str]
+
+
+def ring_after_commit(tx: Tx, channel: str) -> None:
+    """Tells whoever listens on the channel once the transaction is committed; not at all if it is not."""
+    if isinstance(tx, Pooled):
+        tx.bells.add(channel)
+
+
 # Another transaction or a migration stood in the way: running the same one again is safe and likely to succeed.
 RETRYABLE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, InvalidCachedStatementError)
 
@@ -63,6 +77,7 @@ class Database:
         self._opened = 0
         self._waiting: deque[asyncio.Future[Connection | None]] = deque()
         self._closed = False
+        self.bell = Bell(self._notify)
 
     @property
     def opened(self) -> int:
@@ -79,11 +94,26 @@ class Database:
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Tx]:
         """All of the block commits, or nothing of it."""
-        async with Lease(self) as connection, connection.transaction():
-            yield connection
+        async with Lease(self) as connection:
+            bells: set[str] = set()
+            if isinstance(connection, Pooled):
+                connection.bells = bells
+            async with connection.transaction():
+                yield connection
+            if bells:
+                self.bell.ring(bells)
+
+    async def _notify(self, channels: set[str]) -> None:
+        try:
+            async with self.connection() as db:
+                for channel in channels:
+                    await db.execute("SELECT pg_notify($1, '')", channel)
+        except (*AWAY, asyncpg.PostgresError):
+            return  # a hint that is lost costs its hearer a moment
 
     async def close(self) -> None:
         """Closes what is idle; what is in use closes when it comes back."""
+        await self.bell.still()
         self._closed = True
         while self._idle:
             connection = self._idle.pop()
@@ -119,6 +149,7 @@ class Database:
             statement_cache_size=1000,
             max_cached_statement_lifetime=0,
             command_timeout=COMMAND_SECONDS,
+            connection_class=Pooled,
             server_settings={
                 "application_name": self._application,
                 "statement_timeout": "10s",

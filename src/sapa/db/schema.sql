@@ -61,6 +61,16 @@ CREATE TABLE api_keys (
 
 CREATE INDEX api_keys_company_idx ON api_keys (company_id, created_at);
 
+-- Who may listen to a company's events from a developer's machine.
+CREATE TABLE developer_tokens (
+    hash        bytea          NOT NULL,
+    company_id  bigint         NOT NULL,
+    created_at  timestamptz(3) NOT NULL DEFAULT now(),
+    expires_at  timestamptz(3) NOT NULL,
+    CONSTRAINT developer_tokens_pkey PRIMARY KEY (hash),
+    CONSTRAINT developer_tokens_company_fkey FOREIGN KEY (company_id) REFERENCES companies (company_id)
+);
+
 -- Work that only one worker may do at a time. The epoch grows with every new holder.
 CREATE TABLE leases (
     name        text        NOT NULL,
@@ -134,38 +144,6 @@ CREATE TABLE events (
 
 CREATE TABLE events_default PARTITION OF events DEFAULT;
 
--- The product may not create or drop tables; this is the one thing of that kind it may ask for, within bounds.
--- Each partition covers one day in UTC. Rows that missed their partition wait in the default one.
-CREATE FUNCTION keep_event_partitions(days_ahead integer, days_kept integer) RETURNS void
-LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
-DECLARE
-    today      date := (now() AT TIME ZONE 'UTC')::date;
-    day        date;
-    partition  text;
-BEGIN
-    days_ahead := LEAST(days_ahead, 60);
-    days_kept := GREATEST(days_kept, 30);
-    FOR day IN SELECT today + n FROM generate_series(0, days_ahead) n LOOP
-        partition := 'events_' || to_char(day, 'YYYYMMDD');
-        CONTINUE WHEN to_regclass(partition) IS NOT NULL;
-        BEGIN
-            EXECUTE format('CREATE TABLE %I PARTITION OF events FOR VALUES FROM (%L) TO (%L)', partition,
-                           day || ' 00:00:00+00', (day + 1) || ' 00:00:00+00');
-        EXCEPTION WHEN duplicate_table OR check_violation THEN
-            NULL;  -- another caller made it, or the default partition holds rows of that day: they stay there
-        END;
-    END LOOP;
-    FOR partition IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
-                      WHERE i.inhparent = 'events'::regclass
-                        AND c.relname ~ '^events_\d{8}$'
-                        AND to_date(right(c.relname, 8), 'YYYYMMDD') < today - days_kept LOOP
-        EXECUTE format('DROP TABLE %I', partition);
-    END LOOP;
-    DELETE FROM events_default WHERE created_at < now() - make_interval(days => days_kept);
-END $$;
-
-REVOKE ALL ON FUNCTION keep_event_partitions(integer, integer) FROM PUBLIC;
-
 
 -- Customers.
 
@@ -202,3 +180,303 @@ CREATE INDEX customers_last_name_idx ON customers (company_id, lower(last_name),
 CREATE INDEX customers_email_idx ON customers (company_id, email_key, id);
 CREATE INDEX customers_search_idx ON customers USING gin (company_id, search_text gin_trgm_ops);
 CREATE INDEX customers_tags_idx ON customers USING gin (company_id, tags);
+
+
+-- Products and orders. Amounts are kept in their shortest form, so that they are printed as they are stored.
+
+CREATE TABLE products (
+    company_id   bigint         NOT NULL,
+    id           text           COLLATE "C" NOT NULL,
+    -- The caller's own id; ours where none was given.
+    product_id   text           COLLATE "C" NOT NULL,
+    name         text           NOT NULL,
+    description  text,
+    media        text,
+    medias       text[]         NOT NULL,
+    status       text           COLLATE "C" NOT NULL,
+    options      json           NOT NULL,
+    tags         text[]         NOT NULL,
+    types        text[]         NOT NULL,
+    -- Folded name, own id and SKUs, a line each: what a search looks through.
+    search_text  text           NOT NULL,
+    created_at   timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at   timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT products_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT products_status_check CHECK (status IN ('active', 'draft', 'archived'))
+);
+
+CREATE UNIQUE INDEX products_product_id_key ON products (company_id, product_id);
+CREATE INDEX products_created_idx ON products (company_id, created_at, id);
+CREATE INDEX products_status_idx ON products (company_id, status, created_at, id);
+CREATE INDEX products_search_idx ON products USING gin (company_id, search_text gin_trgm_ops);
+CREATE INDEX products_tags_idx ON products USING gin (company_id, tags);
+
+CREATE TABLE variants (
+    company_id          bigint  NOT NULL,
+    id                  text    COLLATE "C" NOT NULL,
+    product_id          text    COLLATE "C" NOT NULL,
+    position            integer NOT NULL,
+    key                 text    NOT NULL,
+    title               text    NOT NULL,
+    price               numeric NOT NULL,
+    compare_at_price    numeric,
+    inventory_sku       text,
+    media               text,
+    -- Null where stock is not tracked.
+    inventory_quantity  integer,
+    CONSTRAINT variants_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT variants_product_fkey FOREIGN KEY (company_id, product_id)
+        REFERENCES products (company_id, id) ON DELETE CASCADE,
+    CONSTRAINT variants_price_check CHECK (price >= 0 AND scale(price) = min_scale(price)),
+    CONSTRAINT variants_compare_at_price_check CHECK (
+        compare_at_price >= 0 AND scale(compare_at_price) = min_scale(compare_at_price)),
+    CONSTRAINT variants_inventory_quantity_check CHECK (inventory_quantity >= 0)
+);
+
+CREATE INDEX variants_product_idx ON variants (company_id, product_id, position);
+
+
+-- The last order number of each company.
+CREATE TABLE order_numbers (
+    company_id  bigint NOT NULL,
+    last        bigint NOT NULL,
+    CONSTRAINT order_numbers_pkey PRIMARY KEY (company_id)
+) WITH (fillfactor = 50);
+
+-- An order is a document of its moment: customer and line items are kept as they were when it was placed.
+CREATE TABLE orders (
+    company_id          bigint         NOT NULL,
+    id                  text           COLLATE "C" NOT NULL,
+    -- The caller's own id; ours where none was given.
+    order_id            text           COLLATE "C" NOT NULL,
+    order_number        text           COLLATE "C" NOT NULL,
+    status              text           COLLATE "C" NOT NULL,
+    fulfillment_status  text           COLLATE "C" NOT NULL,
+    financial_status    text           COLLATE "C" NOT NULL,
+    total               numeric        NOT NULL,
+    currency            text           COLLATE "C" NOT NULL,
+    notes               text,
+    customer            json,
+    line_items          json           NOT NULL,
+    shipping_address    json,
+    tags                text[]         NOT NULL,
+    created_at          timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at          timestamptz(3) NOT NULL DEFAULT now(),
+    customer_id         text           COLLATE "C",
+    -- The customer's folded name: what a search looks through.
+    customer_text       text           NOT NULL,
+    -- The status to come back to.
+    archived_from       text           COLLATE "C",
+    restocked           boolean        NOT NULL DEFAULT false,
+    -- The counter's cell and the list's: one index serves every combination of the three.
+    cell                text           COLLATE "C" NOT NULL
+        GENERATED ALWAYS AS (status || '/' || fulfillment_status || '/' || financial_status) STORED,
+    CONSTRAINT orders_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT orders_status_check CHECK (status IN ('active', 'archived', 'cancelled', 'refunded')),
+    CONSTRAINT orders_fulfillment_status_check CHECK (fulfillment_status IN ('unfulfilled', 'fulfilled')),
+    CONSTRAINT orders_financial_status_check CHECK (financial_status IN ('pending', 'paid', 'refunded')),
+    CONSTRAINT orders_archived_from_check CHECK ((status = 'archived') = (archived_from IS NOT NULL)),
+    CONSTRAINT orders_total_check CHECK (total >= 0 AND scale(total) = min_scale(total))
+);
+
+CREATE UNIQUE INDEX orders_order_id_key ON orders (company_id, order_id);
+CREATE UNIQUE INDEX orders_order_number_key ON orders (company_id, order_number);
+CREATE INDEX orders_created_idx ON orders (company_id, created_at, id);
+CREATE INDEX orders_cell_idx ON orders (company_id, cell, created_at, id);
+CREATE INDEX orders_customer_idx ON orders (company_id, customer_id, created_at, id);
+CREATE INDEX orders_search_idx ON orders USING gin (company_id, customer_text gin_trgm_ops);
+
+
+-- Imports: files on their way in, and how far each has come.
+
+CREATE TABLE imports (
+    company_id    bigint         NOT NULL,
+    id            text           COLLATE "C" NOT NULL,
+    resource      text           COLLATE "C" NOT NULL,
+    format        text           COLLATE "C" NOT NULL,
+    status        text           COLLATE "C" NOT NULL DEFAULT 'queued',
+    dry_run       boolean        NOT NULL,
+    -- Uploaded to us, or read by the command where it runs; the fingerprint finds an unfinished one again.
+    is_upload     boolean        NOT NULL,
+    fingerprint   bytea          NOT NULL,
+    size          bigint         NOT NULL,
+    -- The place to go on from: written in the transaction that imported what lies before it.
+    position      bigint         NOT NULL DEFAULT 0,
+    line          bigint         NOT NULL DEFAULT 0,
+    rows          bigint         NOT NULL DEFAULT 0,
+    created_rows  bigint         NOT NULL DEFAULT 0,
+    updated_rows  bigint         NOT NULL DEFAULT 0,
+    failed_rows   bigint         NOT NULL DEFAULT 0,
+    error         text,
+    created_at    timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at    timestamptz(3) NOT NULL DEFAULT now(),
+    finished_at   timestamptz(3),
+    -- Whoever works on it, and until when nobody else may.
+    holder        text,
+    held_until    timestamptz    NOT NULL DEFAULT '-infinity',
+    CONSTRAINT imports_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT imports_resource_check CHECK (resource IN ('customers', 'products', 'orders')),
+    CONSTRAINT imports_format_check CHECK (format IN ('csv', 'ndjson')),
+    CONSTRAINT imports_status_check CHECK (status IN ('queued', 'running', 'succeeded', 'partial', 'failed'))
+);
+
+CREATE INDEX imports_created_idx ON imports (company_id, created_at, id);
+CREATE INDEX imports_unfinished_idx ON imports (created_at) WHERE finished_at IS NULL;
+
+CREATE TABLE import_chunks (
+    company_id  bigint  NOT NULL,
+    import_id   text    COLLATE "C" NOT NULL,
+    number      integer NOT NULL,
+    content     bytea   NOT NULL,
+    CONSTRAINT import_chunks_pkey PRIMARY KEY (company_id, import_id, number),
+    CONSTRAINT import_chunks_import_fkey FOREIGN KEY (company_id, import_id)
+        REFERENCES imports (company_id, id) ON DELETE CASCADE
+);
+
+CREATE TABLE import_errors (
+    company_id  bigint NOT NULL,
+    import_id   text   COLLATE "C" NOT NULL,
+    line        bigint NOT NULL,
+    field       text   NOT NULL,
+    message     text   NOT NULL,
+    CONSTRAINT import_errors_pkey PRIMARY KEY (company_id, import_id, line),
+    CONSTRAINT import_errors_import_fkey FOREIGN KEY (company_id, import_id)
+        REFERENCES imports (company_id, id) ON DELETE CASCADE
+);
+
+
+-- Webhooks.
+
+CREATE TABLE webhook_endpoints (
+    company_id       bigint         NOT NULL,
+    id               text           COLLATE "C" NOT NULL,
+    url              text           NOT NULL,
+    -- Empty: all kinds.
+    kinds            text[]         COLLATE "C" NOT NULL,
+    description      text,
+    status           text           COLLATE "C" NOT NULL DEFAULT 'active',
+    -- Why it is suspended, for people.
+    reason           text,
+    -- Secrets and headers are sealed with the installation's key.
+    headers          bytea,
+    secret           bytea          NOT NULL,
+    previous_secret  bytea,
+    previous_until   timestamptz(3),
+    -- Since when it gets nothing, and how it is to catch up once transactions that began before are over.
+    missed_since     timestamptz(3),
+    catch_up         text           COLLATE "C",
+    resumed_at       timestamptz(3),
+    resumed_by       xid8,
+    created_at       timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at       timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT webhook_endpoints_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT webhook_endpoints_status_check CHECK (status IN ('active', 'paused', 'suspended')),
+    CONSTRAINT webhook_endpoints_catch_up_check CHECK (catch_up IN ('all', 'latest', 'skip'))
+);
+
+CREATE INDEX webhook_endpoints_catch_up_idx ON webhook_endpoints (company_id) WHERE catch_up IS NOT NULL;
+
+-- Who serves an endpoint now, and its run of failures. No other index, so that every change stays in its page.
+CREATE TABLE webhook_lanes (
+    company_id   bigint      NOT NULL,
+    endpoint_id  text        COLLATE "C" NOT NULL,
+    owner        text,
+    epoch        bigint      NOT NULL DEFAULT 0,
+    owner_until  timestamptz NOT NULL DEFAULT '-infinity',
+    failures     integer     NOT NULL DEFAULT 0,
+    CONSTRAINT webhook_lanes_pkey PRIMARY KEY (company_id, endpoint_id),
+    CONSTRAINT webhook_lanes_endpoint_fkey FOREIGN KEY (company_id, endpoint_id)
+        REFERENCES webhook_endpoints (company_id, id) ON DELETE CASCADE
+) WITH (fillfactor = 50);
+
+-- What is still to be delivered: one narrow row per event and endpoint, gone once it is settled.
+CREATE TABLE webhook_queue (
+    company_id   bigint         NOT NULL,
+    id           text           COLLATE "C" NOT NULL,
+    endpoint_id  text           COLLATE "C" NOT NULL,
+    due_at       timestamptz    NOT NULL,
+    event_id     text           COLLATE "C" NOT NULL,
+    event_at     timestamptz(3) NOT NULL,
+    attempt      smallint       NOT NULL DEFAULT 1,
+    CONSTRAINT webhook_queue_pkey PRIMARY KEY (company_id, id)
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000, autovacuum_vacuum_cost_delay = 0,
+        autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000);
+
+CREATE INDEX webhook_queue_lane_idx ON webhook_queue (company_id, endpoint_id, due_at, id);
+
+-- Append-only, partitioned by day. The last attempt of a delivery tells its outcome.
+CREATE TABLE webhook_attempts (
+    company_id    bigint         NOT NULL,
+    endpoint_id   text           COLLATE "C" NOT NULL,
+    started_at    timestamptz(3) NOT NULL,
+    delivery_id   text           COLLATE "C" NOT NULL,
+    number        smallint       NOT NULL,
+    event_id      text           COLLATE "C" NOT NULL,
+    event_at      timestamptz(3) NOT NULL,
+    kind          text           COLLATE "C" NOT NULL,
+    milliseconds  integer        NOT NULL,
+    status        smallint,
+    -- What went wrong, as a class for programs and a sentence for people.
+    error         text           COLLATE "C",
+    message       text,
+    address       text,
+    response      bytea,
+    outcome       text           COLLATE "C" NOT NULL,
+    CONSTRAINT webhook_attempts_pkey PRIMARY KEY (company_id, endpoint_id, started_at, delivery_id, number),
+    CONSTRAINT webhook_attempts_outcome_check CHECK (outcome IN ('delivered', 'retrying', 'failed', 'skipped'))
+) PARTITION BY RANGE (started_at);
+
+CREATE TABLE webhook_attempts_default PARTITION OF webhook_attempts DEFAULT;
+
+CREATE INDEX webhook_attempts_delivery_idx ON webhook_attempts (company_id, delivery_id);
+
+-- What a company's people should know of, such as an endpoint that was suspended.
+CREATE TABLE notices (
+    company_id   bigint         NOT NULL,
+    id           text           COLLATE "C" NOT NULL,
+    kind         text           COLLATE "C" NOT NULL,
+    resource_id  text           COLLATE "C" NOT NULL,
+    message      text           NOT NULL,
+    created_at   timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT notices_pkey PRIMARY KEY (company_id, id)
+);
+
+
+-- Partitions.
+
+-- The product may not create or drop tables; this is the one thing of that kind it may ask for, within bounds.
+-- Each partition covers one day in UTC. Rows that missed their partition wait in the default one.
+CREATE FUNCTION keep_day_partitions(parent text, days_ahead integer, days_kept integer) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    today      date := (now() AT TIME ZONE 'UTC')::date;
+    instant    text;
+    day        date;
+    partition  text;
+BEGIN
+    instant := CASE parent WHEN 'events' THEN 'created_at' WHEN 'webhook_attempts' THEN 'started_at' END;
+    IF instant IS NULL THEN
+        RAISE EXCEPTION '% is not partitioned by day', parent;
+    END IF;
+    days_ahead := LEAST(days_ahead, 60);
+    days_kept := GREATEST(days_kept, 30);
+    FOR day IN SELECT today + n FROM generate_series(0, days_ahead) n LOOP
+        partition := parent || '_' || to_char(day, 'YYYYMMDD');
+        CONTINUE WHEN to_regclass(partition) IS NOT NULL;
+        BEGIN
+            EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)', partition, parent,
+                           day || ' 00:00:00+00', (day + 1) || ' 00:00:00+00');
+        EXCEPTION WHEN duplicate_table OR check_violation THEN
+            NULL;  -- another caller made it, or the default partition holds rows of that day: they stay there
+        END;
+    END LOOP;
+    FOR partition IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+                      WHERE i.inhparent = parent::regclass
+                        AND c.relname ~ ('^' || parent || '_\d{8}$')
+                        AND to_date(right(c.relname, 8), 'YYYYMMDD') < today - days_kept LOOP
+        EXECUTE format('DROP TABLE %I', partition);
+    END LOOP;
+    EXECUTE format('DELETE FROM %I WHERE %I < now() - make_interval(days => %s)', parent || '_default', instant, days_kept);
+END $$;
+
+REVOKE ALL ON FUNCTION keep_day_partitions(text, integer, integer) FROM PUBLIC;

@@ -5,6 +5,8 @@ from typing import Annotated, Any, Generic, TypeVar
 import msgspec
 from msgspec import Meta
 
+from sapa.json_text import encode
+
 Item = TypeVar("Item")
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-01-31T09:30:00.000Z"])]
@@ -55,15 +57,12 @@ class Answer:
         self.headers = headers or {}
 
 
-_encode = msgspec.json.Encoder().encode
-
-
 def encode_result(result: object, status: int) -> Answer:
     """`{data}` for one resource, `{data, meta}` for a page, no body for nothing."""
     if result is None:
         return Answer(204)
     if isinstance(result, Page):
-        return Answer(status, _encode(result))
+        return Answer(status, encode(result))
     if isinstance(result, Created):
-        return Answer(201, _encode(result))
-    return Answer(status, b'{"data":' + _encode(result) + b"}")
+        return Answer(201, encode(result))
+    return Answer(status, b'{"data":' + encode(result) + b"}")

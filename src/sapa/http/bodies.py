@@ -9,6 +9,8 @@ from msgspec import inspect
 from sapa.http.errors import FieldError, Invalid
 
 MOST_BYTES = 1_048_576
+MOST_UPLOADED = 32 * 1_048_576
+UPLOADED_TYPES = ("text/csv", "application/x-ndjson")
 LONGEST_ECHO = 100
 
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at (?P<key>`key` in )?`\$?\.?(?P<path>[^`]*)`)?", re.DOTALL)
@@ -32,6 +34,13 @@ _WORDS = {
     "datetime": "an ISO 8601 date-time",
 }
 _PARTS = {"str": "characters", "array": "items", "object": "keys"}
+
+
+class Upload(msgspec.Struct, frozen=True):
+    """A file as a request's body, in place of JSON."""
+
+    media_type: str
+    content: bytes
 
 
 def decode_body(raw: bytes, decoder: "msgspec.json.Decoder[Any]") -> Any:

@@ -15,7 +15,7 @@ from sapa.db.pool import AWAY, RETRYABLE, Database, Tx
 from sapa.http import idempotency
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.answers import Answer
-from sapa.http.bodies import MOST_BYTES
+from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED, UPLOADED_TYPES
 from sapa.http.cors import Cors
 from sapa.http.endpoints import Call, Endpoint, Route, Routes, RouteTable
 from sapa.http.errors import (
@@ -41,9 +41,10 @@ from sapa.http.metrics import UNAVAILABLE
 from sapa.http.rate_limit import RateLimiter
 
 BODY_SECONDS = 30.0
+UPLOAD_SECONDS = 300.0
 MOST_TRIES = 3
 # A body that is refused for its size is still read this far, so that the caller gets our answer and not a broken pipe.
-MOST_DRAINED = 16 * MOST_BYTES
+MOST_DRAINED = 15 * MOST_BYTES
 
 BUSY = (asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError)
 JSON = (b"content-type", b"application/json")
@@ -130,8 +131,8 @@ class Edge:
         endpoint.permit(key)
         if not key.allow_list.allows(exchange.address):
             raise IpNotAllowed(f"The address {exchange.address} is not in the key's allow-list.")
-        body = await read_body(exchange) if endpoint.body is not None else b""
-        arguments = endpoint.bind(path_values, exchange.scope["query_string"], body)
+        media_type, body = await read_body(exchange, endpoint.uploads) if endpoint.body is not None else ("", b"")
+        arguments = endpoint.bind(path_values, exchange.scope["query_string"], media_type, body)
         if endpoint.writes:
             return await self._write(exchange, endpoint, key, arguments, body)
         return await self._read(exchange, endpoint, key, arguments)
@@ -256,21 +257,26 @@ def explain(error: Exception, exchange: Exchange) -> ApiError:
     return InternalError()
 
 
-async def read_body(exchange: Exchange) -> bytes:
-    """The whole body, at most 1 MiB of JSON within 30 seconds."""
+async def read_body(exchange: Exchange, uploads: bool) -> tuple[str, bytes]:
+    """Its media type and the whole body: at most 1 MiB of JSON within 30 seconds, or a file."""
+    accepted, most, seconds = (
+        (UPLOADED_TYPES, MOST_UPLOADED, UPLOAD_SECONDS)
+        if uploads
+        else (("application/json",), MOST_BYTES, BODY_SECONDS)
+    )
     try:
-        async with asyncio.timeout(BODY_SECONDS):
-            body = await _receive_all(exchange)
+        async with asyncio.timeout(seconds):
+            body = await _receive_all(exchange, most)
     except TimeoutError:
-        raise RequestTimeout from None
+        raise RequestTimeout(f"The request's body did not arrive within {seconds:.0f} seconds.") from None
     content_type = (exchange.header(b"content-type") or "").lower().replace(" ", "")
     media_type, _, parameters = content_type.partition(";")
-    if media_type != "application/json" or parameters not in {"", "charset=utf-8", 'charset="utf-8"'}:
-        raise UnsupportedMediaType
-    return body
+    if media_type not in accepted or parameters not in {"", "charset=utf-8", 'charset="utf-8"'}:
+        raise UnsupportedMediaType(f"Send the body as {' or '.join(accepted)} in UTF-8.")
+    return media_type, body
 
 
-async def _receive_all(exchange: Exchange) -> bytes:
+async def _receive_all(exchange: Exchange, most: int) -> bytes:
     chunks: list[bytes] = []
     size = 0
     while True:
@@ -279,12 +285,12 @@ async def _receive_all(exchange: Exchange) -> bytes:
             raise Invalid("The body ended before it was complete.")
         chunk = message.get("body", b"")
         size += len(chunk)
-        if size <= MOST_BYTES:
+        if size <= most:
             chunks.append(chunk)
-        if not message.get("more_body", False) or size > MOST_DRAINED:
+        if not message.get("more_body", False) or size > most + MOST_DRAINED:
             break
-    if size > MOST_BYTES:
-        raise PayloadTooLarge
+    if size > most:
+        raise PayloadTooLarge(f"The request's body is larger than {most // 1_048_576} MiB.")
     return b"".join(chunks)
 
 

@@ -11,7 +11,7 @@ import msgspec
 from sapa.company import Company
 from sapa.db.pool import Connection
 from sapa.http.answers import Answer, Page, encode_result
-from sapa.http.bodies import decode_body
+from sapa.http.bodies import Upload, decode_body
 from sapa.http.errors import ApiError, InsufficientScope, Invalid, NotFound, Unauthorized
 from sapa.http.keys import Key
 from sapa.http.query_string import BadValue, QueryReader, parser_of
@@ -71,7 +71,8 @@ class Endpoint:
         self.query = self.parameters.get("query")
         self.writes = method != "GET"
         self.has_etag = not self.writes and get_origin(self.result) is not Page
-        self._decoder = msgspec.json.Decoder(self.body) if self.body else None
+        self.uploads = self.body is Upload
+        self._decoder = msgspec.json.Decoder(self.body) if self.body and not self.uploads else None
         self._query_reader = QueryReader(self.query) if self.query else _NO_QUERY
 
     def permit(self, key: Key) -> None:
@@ -82,10 +83,10 @@ class Endpoint:
         if self.scope not in key.scopes:
             raise self.routes.refusal(f"The API key lacks the scope {self.scope}.")
 
-    def bind(self, path_values: Sequence[str], query: bytes, body: bytes) -> list[Any]:
+    def bind(self, path_values: Sequence[str], query: bytes, media_type: str, body: bytes) -> list[Any]:
         """The handler's arguments after the call: query and body are validated first, then the ids' shapes."""
         query_value = self._query_reader.read(query)
-        body_value = decode_body(body, self._decoder) if self._decoder else None
+        body_value = decode_body(body, self._decoder) if self._decoder else Upload(media_type, body)
         values = {"query": query_value, "body": body_value}
         for name, value in zip(self._path_names, path_values, strict=True):
             values[name] = self._path_value(name, value)

@@ -9,6 +9,7 @@ import msgspec
 
 from sapa.events import CATALOGUE, EVENT_ID, Event
 from sapa.http.answers import Created, Page
+from sapa.http.bodies import UPLOADED_TYPES
 from sapa.http.endpoints import Base, Endpoint, Routes, camel
 from sapa.http.idempotency import LONGEST_KEY
 from sapa.http.openapi_answers import ERROR_EXAMPLES, Refusals, describe_headers, header_components
@@ -150,7 +151,9 @@ class _Writer:
             "responses": self._successes(endpoint) | self._refusals.of(endpoint),
         }
         if endpoint.body is not None:
-            operation["requestBody"] = {"required": True, "content": _json(self._book.given(endpoint.body))}
+            file = {media_type: {"schema": {"type": "string"}} for media_type in UPLOADED_TYPES}
+            content = file if endpoint.uploads else _json(self._book.given(endpoint.body))
+            operation["requestBody"] = {"required": True, "content": content}
         return operation
 
     def _parameters(self, endpoint: Endpoint) -> list[Schema]:

@@ -4,8 +4,8 @@ from sapa.db.pool import Database
 from sapa.db.sql import sql
 from sapa.http.idempotency import KEPT_HOURS
 
-EVENT_DAYS_AHEAD = 7
-EVENT_DAYS_KEPT = 30
+DAYS_AHEAD = 7
+DAYS_KEPT = {"events": 30, "webhook_attempts": 30}
 _BATCH = 5_000
 
 DROP_IDEMPOTENCY = sql(
@@ -18,7 +18,7 @@ DROP_IDEMPOTENCY = sql(
     crosses="the worker forgets old records of every company",
 )
 
-KEEP_PARTITIONS = sql("SELECT keep_event_partitions($1, $2)", crosses="partitions hold every company's events")
+KEEP_PARTITIONS = sql("SELECT keep_day_partitions($1, $2, $3)", crosses="partitions hold every company's rows")
 
 
 async def forget_idempotency_records(database: Database) -> None:
@@ -29,7 +29,8 @@ async def forget_idempotency_records(database: Database) -> None:
             gone = await DROP_IDEMPOTENCY.run(tx, KEPT_HOURS, _BATCH)
 
 
-async def keep_event_partitions(database: Database) -> None:
+async def keep_partitions(database: Database) -> None:
     """Makes the coming days' partitions and drops those past their time."""
-    async with database.transaction() as tx:
-        await KEEP_PARTITIONS.value(tx, EVENT_DAYS_AHEAD, EVENT_DAYS_KEPT)
+    for parent, days_kept in DAYS_KEPT.items():
+        async with database.transaction() as tx:
+            await KEEP_PARTITIONS.value(tx, parent, DAYS_AHEAD, days_kept)

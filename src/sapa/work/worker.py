@@ -6,18 +6,22 @@ import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 import asyncpg
 import structlog
 from msgspec import Struct
 
 from sapa.db.pool import AWAY, Database
+from sapa.settings import Settings, read_settings
 from sapa.work import leases
 from sapa.work.metrics import RUNS, SECONDS
 
 LEASE_SECONDS = 30.0
 # A job is stopped before its lease ends, so that two workers never do it at once.
 LONGEST_RUN_SECONDS = 25.0
+RESTART_SECONDS = 1.0
+CONNECTIONS_OF_A_SERVICE = 4
 
 log = structlog.get_logger()
 
@@ -30,10 +34,25 @@ class Job(Struct, frozen=True):
     run: Callable[[Database], Awaitable[None]]
 
 
+class Service(Struct, frozen=True):
+    """Something that goes on as long as the worker does, on every worker. It ends soon after `stopping` is set."""
+
+    name: str
+    run: Callable[[Database, Settings, asyncio.Event], Awaitable[None]]
+
+
 class Worker:
-    def __init__(self, database: Database, jobs: Sequence[Job]) -> None:
+    def __init__(
+        self,
+        database: Database,
+        jobs: Sequence[Job],
+        services: Sequence[Service] = (),
+        settings: Settings | None = None,
+    ) -> None:
         self._database = database
         self._jobs = jobs
+        self._services = services
+        self._settings = settings or read_settings()
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
         self._stopping = asyncio.Event()
 
@@ -43,17 +62,30 @@ class Worker:
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self._stopping.set)
         log.info("worker started", jobs=[job.name for job in self._jobs])
-        await asyncio.gather(*(self._repeat(job) for job in self._jobs))
+        await asyncio.gather(*map(self._repeat, self._jobs), *map(self._keep, self._services))
         await self._release()
         log.info("worker stopped")
+
+    async def _keep(self, service: Service) -> None:
+        """A service that ends before its time is started again."""
+        while not self._stopping.is_set():
+            try:
+                await service.run(self._database, self._settings, self._stopping)
+            except AWAY as error:
+                log.warning("service waits for the database", service=service.name, reason=str(error))
+            except Exception:
+                log.exception("service failed", service=service.name)
+            await self._rest(RESTART_SECONDS)
+
+    async def _rest(self, seconds: float) -> None:
+        """Until it is time to go on, or to stop."""
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._stopping.wait(), seconds)
 
     async def _repeat(self, job: Job) -> None:
         while not self._stopping.is_set():
             await self._run_once(job)
-            try:
-                await asyncio.wait_for(self._stopping.wait(), job.every_seconds)
-            except TimeoutError:
-                continue
+            await self._rest(job.every_seconds)
 
     async def _run_once(self, job: Job) -> None:
         started = time.perf_counter()
