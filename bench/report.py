@@ -1,80 +1,74 @@
-"""The figures of a run: a table for people, JSON for programs, a part of docs/performance.md for readers."""
+"""The findings of a part: tables for people, JSON for programs, a stretch of docs/performance.md for readers."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 from rich.console import Console
-from rich.table import Table
+from rich.table import Table as RichTable
 
-from bench.budgets import Outcome, Verdict, cpu, p50, p99, postgres_cpu, throughput
-from bench.machine import Machine
-from bench.scenarios import Scenario
+from bench.findings import Findings, Table, build_budget_table
+from bench.machine import OUT, ROOT, Machine
+from bench.say import say
 
-BEGIN, END = "<!-- figures: written by the benchmark -->", "<!-- end of the figures -->"
-SERVERS = ("ceiling", "sapa", "baseline")
-
-Rows = list[list[str]]
-
-BUDGET_COLUMNS = ["what", "budget", "measured", "rounds", ""]
-LOAD_COLUMNS = ["16 callers", "server", "requests/s", "API CPU, µs", "PostgreSQL CPU, µs", "p50, ms", "p99, ms"]
-ALONE_COLUMNS = ["one caller", "p50, ms", "p99, ms"]
+DOCUMENT = ROOT / "docs" / "performance.md"
 
 
-def print_tables(verdicts: Sequence[Verdict], outcome: Outcome, scenarios: Sequence[Scenario]) -> None:
+def present(part: str, machine: Machine, findings: Findings, is_quick: bool, publish: bool) -> None:
+    tables = [build_budget_table(findings.verdicts), *findings.tables] if findings.verdicts else findings.tables
+    print_tables(tables)
+    write_json(OUT / f"{part}.json", machine, findings, is_quick)
+    chart = OUT / f"{part}.png"
+    if findings.draw:
+        findings.draw(chart)
+    say(f"{OUT / part}.json {'and the .png beside it hold' if findings.draw else 'holds'} the figures")
+    if publish:
+        write_figures(part, machine, tables, chart if findings.draw else None)
+
+
+def print_tables(tables: Sequence[Table]) -> None:
     console = Console(width=120)
-    for columns, rows in _tables(verdicts, outcome, scenarios):
-        table = Table()
-        for place, column in enumerate(columns):
-            table.add_column(column, justify="left" if place == 0 or column == "server" else "right")
-        for row in rows:
-            table.add_row(*row)
-        console.print(table)
+    for table in tables:
+        shown = RichTable()
+        for place, column in enumerate(table.columns):
+            shown.add_column(column, justify="left" if place < table.words else "right")
+        for row in table.rows:
+            shown.add_row(*row)
+        console.print(shown)
 
 
-def write_json(
-    path: Path, machine: Machine, verdicts: Sequence[Verdict], outcome: Outcome, options: dict[str, object]
-) -> None:
-    everything = {"machine": machine, "options": options, "budgets": verdicts, "measured": outcome}
+def write_json(path: Path, machine: Machine, findings: Findings, is_quick: bool) -> None:
+    everything = {
+        "machine": machine,
+        "isQuick": is_quick,
+        "budgets": findings.verdicts,
+        "measured": findings.measured,
+    }
     path.write_bytes(msgspec.json.format(msgspec.json.encode(everything)) + b"\n")
 
 
-def write_figures(
-    document: Path, machine: Machine, verdicts: Sequence[Verdict], outcome: Outcome, scenarios: Sequence[Scenario]
-) -> None:
-    """Replaces the part between the two marks, and leaves the words around it alone."""
-    before, _, rest = document.read_text().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    tables = [_markdown(columns, rows) for columns, rows in _tables(verdicts, outcome, scenarios)]
-    figures = "\n\n".join([_about(machine), *tables])
-    document.write_text(f"{before}{BEGIN}\n\n{figures}\n\n{END}{after}")
+def write_figures(part: str, machine: Machine, tables: Sequence[Table], chart: Path | None) -> None:
+    """Replaces what stands between the part's two marks, and leaves the words around it alone."""
+    begin, end = f"<!-- figures of {part}: written by the benchmark -->", f"<!-- end of the figures of {part} -->"
+    before, found, rest = DOCUMENT.read_text().partition(begin)
+    _, closed, after = rest.partition(end)
+    if not (found and closed):
+        raise RuntimeError(f"{DOCUMENT} lacks the marks {begin} and {end}")
+    figures = "\n\n".join([_about(machine), *_picture(part, chart), *map(_markdown, tables)])
+    DOCUMENT.write_text(f"{before}{begin}\n\n{figures}\n\n{end}{after}")
 
 
-def _tables(
-    verdicts: Sequence[Verdict], outcome: Outcome, scenarios: Sequence[Scenario]
-) -> list[tuple[list[str], Rows]]:
-    budgets = [[one.what, one.budget, one.measured, one.spread, "kept" if one.kept else "MISSED"] for one in verdicts]
-    return [
-        (BUDGET_COLUMNS, budgets),
-        (LOAD_COLUMNS, [_load_row(outcome, scenario, server) for scenario in scenarios for server in SERVERS]),
-        (ALONE_COLUMNS, [_alone_row(outcome, one) for one in scenarios if one.name in outcome.alone.rounds]),
-    ]
+def _picture(part: str, chart: Path | None) -> list[str]:
+    if chart is None:
+        return []
+    shutil.copy(chart, DOCUMENT.with_name(f"performance-{part}.png"))
+    return [f"![The figures of {part} as a chart](performance-{part}.png)"]
 
 
-def _load_row(outcome: Outcome, scenario: Scenario, server: str) -> list[str]:
-    figures = [outcome.crowd.typical(scenario.name, server, value) for value in (throughput, cpu, postgres_cpu)]
-    times = [outcome.crowd.typical(scenario.name, server, value) for value in (p50, p99)]
-    return [scenario.title, server, *(f"{one:,.0f}" for one in figures), *(f"{one:.1f}" for one in times)]
-
-
-def _alone_row(outcome: Outcome, scenario: Scenario) -> list[str]:
-    times = [outcome.alone.typical(scenario.name, "sapa", value) for value in (p50, p99)]
-    return [scenario.title, *(f"{one:.2f}" for one in times)]
-
-
-def _markdown(columns: Sequence[str], rows: Rows) -> str:
-    sides = ["---" if place == 0 or column == "server" else "---:" for place, column in enumerate(columns)]
-    return "\n".join(f"| {' | '.join(cells)} |" for cells in [columns, sides, *rows])
+def _markdown(table: Table) -> str:
+    sides = ["---" if place < table.words else "---:" for place in range(len(table.columns))]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in [table.columns, sides, *table.rows])
 
 
 def _about(machine: Machine) -> str:

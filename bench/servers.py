@@ -1,7 +1,6 @@
-"""The three servers under test: each one process of Granian on uvloop, with the same pool of connections."""
+"""Processes that a run starts: how they begin, what they cost, how they end."""
 
 import asyncio
-import os
 import sys
 import time
 from collections.abc import AsyncIterator, Sequence
@@ -15,11 +14,11 @@ import httpx
 import psutil
 from msgspec import Struct
 
-from bench.data import SeededCompany
+from bench.ground import Ground
 from sapa.processes import ended, signal_group, spawn, wait_until
 
-POOL = 10
 READY_SECONDS = 30
+MEGABYTE = 1024 * 1024
 
 
 class Server(Struct, frozen=True):
@@ -27,13 +26,8 @@ class Server(Struct, frozen=True):
     address: str
     process: psutil.Process
 
-    def path(self, company: SeededCompany, rest: str = "") -> str:
-        """Where the company's customers are; the ceiling knows no keys, so its path names the company."""
-        base = f"/{company.id}" if self.name == "ceiling" else "/customer/v1"
-        return f"{base}/customers{rest}"
-
     @property
-    def api_process(self) -> psutil.Process:
+    def busiest(self) -> psutil.Process:
         """The process that answers: once there was some load, the one that did the work."""
         return max([self.process, *self.process.children(recursive=True)], key=lambda one: one.cpu_times().user)
 
@@ -49,6 +43,10 @@ def cpu_seconds(process: psutil.Process) -> float:
     return total
 
 
+def resident_megabytes(process: psutil.Process) -> float:
+    return float(process.memory_info().rss / MEGABYTE)
+
+
 def free_port() -> int:
     with socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -57,69 +55,38 @@ def free_port() -> int:
 
 
 @asynccontextmanager
-async def run_ceiling(url: str, folder: Path) -> AsyncIterator[Server]:
-    port = free_port()
-    async with _run("ceiling", ["bench.serve", "bench.ceiling.app", str(port)], port, url, folder) as server:
-        yield server
-
-
-@asynccontextmanager
-async def run_baseline(url: str, folder: Path) -> AsyncIterator[Server]:
-    port = free_port()
-    async with _run("baseline", ["bench.serve", "bench.baseline.app", str(port)], port, url, folder) as server:
-        yield server
-
-
-@asynccontextmanager
-async def run_sapa(url: str, folder: Path) -> AsyncIterator[Server]:
+async def run_sapa(ground: Ground) -> AsyncIterator[Server]:
     """The real `sapa api`, with its metrics shared between processes as under `sapa serve`."""
     port = free_port()
-    async with _run("sapa", ["sapa", "api", "--port", str(port)], port, url, folder) as server:
+    async with run_server("sapa", ["sapa", "api", "--port", str(port)], port, ground) as server:
         yield server
 
 
 @asynccontextmanager
-async def run_worker(url: str, folder: Path) -> AsyncIterator[None]:
-    """Folds the counters behind the customers that a run creates."""
-    with (folder / "worker.log").open("wb") as log:
-        child = _spawn(["sapa", "worker"], log.fileno(), _environment(url, folder))
-    try:
-        yield
-    finally:
-        await end(child)
+async def run_worker(ground: Ground) -> AsyncIterator[psutil.Process]:
+    """The real `sapa worker`."""
+    async with run_module("worker", ["sapa", "worker"], ground) as child:
+        yield psutil.Process(child.pid)
 
 
 @asynccontextmanager
-async def _run(name: str, module: Sequence[str], port: int, url: str, folder: Path) -> AsyncIterator[Server]:
-    log_path = folder / f"{name}.log"
-    with log_path.open("wb") as log:
-        child = _spawn(module, log.fileno(), _environment(url, folder))
-    try:
+async def run_server(name: str, module: Sequence[str], port: int, ground: Ground) -> AsyncIterator[Server]:
+    """A module that listens on the port; it answered once before the block begins."""
+    async with run_module(name, module, ground) as child:
         server = Server(name, f"http://127.0.0.1:{port}", psutil.Process(child.pid))
-        await wait_for_answer(server.address + "/healthz", child, log_path)
+        await wait_for_answer(server.address + "/healthz", child, ground.folder / f"{name}.log")
         yield server
+
+
+@asynccontextmanager
+async def run_module(name: str, module: Sequence[str], ground: Ground) -> AsyncIterator[Popen[bytes]]:
+    with (ground.folder / f"{name}.log").open("wb") as log:
+        command = [sys.executable, "-m", *module]
+        child = spawn(command, SIGTERM, env=ground.environment, output=log.fileno())
+    try:
+        yield child
     finally:
         await end(child)
-
-
-def _spawn(module: Sequence[str], log: int, environment: dict[str, str]) -> Popen[bytes]:
-    return spawn([sys.executable, "-m", *module], SIGTERM, env=environment, output=log)
-
-
-def _environment(url: str, folder: Path) -> dict[str, str]:
-    metrics = folder / "metrics"
-    metrics.mkdir(exist_ok=True)
-    return plain_environment() | {
-        "SAPA_DATABASE_URL": url,
-        "SAPA_DATABASE_POOL": str(POOL),
-        "SAPA_PROCESSES": "1",
-        "PROMETHEUS_MULTIPROC_DIR": str(metrics),
-    }
-
-
-def plain_environment() -> dict[str, str]:
-    """Ours, without settings that whoever runs the benchmark has for an installation of theirs."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("SAPA_")}
 
 
 async def wait_for_answer(url: str, child: Popen[bytes], log: Path, status: int | None = None) -> None:
@@ -132,11 +99,11 @@ async def wait_for_answer(url: str, child: Popen[bytes], log: Path, status: int 
                 if status in {None, answer.status_code}:
                     return
             await asyncio.sleep(0.02)
-    raise RuntimeError(_last_words(log))
+    raise RuntimeError(f"a server did not start:\n{_last_words(log)}")
 
 
 def _last_words(log: Path) -> str:
-    return f"a server did not start:\n{log.read_text()[-4000:]}"
+    return log.read_text()[-4000:]
 
 
 async def end(child: Popen[bytes]) -> None:

@@ -10,6 +10,10 @@ from msgspec import Struct
 from sapa.access import actions
 from sapa.access.types import KeyIn, Product, Scope
 from sapa.db.pool import Database
+from sapa.settings import WebhookSettings
+from sapa.vault import Vault
+from sapa.webhooks import actions as webhooks
+from sapa.webhooks.types import EndpointIn, NewSecret
 
 _numbers = count(1)
 
@@ -64,3 +68,63 @@ async def make_customer(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]
     assert answer.status_code == 201, answer.text
     made: dict[str, Any] = answer.json()["data"]
     return made
+
+
+async def make_product(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
+    """A product over HTTP; one variant whose stock is not tracked, unless others are given."""
+    number = next(_numbers)
+    body = {"name": f"Product {number}", "variants": [{"title": "M", "price": 150000}], **fields}
+    answer = await api.post("/products", json=body)
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()["data"]
+    return made
+
+
+async def make_order(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
+    """An order over HTTP; one line of its own and no customer, unless others are given."""
+    body = {"lineItems": [{"title": "Kopi Gayo", "price": 75000, "quantity": 2}], **fields}
+    answer = await api.post("/orders", json=body)
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()["data"]
+    return made
+
+
+async def add_points(api: httpx.AsyncClient, customer_id: str, points: int, **fields: Any) -> dict[str, Any]:
+    """Points added by hand; the answer's wallet and entry."""
+    body = {"direction": "add", "points": points, **fields}
+    answer = await api.post(f"/loyalty/customers/{customer_id}/points/adjust", json=body)
+    assert answer.status_code == 200, answer.text
+    made: dict[str, Any] = answer.json()["data"]
+    return made
+
+
+async def make_reservation(api: httpx.AsyncClient, customer_id: str, points: int = 10, **fields: Any) -> dict[str, Any]:
+    answer = await api.post(f"/loyalty/customers/{customer_id}/reservations", json={"points": points, **fields})
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()["data"]
+    return made
+
+
+async def make_import(api: httpx.AsyncClient, content: bytes = b"email\n") -> dict[str, Any]:
+    """A file of customers, uploaded; one without records unless some are given."""
+    answer = await api.post(
+        "/imports", params={"resource": "customers"}, content=content, headers={"content-type": "text/csv"}
+    )
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()["data"]
+    return made
+
+
+async def make_endpoint(
+    database: Database,
+    vault: Vault,
+    company_id: int,
+    url: str = "https://hooks.example.com/sapa",
+    events: list[str] | None = None,
+    headers: dict[str, str] | None = None,
+) -> NewSecret:
+    """A webhook endpoint for all kinds unless some are given; any address will do, ours and plain HTTP included."""
+    settings = WebhookSettings(allow_insecure=True, allowed_networks=())
+    given = EndpointIn(url=url, events=events or [], headers=headers or {})
+    async with database.transaction() as tx:
+        return await webhooks.create(tx, vault, settings, company_id, given)

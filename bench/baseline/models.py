@@ -1,11 +1,12 @@
 """The tables as SQLAlchemy sees them."""
 
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import JSON, BigInteger, DateTime, LargeBinary, String, func
+from sqlalchemy import JSON, BigInteger, Computed, DateTime, ForeignKeyConstraint, LargeBinary, String, func
 from sqlalchemy.dialects.postgresql import ARRAY
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column, relationship
 
 
 class Base(DeclarativeBase):
@@ -13,7 +14,7 @@ class Base(DeclarativeBase):
         datetime: DateTime(timezone=True),
         list[str]: ARRAY(String),
         list[dict[str, Any]]: JSON,
-        dict[str, Any]: JSON,
+        dict[str, Any]: JSON(none_as_null=True),
     }
 
 
@@ -47,3 +48,55 @@ class Customer(Base):
     search_text: Mapped[str]
     created_at: Mapped[datetime] = mapped_column(server_default=func.now())
     updated_at: Mapped[datetime] = mapped_column(server_default=func.now())
+
+
+class OrderNumber(Base):
+    __tablename__ = "order_numbers"
+
+    company_id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    last: Mapped[int] = mapped_column(BigInteger)
+
+
+class LineItem(Base):
+    __tablename__ = "line_items"
+    __table_args__ = (
+        ForeignKeyConstraint(["company_id", "order_id"], ["orders.company_id", "orders.id"]),
+        {"schema": "baseline"},
+    )
+
+    company_id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    id: Mapped[str] = mapped_column(primary_key=True)
+    order_id: Mapped[str]
+    position: Mapped[int]
+    quantity: Mapped[int]
+    price: Mapped[Decimal]
+    title: Mapped[str]
+    product_variant: Mapped[dict[str, Any] | None]
+
+
+class Order(Base):
+    __tablename__ = "orders"
+
+    company_id: Mapped[int] = mapped_column(BigInteger, primary_key=True)
+    id: Mapped[str] = mapped_column(primary_key=True)
+    order_id: Mapped[str]
+    order_number: Mapped[str]
+    status: Mapped[str] = mapped_column(default="active")
+    fulfillment_status: Mapped[str] = mapped_column(default="unfulfilled")
+    financial_status: Mapped[str] = mapped_column(default="pending")
+    total: Mapped[Decimal]
+    currency: Mapped[str]
+    notes: Mapped[str | None]
+    customer: Mapped[dict[str, Any] | None]
+    shipping_address: Mapped[dict[str, Any] | None]
+    tags: Mapped[list[str]]
+    created_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    updated_at: Mapped[datetime] = mapped_column(server_default=func.now(), onupdate=func.now())
+    customer_id: Mapped[str | None]
+    customer_text: Mapped[str]
+    cell: Mapped[str] = mapped_column(Computed("status || '/' || fulfillment_status || '/' || financial_status"))
+    # Sapa's own column, which the table demands; the baseline has its lines in the table above.
+    stored_lines: Mapped[list[dict[str, Any]]] = mapped_column("line_items", default=list, deferred=True)
+    line_items: Mapped[list[LineItem]] = relationship(order_by=LineItem.position, lazy="raise")
+
+    __mapper_args__ = {"eager_defaults": True}  # noqa: RUF012 - SQLAlchemy's own way to declare it

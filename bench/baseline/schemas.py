@@ -1,12 +1,16 @@
 """The JSON as Pydantic sees it."""
 
 from datetime import datetime
-from typing import Generic, TypeVar
+from decimal import Decimal
+from typing import Annotated, Generic, Literal, TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, PlainSerializer
 from pydantic.alias_generators import to_camel
 
 Item = TypeVar("Item")
+
+Money = Annotated[Decimal, PlainSerializer(float, return_type=float, when_used="json")]
+"""A number on the wire, where Pydantic alone would print a text."""
 
 
 class Schema(BaseModel):
@@ -48,12 +52,78 @@ class CustomerOut(Schema):
     updated_at: datetime
 
 
-class CustomerIn(Schema):
-    email: str | None = None
-    phone_number: str | None = None
-    first_name: str | None = None
-    last_name: str | None = None
+class CustomerRefOut(Schema):
+    id: str
+    first_name: str | None
+    last_name: str | None
+    email: str | None
+    phone_number: str | None
+
+
+class VariantOut(Schema):
+    id: str
+    key: str
+    price: Money
+    compare_at_price: Money | None
+    inventory_sku: str | None
+    media: str | None
+
+
+class LineItemOut(Schema):
+    id: str
+    quantity: int
+    price: Money
+    title: str
+    product_variant: VariantOut | None
+
+
+class ShippingAddressOut(Schema):
+    id: str
+    first_name: str | None
+    last_name: str | None
+    phone: str | None
+    address1: str
+    address2: str | None
+    city: str | None
+    province: str | None
+    country: str | None
+    zip: str | None
+
+
+class OrderOut(Schema):
+    id: str
+    order_id: str
+    order_number: str
+    status: str
+    fulfillment_status: str
+    financial_status: str
+    total: Money
+    currency: str
+    notes: str | None
+    customer: CustomerRefOut | None
+    line_items: list[LineItemOut]
+    shipping_address: ShippingAddressOut | None
+    tags: list[str]
+    created_at: datetime
+    updated_at: datetime
+
+
+class LineItemIn(Schema):
+    title: str
+    price: Annotated[Decimal, Field(ge=0)]
+    quantity: Annotated[int, Field(ge=1)]
+
+
+class OrderIn(Schema):
+    customer_id: str
+    line_items: Annotated[list[LineItemIn], Field(min_length=1)]
+    notes: str | None = None
     tags: list[str] = []
+
+
+class OrderPatch(Schema):
+    notes: str | None = None
+    financial_status: Literal["pending", "paid", "refunded"] | None = None
 
 
 class MetaOut(Schema):

@@ -5,28 +5,60 @@ No key, no rate limit, no request id, no log, no metrics, no validation. The com
 
 import os
 from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from types import SimpleNamespace
 from typing import Any, TypeAlias
 
 import asyncpg
 import msgspec
+from msgspec import Struct
 
 from sapa import events
-from sapa.customers import queries
-from sapa.customers.types import CUSTOMER_ID, Customer, CustomerCreated, CustomerIn
+from sapa.customers import api as customers_api
+from sapa.customers import queries as customers
+from sapa.customers.types import Customer, CustomerRef
 from sapa.db import codecs
-from sapa.db.listing import contains
 from sapa.events import EVENT_ID
 from sapa.http.answers import build_page
-
-LIMIT = 20
-GET, INSERT = queries.GET.text, queries.INSERT.text
+from sapa.http.query_string import QueryReader
+from sapa.json_text import encode
+from sapa.orders import api as orders_api
+from sapa.orders import queries as orders
+from sapa.orders.types import (
+    LINE_ITEM_ID,
+    ORDER_ID,
+    KeptOrder,
+    LineItem,
+    Order,
+    OrderCreated,
+    OrderIn,
+    OrderPatch,
+    OrderUpdated,
+)
 
 Leased: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 Receive = Callable[[], Awaitable[dict[str, Any]]]
 Send = Callable[[dict[str, Any]], Awaitable[None]]
 
-encode = msgspec.json.Encoder().encode
-decode = msgspec.json.Decoder(CustomerIn).decode
+decode_order = msgspec.json.Decoder(OrderIn).decode
+decode_patch = msgspec.json.Decoder(OrderPatch).decode
+
+
+class Resource(Struct, frozen=True):
+    row: Any
+    get: str
+    list: Callable[..., Awaitable[Any]]
+    read_query: Callable[[bytes], Any]
+
+
+RESOURCES = {
+    "orders": Resource(
+        Order, orders.GET.text, orders_api.list_orders, QueryReader(orders_api.OrdersQuery).read
+    ),
+    "customers": Resource(
+        Customer, customers.GET.text, customers_api.list_customers, QueryReader(customers_api.CustomersQuery).read
+    ),
+}  # fmt: skip
 
 
 class BareConnection(asyncpg.Connection):
@@ -39,8 +71,9 @@ class BareConnection(asyncpg.Connection):
 class Recorder:
     """Lets Sapa read a list once, and notes its statements: the ceiling repeats them, whatever they are."""
 
-    def __init__(self, db: Leased) -> None:
+    def __init__(self, db: Leased, query: Any) -> None:
         self._db = db
+        self.query = query
         self.total: tuple[Any, ...] = ()
         self.page: tuple[Any, ...] = ()
 
@@ -54,22 +87,24 @@ class Recorder:
 
 
 class Ceiling:
-    """`/{company}/customers`, `…/{id}`, `…?page=N`, `…?search=two+words`, and POST."""
+    """`/{company}/{resource}`, `…/{id}`, `…?page=N&search=two+words`; of orders POST and PUT, too."""
 
     pool: "asyncpg.Pool[asyncpg.Record]"
 
     def __init__(self) -> None:
-        self._lists: dict[tuple[str, bytes], Recorder] = {}
+        self._lists: dict[tuple[str, str, bytes], Recorder] = {}
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
             return await self._live(receive, send)
-        _, company, _, *rest = scope["path"].split("/")
+        _, company, resource, *rest = scope["path"].split("/")
         if scope["method"] == "POST":
             return await answer(send, 201, await self._create(int(company), (await receive())["body"]))
+        if scope["method"] == "PUT":
+            return await answer(send, 200, await self._update(int(company), rest[0], (await receive())["body"]))
         if rest:
-            return await answer(send, 200, await self._get(int(company), rest[0]))
-        return await answer(send, 200, await self._list(company, scope["query_string"]))
+            return await answer(send, 200, await self._get(int(company), RESOURCES[resource], rest[0]))
+        return await answer(send, 200, await self._list(company, resource, scope["query_string"]))
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -87,44 +122,60 @@ class Ceiling:
         await self.pool.close()
         await send({"type": "lifespan.shutdown.complete"})
 
-    async def _get(self, company: int, id: str) -> bytes:
+    async def _get(self, company: int, resource: Resource, id: str) -> bytes:
         async with self.pool.acquire() as db:
-            row: Any = await db.fetchrow(GET, company, id)
-        return b'{"data":' + encode(Customer(*row)) + b"}"
+            row: Any = await db.fetchrow(resource.get, company, id)
+        return b'{"data":' + encode(resource.row(*row)) + b"}"
 
-    async def _list(self, company: str, query: bytes) -> bytes:
-        name, _, value = query.decode().partition("=")
-        page = int(value) if name == "page" else 1
+    async def _list(self, company: str, name: str, query: bytes) -> bytes:
+        resource = RESOURCES[name]
         async with self.pool.acquire() as db:
-            known = self._lists.get((company, query))
+            known = self._lists.get((company, name, query))
             if known is None:
-                known = self._lists[company, query] = await record(db, int(company), name, value, page)
+                known = self._lists[company, name, query] = await record(db, int(company), resource, query)
             total = await db.fetchval(*known.total) if known.total else None
             rows: Any = await db.fetch(*known.page)
-        if total is None:  # a filtered list brings it with the rows, before the customer's own columns
+        if total is None:  # a filtered list brings it with the rows, before their own columns
             total, rows = rows[0][0], [row[1:] for row in rows]
-        return encode(build_page([Customer(*row) for row in rows], page, LIMIT, int(total)))
+        items = [resource.row(*row) for row in rows]
+        return encode(build_page(items, known.query.page, known.query.limit, int(total)))
 
     async def _create(self, company: int, body: bytes) -> bytes:
-        given = decode(body)
-        search_text = f"{given.first_name} {given.last_name}\n{given.email}\n".lower()
+        given, id = decode_order(body), ORDER_ID.new()
+        lines = [LineItem(LINE_ITEM_ID.new(), one.quantity, one.price or Decimal(0), one.title or "", None)
+                 for one in given.line_items]  # fmt: skip
+        total = sum((line.price * line.quantity for line in lines), Decimal(0))
         async with self.pool.acquire() as db, db.transaction():
+            found: Any = await db.fetchrow(customers.GET.text, company, given.customer_id)
+            buyer = Customer(*found)
+            ref = CustomerRef(buyer.id, buyer.first_name, buyer.last_name, buyer.email, buyer.phone_number)
             row: Any = await db.fetchrow(
-                INSERT, company, CUSTOMER_ID.new(), given.external_id, given.email, given.phone_number,
-                given.first_name, given.last_name, given.image_url, given.tags, b"[]", b"{}", b"[]",
-                given.email, search_text,
+                orders.INSERT.text, company, id, id, total, "IDR", None, encode(lines), None, [], encode(ref), ref.id,
+                f"{ref.first_name} {ref.last_name}".lower(), None,
             )  # fmt: skip
-            made = encode(Customer(*row))
-            await db.execute(events.RECORD.text, company, [EVENT_ID.new()], [CustomerCreated.kind], [row[0]], [made])
+            made = encode(Order(*row))
+            await db.fetch(events.RECORD.text, company, [EVENT_ID.new()], [OrderCreated.kind], [id], [made])
         return b'{"data":' + made + b"}"
 
+    async def _update(self, company: int, id: str, body: bytes) -> bytes:
+        patch = decode_patch(body)
+        async with self.pool.acquire() as db, db.transaction():
+            found: Any = await db.fetchrow(orders.LOCK.text, company, id)
+            kept = KeptOrder(*found)
+            standing = (kept.status, kept.fulfillment_status, kept.financial_status)
+            row: Any = await db.fetchrow(
+                orders.UPDATE.text, company, id, *standing, kept.archived_from, kept.restocked, patch.notes,
+                kept.shipping_address, kept.tags, "/".join(standing),
+            )  # fmt: skip
+            changed = encode(Order(*row))
+            await db.fetch(events.RECORD.text, company, [EVENT_ID.new()], [OrderUpdated.kind], [id], [changed])
+        return b'{"data":' + changed + b"}"
 
-async def record(db: Leased, company: int, name: str, value: str, page: int) -> Recorder:
-    recorder: Any = Recorder(db)
-    filters = {"search": [contains(value.replace("+", " "))]} if name == "search" else {}
-    await queries.list_customers(recorder, company, filters, "updatedAt:desc", LIMIT, (page - 1) * LIMIT)
-    made: Recorder = recorder
-    return made
+
+async def record(db: Leased, company: int, resource: Resource, query: bytes) -> Recorder:
+    recorder = Recorder(db, resource.read_query(query))
+    await resource.list(SimpleNamespace(db=recorder, company=SimpleNamespace(id=company)), recorder.query)
+    return recorder
 
 
 async def answer(send: Send, status: int, body: bytes) -> None:

@@ -84,4 +84,23 @@ def load_app() -> Callable[..., Any]:
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if parent := parent_process():
         die_with_parent(signal.SIGTERM, parent.pid or os.getppid())
-    return create_app()
+    app = create_app()
+    tell_of_signals(asyncio.get_event_loop(), app.listeners.stop)
+    return app
+
+
+def tell_of_signals(loop: asyncio.AbstractEventLoop, tell: Callable[[], None]) -> None:
+    """Calls `tell` before any signal handler that the loop is given from now on.
+
+    Granian waits for its answers to end before it says that it stops, and a stream of events ends only when told.
+    """
+    add = loop.add_signal_handler
+
+    def add_told(signum: int, handler: Callable[..., object], *arguments: object) -> None:
+        def handle() -> None:
+            tell()
+            handler(*arguments)
+
+        add(signum, handle)
+
+    setattr(loop, "add_signal_handler", add_told)  # noqa: B010 - a method of one loop

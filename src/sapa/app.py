@@ -18,6 +18,7 @@ from sapa.http.keys import KeyRing
 from sapa.logs import configure_logs
 from sapa.pages import build_pages
 from sapa.settings import Settings, read_settings
+from sapa.webhooks.listen import Listeners
 
 USE_SECONDS = 2.0
 
@@ -32,7 +33,8 @@ class App:
         self.keys = KeyRing(database, access.load_key)
         server = settings.server
         self.edge = Edge(domains, database, self.keys, AllowList(server.trusted_proxies), Cors(server.cors_origins))
-        self.pages: ASGIApp = build_pages(settings, database, domains)
+        self.listeners = Listeners(database, server.address)
+        self.pages: ASGIApp = build_pages(settings, database, domains, self.listeners)
         self._api = tuple(f"{base}/" for base in Base)
         self._documents = {f"{base}/{name}" for base in Base for name in ("openapi.json", "docs")}
         self._recorder: asyncio.Task[None] | None = None
@@ -51,6 +53,7 @@ class App:
         self._recorder = asyncio.create_task(self._record_uses(), name="key uses")
 
     async def stop(self) -> None:
+        self.listeners.stop()
         if self._recorder is not None:
             self._recorder.cancel()
             await asyncio.gather(self._recorder, return_exceptions=True)

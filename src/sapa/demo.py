@@ -1,17 +1,31 @@
 """A demo company's data: believable, the same at every run, made through the same actions as the API's."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+
+import msgspec
 
 from sapa.access import actions as access
 from sapa.access.first_start import DEMO_COMPANY
 from sapa.company import Company
-from sapa.customers import actions as customers
+from sapa.customers import bulk as customers
+from sapa.customers.bulk import Given
 from sapa.customers.types import AddressIn, CustomerPatch, Subscription
-from sapa.db.pool import Database
+from sapa.db.pool import Database, Tx
+from sapa.demo_goods import build_products
+from sapa.demo_orders import Sale, build_sales
+from sapa.orders import actions as orders
+from sapa.products import actions as products
+from sapa.products import bulk as all_products
 
-CUSTOMERS = 2_000
+CUSTOMERS = 3_000
+ORDERS = 8_000
 BATCH = 100
+FIRST_ORDER = "demo-00001"
+
+Report = Callable[[str, int, int], None]
+"""Told as it goes on: what, how many are done, and of how many."""
 
 FIRST_NAMES = (
     "Ayu Budi Citra Dewi Eko Fitri Galih Hana Indra Joko Kartika Lestari Made Nurul Oki Putri Rizky Sari Teguh Utami "
@@ -35,17 +49,62 @@ STREETS = ("Merdeka", "Sudirman", "Diponegoro", "Gajah Mada", "Ahmad Yani", "Kar
 TAGS = ("vip", "grosir", "member", "newsletter", "reseller")
 
 
-async def fill(database: Database, report: Callable[[int, int], None]) -> Company:
+async def fill(database: Database, report: Report) -> Company:
     """Fills the demo company's test environment; what is there already stays as it is."""
     async with database.transaction() as tx:
         company = await access.find_or_create_company(tx, DEMO_COMPANY, "test")
-    people = list(build_customers())
+        is_open = await orders.find_by_order_id(tx, company, FIRST_ORDER) is not None
+    await _fill_customers(database, company, report)
+    if not is_open:  # what was sold since has changed the stock
+        await _fill_products(database, company, report)
+    await _fill_orders(database, company, report)
+    return company
+
+
+async def _fill_customers(database: Database, company: Company, report: Report) -> None:
+    people = [Given(external_id, None, person) for external_id, person in build_customers()]
     for start in range(0, len(people), BATCH):
         async with database.transaction() as tx:
-            for external_id, person in people[start : start + BATCH]:
-                await customers.upsert(tx, company, external_id, person)
-        report(min(start + BATCH, len(people)), len(people))
-    return company
+            some = people[start : start + BATCH]
+            for person, outcome in zip(some, await customers.store_together(tx, company, some), strict=True):
+                if outcome is None:
+                    await customers.store(tx, company, person)
+        report("customers", min(start + BATCH, len(people)), len(people))
+
+
+async def _fill_products(database: Database, company: Company, report: Report) -> None:
+    goods = list(build_products())
+    async with database.transaction() as tx:
+        for number, (product_id, product) in enumerate(goods, start=1):
+            await products.upsert(tx, company, product_id, product)
+            report("products", number, len(goods))
+
+
+async def _fill_orders(database: Database, company: Company, report: Report) -> None:
+    async with database.connection() as db:
+        people = await customers.ALL.all(db, company.id)
+        goods = await all_products.ALL.all(db, company.id)
+    buyers = sorted(person.id for person in people if (person.external_id or "").startswith("demo-"))
+    variants = [
+        variant["id"]
+        for product in sorted(goods, key=lambda product: product.product_id)
+        for variant in msgspec.json.decode(product.variants)
+        if product.product_id.startswith("demo-")
+    ]
+    sales = list(build_sales(ORDERS, buyers, variants, datetime.now(UTC)))
+    for start in range(0, len(sales), BATCH):
+        async with database.transaction() as tx:
+            await _sell(tx, company, sales[start : start + BATCH])
+        report("orders", min(start + BATCH, len(sales)), len(sales))
+
+
+async def _sell(tx: Tx, company: Company, sales: Sequence[Sale]) -> None:
+    for sale in sales:
+        if await orders.find_by_order_id(tx, company, sale.order.order_id or "") is not None:
+            continue
+        order = await orders.place(tx, company, sale.order, placed_at=sale.placed_at)
+        if sale.fate is not None:
+            await orders.update(tx, company, order.id, sale.fate)
 
 
 def build_customers() -> Iterator[tuple[str, CustomerPatch]]:

@@ -10,7 +10,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,13 +22,14 @@ from sapa.http.errors import ApiError, InternalError, MethodNotAllowed, NotFound
 from sapa.http.openapi import build_document
 from sapa.http.reference import render_reference
 from sapa.settings import Settings
+from sapa.webhooks.listen import Listeners, Stream
 from sapa.work.ages import collect_queue_ages
 
 # The page itself says what it may load: nothing.
 PAGE_HEADERS = {"content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
 
 
-def build_pages(settings: Settings, database: Database, domains: Sequence[Routes]) -> ASGIApp:
+def build_pages(settings: Settings, database: Database, domains: Sequence[Routes], listeners: Listeners) -> ASGIApp:
     """The pages around the API; every error leaves in the API's envelope."""
 
     async def healthz(_: Request) -> Response:
@@ -53,13 +54,47 @@ def build_pages(settings: Settings, database: Database, domains: Sequence[Routes
         ages = await collect_queue_ages(database)
         return Response(_process_metrics() + ages, media_type=CONTENT_TYPE_LATEST)
 
+    async def listen(request: Request) -> Response:
+        """A company's events as they happen, for `sapa listen`."""
+        if request.method != "GET":
+            raise MethodNotAllowed(headers={"allow": "GET"})
+        kinds = [kind for kind in request.query_params.get("kinds", "").split(",") if kind]
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        token = token if scheme.lower() == "bearer" else ""
+        try:
+            stream = await listeners.open(token, kinds, request.headers.get("last-event-id"))
+        except AWAY:
+            raise ServiceUnavailable from None
+        return EventStream(listeners, stream)
+
     documents = [route for base in Base for route in _document_routes(base, settings, domains)]
     app = Starlette(
-        routes=[Route("/healthz", healthz), Route("/readyz", readyz), Route("/metrics", metrics), *documents],
+        routes=[
+            Route("/healthz", healthz),
+            Route("/readyz", readyz),
+            Route("/metrics", metrics),
+            Route("/listen", listen),
+            *documents,
+        ],
         exception_handlers={ApiError: _refuse, HTTPException: _refuse_routing, Exception: _fail},
     )
     app.router.redirect_slashes = False
     return Identified(app)
+
+
+class EventStream(StreamingResponse):
+    """An answer that goes on; its place among the listeners is free again however it ends."""
+
+    def __init__(self, listeners: Listeners, stream: Stream) -> None:
+        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
+        super().__init__(listeners.run(stream), headers=headers, media_type="text/event-stream")
+        self._listeners = listeners
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._listeners.close()
 
 
 class Identified:

@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 
 import pytest
 from hypothesis import given
@@ -51,3 +52,10 @@ async def test_nothing_stays_nothing_and_lists_of_instants_are_read_too(database
 async def test_json_keeps_its_bytes(database: Database, text: bytes) -> None:
     async with database.connection() as db:
         assert bytes(await db.fetchval("SELECT $1::json", text)) == text
+
+
+@pytest.mark.parametrize("text", ["0", "0.3", "150000", "300000", "999999999990000", "1999999999999.99", "1.2345"])
+async def test_an_amount_keeps_its_digits(database: Database, text: str) -> None:
+    async with database.connection() as db:
+        assert str(await db.fetchval("SELECT $1::text::numeric", text)) == text
+        assert str(await db.fetchval("SELECT $1::numeric", Decimal(text))) == text

@@ -29,11 +29,23 @@ CROSSING = {
     "sapa.access.queries.RECORD_USE",
     "sapa.access.queries.TAKE_TURN",
     "sapa.db.counters.COMPANIES_TO_FOLD",
+    "sapa.imports.queries.COMPANIES_TO_FORGET",
+    "sapa.imports.queries.WAITING",
+    "sapa.loyalty.jobs.LIST_DUE",
+    "sapa.loyalty.jobs.LIST_ROUNDS",
+    "sapa.webhooks.catch_up.LIST_RESUMED",
+    "sapa.webhooks.lanes.LIST_LANES",
     "sapa.work.ages.AGES",
+    "sapa.work.ages.DELIVERIES",
+    "sapa.work.ages.DRIFT",
     "sapa.work.leases.RELEASE",
     "sapa.work.leases.TAKE",
     "sapa.work.retention.DROP_IDEMPOTENCY",
     "sapa.work.retention.KEEP_PARTITIONS",
+    "sapa.webhooks.delivery_queries.FIND_COMPANY_OF_DELIVERY",
+    "sapa.webhooks.queries.FIND_COMPANY",
+    "sapa.webhooks.tokens.FIND_COMPANY",
+    "sapa.webhooks.tokens.REVOKE",
 }
 """The statements that work for more than one company. A new one is a decision, and is made here."""
 

@@ -11,24 +11,59 @@ from sapa.domains import ROUTES
 from sapa.http.endpoints import Endpoint
 from sapa.ids import IdKind
 from tests.conftest import Installation, connect
-from tests.factories import Environments, make_company, make_customer, make_key
+from tests.factories import (
+    Environments,
+    add_points,
+    make_company,
+    make_customer,
+    make_import,
+    make_key,
+    make_order,
+    make_product,
+    make_reservation,
+)
 from tests.http.samples import address_of, sample_body
 
 Maker = Callable[[httpx.AsyncClient], Awaitable[str]]
 
 
 async def a_customer(api: httpx.AsyncClient) -> str:
-    return str((await make_customer(api))["id"])
+    """With points, so that whatever asks for some gets them."""
+    customer = await make_customer(api)
+    await add_points(api, customer["id"], 1_000)
+    return str(customer["id"])
 
 
-MAKERS: dict[str, Maker] = {"cust_": a_customer}
+async def a_product(api: httpx.AsyncClient) -> str:
+    return str((await make_product(api))["id"])
+
+
+async def an_order(api: httpx.AsyncClient) -> str:
+    return str((await make_order(api))["id"])
+
+
+async def a_reservation(api: httpx.AsyncClient) -> str:
+    return str((await make_reservation(api, await a_customer(api)))["id"])
+
+
+async def an_import(api: httpx.AsyncClient) -> str:
+    return str((await make_import(api))["id"])
+
+
+MAKERS: dict[str, Maker] = {
+    "imp_": an_import,
+    "cust_": a_customer,
+    "prod_": a_product,
+    "order_": an_order,
+    "rsv_": a_reservation,
+}
 """How to make one of each kind over HTTP, by id prefix: a new domain adds its line."""
 
 OWN_NAMES = {("/customers/by-external-id/{externalId}", "external_id")}
 """Path parameters that are the caller's own words and not ids of ours."""
 
 WITH_IDS = [endpoint for routes in ROUTES for endpoint in routes.endpoints if any(endpoint.path_ids.values())]
-WITH_BODIES = [endpoint for routes in ROUTES for endpoint in routes.endpoints if endpoint.body]
+WITH_BODIES = [endpoint for routes in ROUTES for endpoint in routes.endpoints if endpoint.body and not endpoint.uploads]
 
 
 def name_of(endpoint: Endpoint) -> str:

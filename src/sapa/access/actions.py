@@ -45,6 +45,12 @@ async def find_or_create_company(tx: Tx, name: str, environment: str) -> Company
     return Company(row.company_id, row.environment, row.region, row.currency)
 
 
+async def get_company(db: Connection, company_id: int) -> Company:
+    """One environment of a company, by its id."""
+    row = await queries.get_company(db, company_id)
+    return Company(row.company_id, row.environment, row.region, row.currency)
+
+
 async def create_key(tx: Tx, company_id: int, given: KeyIn) -> NewKey:
     company = await queries.get_company(tx, company_id)
     raw = new_key(company.environment)

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from sapa import __version__
-from sapa.cli import clock, company, key, run
+from sapa.cli import clock, company, export, import_, key, listen, loyalty, run, token, webhook
 from sapa.db.migrations import MigrationRefused
 from sapa.db.pool import AWAY
 from sapa.http.errors import BY_CONSTRAINT, ApiError
@@ -26,8 +26,14 @@ app = typer.Typer(
 app.add_typer(company.app, name="company")
 app.add_typer(key.app, name="key")
 app.add_typer(clock.app, name="clock")
+app.add_typer(loyalty.app, name="loyalty")
+app.add_typer(webhook.app, name="webhook")
+app.add_typer(token.app, name="token")
 for command in run.COMMANDS:
     app.command()(command)
+app.command("import")(import_.import_)
+app.command()(export.export)
+app.command()(listen.listen)
 
 
 @app.command()

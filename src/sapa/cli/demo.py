@@ -3,6 +3,7 @@
 import asyncio
 
 import typer
+from rich.console import Console
 from rich.progress import Progress
 
 from sapa import demo as demo_data
@@ -10,16 +11,18 @@ from sapa.cli.connect import reach_database
 
 
 def demo() -> None:
-    """Fill the demo company's test environment with a few thousand customers."""
+    """Fill the demo company's test environment: an Indonesian shop with customers, products and a year of orders."""
     asyncio.run(_fill())
 
 
 async def _fill() -> None:
-    with Progress() as progress:
-        bar = progress.add_task("customers")
+    with Progress(console=Console(stderr=True)) as progress:
+        bars = {what: progress.add_task(what, total=None) for what in ("customers", "products", "orders")}
         async with reach_database() as database:
             company = await demo_data.fill(
-                database, lambda done, total: progress.update(bar, completed=done, total=total)
+                database, lambda what, done, total: progress.update(bars[what], completed=done, total=total)
             )
+        for bar in bars.values():
+            progress.update(bar, total=1, completed=1)
     typer.echo(f"The demo company's test environment is company {company.id}.")
     typer.echo(f"A key for it: sapa key create --company {company.id} --name demo --all-scopes --product CRM")

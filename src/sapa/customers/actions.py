@@ -5,6 +5,7 @@ from msgspec import UNSET
 
 from sapa.company import Company
 from sapa.customers import queries
+from sapa.customers.edit_log import build_edit_log
 from sapa.customers.profile import build_profile, profile_of, revise_profile
 from sapa.customers.types import (
     CUSTOMER_ID,
@@ -14,9 +15,12 @@ from sapa.customers.types import (
     CustomerIn,
     CustomerPatch,
     CustomerUpdated,
+    IdentityConflict,
 )
 from sapa.db.pool import Tx
 from sapa.events import emit
+from sapa.timeline import actions as timeline
+from sapa.timeline.actions import Happening
 
 MOST_RACES = 2
 
@@ -25,6 +29,7 @@ async def create(tx: Tx, company: Company, given: CustomerIn) -> Customer:
     profile = build_profile(company, given)
     customer = await queries.insert_customer(tx, company.id, CUSTOMER_ID.new(), profile)
     await emit(tx, company, CustomerCreated(customer))
+    await timeline.record(tx, company, Happening(customer.id, "customer_created"))
     return customer
 
 
@@ -57,15 +62,43 @@ def _as_new(external_id: str, given: CustomerPatch) -> CustomerIn:
     return CustomerIn(external_id=external_id, **fields)
 
 
+async def find_customer(tx: Tx, company: Company, id: str) -> Customer | None:
+    return await queries.find_customer(tx, company.id, id)
+
+
+async def find_or_create(tx: Tx, company: Company, given: CustomerIn) -> Customer:
+    """The customer with this e-mail address or phone number, left as it is; a new one when there is none.
+
+    Two first calls may race: the one that finds something taken looks again, and finds its twin's customer.
+    """
+    profile = build_profile(company, given)
+    for tries_left in range(MOST_RACES, -1, -1):
+        known = await queries.list_by_identity(tx, company.id, profile)
+        if len(known) > 1:
+            raise IdentityConflict
+        if known:
+            return known[0]
+        try:
+            async with tx.transaction():
+                return await create(tx, company, given)
+        except asyncpg.UniqueViolationError:
+            if not tries_left:
+                raise
+    raise AssertionError("unreachable")
+
+
 async def delete(tx: Tx, company: Company, id: str) -> None:
     customer = await queries.delete_customer(tx, company.id, id)
+    await timeline.forget(tx, company, id)
     await emit(tx, company, CustomerDeleted(customer))
 
 
 async def _revise(tx: Tx, company: Company, customer: Customer, patch: CustomerPatch) -> Customer:
-    profile = revise_profile(company, customer, patch)
-    if profile == profile_of(customer):
+    before, profile = profile_of(customer), revise_profile(company, customer, patch)
+    if profile == before:
         return customer
     customer = await queries.update_customer(tx, company.id, customer.id, profile)
+    log = build_edit_log(before, profile)
+    await timeline.record(tx, company, Happening(customer.id, "customer_updated", edit_log=log))
     await emit(tx, company, CustomerUpdated(customer))
     return customer

@@ -1,5 +1,6 @@
 """What is given of a customer, checked and brought into the one form that is stored. Pure: no database."""
 
+import re
 from typing import Any
 
 import email_validator
@@ -24,6 +25,15 @@ from sapa.phones import BadPhone, parse_phone
 
 # A shop's own mail server, a test domain: that an address is not reachable from everywhere is no reason to refuse it.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
+
+# Most addresses are so plain that the validator, which knows every alphabet, need not be asked: letters, digits and a
+# few signs, no label that could be punycode, a top-level domain of letters.
+_is_plain_email = re.compile(
+    r"[A-Za-z0-9_+-]{1,32}(?:\.[A-Za-z0-9_+-]{1,15}){0,2}"
+    r"@(?:[A-Za-z0-9](?:[A-Za-z0-9]|-(?!-)){0,40}(?<!-)\.){1,4}[A-Za-z]{2,20}",
+    re.ASCII,
+).fullmatch
+LONGEST_PLAIN_EMAIL = 200
 
 _read_addresses = msgspec.json.Decoder(list[Address]).decode
 
@@ -107,6 +117,9 @@ def _reachable(profile: Profile) -> Profile:
 def _email(text: str | None) -> str | None:
     if text is None:
         return None
+    if _is_plain_email(text) and len(text) <= LONGEST_PLAIN_EMAIL:
+        name, _, domain = text.partition("@")
+        return f"{name}@{domain.lower()}"
     try:
         return validate_email(text.strip(), check_deliverability=False, globally_deliverable=False).normalized
     except EmailNotValidError as error:

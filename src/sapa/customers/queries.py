@@ -20,6 +20,10 @@ LOCK_BY_EXTERNAL_ID = sql(
     f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND external_id = $2 FOR UPDATE", row=Customer
 )
 
+LIST_BY_IDENTITY = sql(
+    f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND (email_key = $2 OR phone_number = $3)", row=Customer
+)
+
 INSERT = sql(
     f"""
     WITH counted AS (
@@ -79,6 +83,15 @@ LISTING = Listing(
 
 async def get_customer(db: Connection, company_id: int, id: str) -> Customer:
     return _found(await GET.find(db, company_id, id))
+
+
+async def find_customer(db: Connection, company_id: int, id: str) -> Customer | None:
+    return await GET.find(db, company_id, id)
+
+
+async def list_by_identity(db: Connection, company_id: int, profile: Profile) -> list[Customer]:
+    """The customers that have the profile's e-mail address or its phone number: at most two."""
+    return await LIST_BY_IDENTITY.all(db, company_id, profile.email_key, profile.phone_number)
 
 
 async def lock_customer(tx: Tx, company_id: int, id: str) -> Customer:

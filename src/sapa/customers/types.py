@@ -106,6 +106,16 @@ class Customer(Struct, frozen=True, rename="camel"):
     updated_at: Timestamp
 
 
+class CustomerRef(Struct, frozen=True, rename="camel"):
+    """A customer as another resource shows it, as it was at that resource's moment."""
+
+    id: CustomerId
+    first_name: Annotated[str | None, Meta(examples=["Ayu"])]
+    last_name: Annotated[str | None, Meta(examples=["Lestari"])]
+    email: Annotated[str | None, Meta(examples=["ayu@example.com"], extra_json_schema={"format": "idn-email"})]
+    phone_number: Annotated[str | None, Meta(examples=["+628123456789"])]
+
+
 class CustomerIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
     """A new customer. An e-mail address or a phone number is required."""
 
@@ -160,6 +170,12 @@ class ExternalIdTaken(Conflict):
 
     code = "CUSTOMER_EXISTS"
     constraint = "customers_external_id_key"
+
+
+class IdentityConflict(Conflict):
+    """The email and the phoneNumber belong to two different customers; send the customerId of the one that is meant."""
+
+    code = "IDENTITY_CONFLICT"
 
 
 class CustomerCreated(Event):

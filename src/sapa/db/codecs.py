@@ -1,6 +1,8 @@
-"""How PostgreSQL's types arrive in Python: instants as the text the API prints, JSON as untouched bytes."""
+"""How PostgreSQL's types arrive in Python: instants as the text the API prints, amounts with the digits
+they are stored with, JSON as untouched bytes."""
 
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from functools import lru_cache
 
 import asyncpg
@@ -31,4 +33,6 @@ async def register(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     await connection.set_type_codec(
         "timestamptz", schema="pg_catalog", format="tuple", encoder=encode_instant, decoder=decode_instant
     )
+    # As text, because asyncpg reads the binary form of 150000 as 1.5E+5, and so it would be printed.
+    await connection.set_type_codec("numeric", schema="pg_catalog", format="text", encoder=str, decoder=Decimal)
     await connection.set_type_codec("json", schema="pg_catalog", format="binary", encoder=bytes, decoder=msgspec.Raw)

@@ -30,6 +30,7 @@ GRANT SELECT, INSERT, UPDATE ON orders TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON imports TO {app};
 GRANT SELECT, INSERT, DELETE ON import_chunks TO {app};
+GRANT SELECT, INSERT, DELETE ON import_keys TO {app};
 GRANT SELECT, INSERT, DELETE ON import_errors TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_endpoints TO {app};
@@ -37,3 +38,16 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_lanes TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_queue TO {app};
 GRANT SELECT, INSERT ON webhook_attempts TO {app};
 GRANT SELECT, INSERT, DELETE ON notices TO {app};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON timeline_entries TO {app};
+
+GRANT SELECT, INSERT, UPDATE ON loyalty_settings TO {app};
+GRANT SELECT, INSERT, DELETE ON loyalty_tiers TO {app};
+GRANT SELECT, INSERT, UPDATE ON loyalty_wallets TO {app};
+GRANT SELECT, INSERT ON loyalty_entries TO {app};
+GRANT SELECT, INSERT, UPDATE ON loyalty_lots TO {app};
+GRANT SELECT, INSERT ON loyalty_lot_moves TO {app};
+GRANT SELECT, INSERT, UPDATE ON loyalty_reservations TO {app};
+GRANT SELECT, INSERT ON loyalty_holds TO {app};
+GRANT SELECT, INSERT, UPDATE ON loyalty_order_positions TO {app};
+GRANT SELECT, INSERT, UPDATE ON loyalty_checks TO {app};

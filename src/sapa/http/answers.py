@@ -1,6 +1,6 @@
 """What an endpoint answers: a resource, a page of resources, or nothing."""
 
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, TypeVar, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -20,6 +20,10 @@ class StoredJson:
         self.shape = shape
 
 
+class Envelope(msgspec.Struct, frozen=True):
+    """An answer that is a whole body by itself. All others are put into `{data}`."""
+
+
 class PageMeta(msgspec.Struct, frozen=True, rename="camel"):
     """Where a page stands in its list."""
 
@@ -29,17 +33,22 @@ class PageMeta(msgspec.Struct, frozen=True, rename="camel"):
     has_next_page: Annotated[bool, Meta(examples=[False])]
 
 
-class Page(msgspec.Struct, Generic[Item], frozen=True):
+class Page(Envelope, Generic[Item], frozen=True):
     """One page of a list."""
 
     data: list[Item]
     meta: PageMeta
 
 
-class Created(msgspec.Struct, Generic[Item], frozen=True):
+class Created(Envelope, Generic[Item], frozen=True):
     """Answered by an upsert that made a new resource: 201 instead of 200."""
 
     data: Item
+
+
+def is_envelope(result: Any) -> bool:
+    kind = get_origin(result) or result
+    return isinstance(kind, type) and issubclass(kind, Envelope)
 
 
 def build_page(items: list[Item], page: int, limit: int, total: int) -> Page[Item]:
@@ -58,11 +67,9 @@ class Answer:
 
 
 def encode_result(result: object, status: int) -> Answer:
-    """`{data}` for one resource, `{data, meta}` for a page, no body for nothing."""
+    """`{data}` for one resource, an envelope as it is (`{data, meta}` for a page), no body for nothing."""
     if result is None:
         return Answer(204)
-    if isinstance(result, Page):
-        return Answer(status, encode(result))
-    if isinstance(result, Created):
-        return Answer(201, encode(result))
+    if isinstance(result, Envelope):
+        return Answer(201 if isinstance(result, Created) else status, encode(result))
     return Answer(status, b'{"data":' + encode(result) + b"}")

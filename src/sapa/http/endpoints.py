@@ -10,8 +10,8 @@ import msgspec
 
 from sapa.company import Company
 from sapa.db.pool import Connection
-from sapa.http.answers import Answer, Page, encode_result
-from sapa.http.bodies import Upload, decode_body
+from sapa.http.answers import Answer, encode_result, is_envelope
+from sapa.http.bodies import Upload, build_decoder, decode_body
 from sapa.http.errors import ApiError, InsufficientScope, Invalid, NotFound, Unauthorized
 from sapa.http.keys import Key
 from sapa.http.query_string import BadValue, QueryReader, parser_of
@@ -70,9 +70,9 @@ class Endpoint:
         self.body = self.parameters.get("body")
         self.query = self.parameters.get("query")
         self.writes = method != "GET"
-        self.has_etag = not self.writes and get_origin(self.result) is not Page
+        self.has_etag = not self.writes and not is_envelope(self.result)
         self.uploads = self.body is Upload
-        self._decoder = msgspec.json.Decoder(self.body) if self.body and not self.uploads else None
+        self._decoder = build_decoder(self.body) if self.body and not self.uploads else None
         self._query_reader = QueryReader(self.query) if self.query else _NO_QUERY
 
     def permit(self, key: Key) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from sapa.events import CATALOGUE, EVENT_ID, Event
-from sapa.http.answers import Created, Page
+from sapa.http.answers import Created, is_envelope
 from sapa.http.bodies import UPLOADED_TYPES
 from sapa.http.endpoints import Base, Endpoint, Routes, camel
 from sapa.http.idempotency import LONGEST_KEY
@@ -191,7 +191,7 @@ class _Writer:
 
     def _envelope(self, result: Any) -> Schema:
         schema = self._book.answered(result)
-        if get_origin(result) is Page:
+        if is_envelope(result):
             return schema
         return {"type": "object", "properties": {"data": schema}, "required": ["data"]}
 

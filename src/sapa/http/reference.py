@@ -204,11 +204,15 @@ def build_curl(server: str, path: str, method: str, operation: Schema) -> str:
     url = f"'{server}{path}?{query}'" if query else f"{server}{path}"
     lines = [f"curl {url}", *([] if method == "get" else [f"-X {method.upper()}"]), '-H "x-api-key: $SAPA_KEY"']
     if "requestBody" in operation:
-        body = json.dumps(
-            operation["requestBody"]["content"]["application/json"]["example"], indent=2, ensure_ascii=False
-        )
-        lines += ['-H "content-type: application/json"', "-d '{}'".format(body.replace("'", "'\\''"))]
+        lines += _curl_body(operation["requestBody"]["content"])
     return " \\\n  ".join(lines)
+
+
+def _curl_body(content: Schema) -> list[str]:
+    if "application/json" not in content:
+        return [f'-H "content-type: {next(iter(content))}"', "--data-binary @file"]
+    body = json.dumps(content["application/json"]["example"], indent=2, ensure_ascii=False)
+    return ['-H "content-type: application/json"', "-d '{}'".format(body.replace("'", "'\\''"))]
 
 
 def _answer(status: str, answer: Schema) -> Answer:

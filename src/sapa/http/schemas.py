@@ -123,6 +123,11 @@ class SchemaBook:
         return fields
 
 
+def wire_type(hint: Any) -> Any:
+    """A type that takes what a caller may send for this one, amounts as numbers and not as strings."""
+    return SchemaBook()._shape(hint, {}, answered=False)
+
+
 def is_struct(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, Struct)
 

@@ -19,6 +19,30 @@ AGES = sql(
     crosses="a look over the whole installation",
 )
 
+MOST_COUNTED = 100_000
+
+# The oldest of each lane, by the index, of lanes that are served.
+DELIVERIES = sql(
+    """
+    SELECT (SELECT coalesce(extract(epoch FROM max(now() + c.clock_offset - oldest.due_at)), 0)::float8
+              FROM webhook_endpoints e
+              JOIN companies c ON c.company_id = e.company_id
+             CROSS JOIN LATERAL (
+                   SELECT q.due_at FROM webhook_queue q
+                    WHERE q.company_id = e.company_id AND q.endpoint_id = e.id
+                    ORDER BY q.due_at LIMIT 1) AS oldest
+             WHERE e.status = 'active' AND oldest.due_at <= now() + c.clock_offset),
+           (SELECT count(*) FROM (SELECT FROM webhook_queue LIMIT $1) AS waiting),
+           (SELECT count(*) FROM webhook_endpoints WHERE status = 'suspended')""",
+    crosses="a look over the whole installation",
+)
+
+
+DRIFT = sql(
+    "SELECT coalesce(sum(GREATEST(drifting, found)), 0)::bigint FROM loyalty_checks",
+    crosses="a look over the whole installation",
+)
+
 
 class Figures(Collector):
     """Plain figures: a Gauge would also write itself into the files that all processes share."""
@@ -36,6 +60,8 @@ async def collect_queue_ages(database: Database) -> bytes:
     try:
         async with database.connection() as db:
             ((oldest, waiting, unseen),) = await db.fetch(AGES.text, LEASE_SECONDS)
+            ((overdue, deliveries, suspended),) = await db.fetch(DELIVERIES.text, MOST_COUNTED)
+            drifting = await DRIFT.value(db)
     except AWAY:
         return _print({"sapa_database_up": (UP, 0)})
     return _print(
@@ -47,6 +73,13 @@ async def collect_queue_ages(database: Database) -> bytes:
             ),
             "sapa_counter_waiting": ("Changes that are not folded into their totals yet.", waiting),
             "sapa_worker_unseen_seconds": ("Time since a worker last took a lease.", unseen),
+            "sapa_webhook_oldest_due_seconds": ("How long the oldest due delivery has waited.", overdue),
+            "sapa_webhook_waiting": (
+                f"Deliveries in the queue, due, held or to be tried again, counted up to {MOST_COUNTED}.",
+                deliveries,
+            ),
+            "sapa_webhook_suspended": ("Endpoints that are suspended.", suspended),
+            "sapa_loyalty_drift": ("Wallets that contradict their own entries, as last checked.", drifting),
             "sapa_pool_connections": ("Connections of the process that answered.", database.opened),
             "sapa_pool_idle": ("Idle ones of them.", database.idle),
         }

@@ -35,7 +35,10 @@ CREATE TABLE imports (
 );
 
 CREATE INDEX imports_created_idx ON imports (company_id, created_at, id);
-CREATE INDEX imports_unfinished_idx ON imports (created_at) WHERE finished_at IS NULL;
+CREATE INDEX imports_unfinished_idx ON imports (updated_at) WHERE finished_at IS NULL;
+-- A file that the command reads is imported once at a time.
+CREATE UNIQUE INDEX imports_file_key ON imports (company_id, resource, fingerprint, dry_run)
+    WHERE finished_at IS NULL AND NOT is_upload;
 
 CREATE TABLE import_chunks (
     company_id  bigint  NOT NULL,
@@ -44,6 +47,17 @@ CREATE TABLE import_chunks (
     content     bytea   NOT NULL,
     CONSTRAINT import_chunks_pkey PRIMARY KEY (company_id, import_id, number),
     CONSTRAINT import_chunks_import_fkey FOREIGN KEY (company_id, import_id)
+        REFERENCES imports (company_id, id) ON DELETE CASCADE
+);
+
+-- What a dry run has met so far, since it leaves no rows that a later line could meet.
+CREATE TABLE import_keys (
+    company_id  bigint NOT NULL,
+    import_id   text   COLLATE "C" NOT NULL,
+    key         text   COLLATE "C" NOT NULL,
+    owner       text   COLLATE "C" NOT NULL,
+    CONSTRAINT import_keys_pkey PRIMARY KEY (company_id, import_id, key),
+    CONSTRAINT import_keys_import_fkey FOREIGN KEY (company_id, import_id)
         REFERENCES imports (company_id, id) ON DELETE CASCADE
 );
 

@@ -1,0 +1,104 @@
+"""Files: `sapa import` and `sapa export` as commands, beside a bare COPY of the same rows."""
+
+import asyncio
+import sys
+import time
+from asyncio.subprocess import PIPE
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec import Struct
+
+from bench.findings import Findings, Table, ratios, spread
+from bench.ground import Ground, make_company, open_ground
+from bench.imports.copying import Copier, open_copier
+from bench.imports.files import write_customers, write_orders
+from bench.say import say
+
+
+class Size(Struct, frozen=True):
+    customers: int
+    orders: int
+    rounds: int
+
+
+FULL = Size(customers=100_000, orders=20_000, rounds=3)
+QUICK = Size(customers=5_000, orders=2_000, rounds=1)
+
+IMPORT, EXPORT = "copied in", "copied out"
+
+
+class Figure(Struct):
+    """Rows per second of one command, round by round, and of the COPY that does the least of the same."""
+
+    title: str
+    rows: int
+    yardstick: str
+    per_second: list[float] = []
+    copied: list[float] = []
+
+
+async def measure_imports(folder: Path, is_quick: bool) -> Findings:
+    size = QUICK if is_quick else FULL
+    write_customers(folder / "customers.csv", size.customers)
+    write_orders(folder / "orders.csv", size.orders, size.customers)
+    figures = {
+        "dry": Figure(f"check {size.customers:,} customers (dry run)", size.customers, IMPORT),
+        "customers": Figure(f"import {size.customers:,} customers", size.customers, IMPORT),
+        "again": Figure(f"import {size.customers:,} customers again", size.customers, IMPORT),
+        "orders": Figure(f"import {size.orders:,} orders", size.orders, IMPORT),
+        "customers_out": Figure(f"export {size.customers:,} customers", size.customers, EXPORT),
+        "orders_out": Figure(f"export {size.orders:,} orders", size.orders, EXPORT),
+    }
+    async with open_ground(folder) as ground, open_copier(ground) as copier:
+        for number in range(size.rounds):
+            say(f"round {number + 1} of {size.rounds}")
+            await _run_round(ground, copier, figures)
+    return Findings([], [build_table(list(figures.values()))], figures)
+
+
+async def _run_round(ground: Ground, copier: Copier, figures: dict[str, Figure]) -> None:
+    """A company of its own for each round, so that it imports into nothing."""
+    company = (await make_company(ground, f"Importer {time.monotonic_ns()}")).id
+    customers, orders = str(ground.folder / "customers.csv"), str(ground.folder / "orders.csv")
+    out = str(ground.folder / "out.csv")
+    await _time(ground, figures["dry"], ["import", "customers", customers, "--dry-run"], company)
+    await _time(ground, figures["customers"], ["import", "customers", customers], company)
+    await _time(ground, figures["again"], ["import", "customers", customers], company)
+    await _time(ground, figures["orders"], ["import", "orders", orders], company)
+    await _time(ground, figures["customers_out"], ["export", "customers", "--output", out], company)
+    await _time(ground, figures["orders_out"], ["export", "orders", "--output", out], company)
+    for table, into, outof in (("customers", ("dry", "customers", "again"), "customers_out"),
+                               ("orders", ("orders",), "orders_out")):  # fmt: skip
+        written, read = await copier.copy(table, company)
+        figures[outof].copied.append(figures[outof].rows / written)
+        for name in into:
+            figures[name].copied.append(figures[name].rows / read)
+
+
+async def _time(ground: Ground, figure: Figure, arguments: Sequence[str], company: int) -> None:
+    """The command as people run it, its start included."""
+    started = time.monotonic()
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "sapa", *arguments, "--company", str(company),
+        stdout=PIPE, stderr=PIPE, env=ground.environment,
+    )  # fmt: skip
+    try:
+        output, errors = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+    if process.returncode:
+        raise RuntimeError(f"`sapa {' '.join(arguments)}` failed: {output.decode()}{errors.decode()[-2000:]}")
+    figure.per_second.append(figure.rows / (time.monotonic() - started))
+
+
+def build_table(figures: Sequence[Figure]) -> Table:
+    rows = []
+    for figure in figures:
+        ratio = ratios(figure.per_second, figure.copied)
+        apart = f"{ratio.least:.3f}–{ratio.most:.3f}"
+        speeds = [f"{spread(values).median:,.0f}" for values in (figure.per_second, figure.copied)]
+        rows.append([figure.title, speeds[0], figure.yardstick, speeds[1], f"{ratio.median:.3f} ×", apart])
+    return Table(["command", "rows/s", "the same rows", "rows/s", "ratio", "rounds"], rows)

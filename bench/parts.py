@@ -1,0 +1,25 @@
+"""The one list of parts. A part is a function that measures something on a folder of its own."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+from msgspec import Struct
+
+from bench.api.part import measure_api
+from bench.findings import Findings
+from bench.imports.part import measure_imports
+from bench.webhooks.part import measure_webhooks
+
+
+class Part(Struct, frozen=True):
+    name: str
+    what: str
+    run: Callable[[Path, bool], Awaitable[Findings]]
+    """Gets a folder that is removed afterwards, and whether the run is a quick one."""
+
+
+PARTS = [
+    Part("api", "requests, against the bare ceiling and the usual stack", measure_api),
+    Part("webhooks", "deliveries, against a bare loop of POSTs", measure_webhooks),
+    Part("imports", "files in and out, against a bare COPY", measure_imports),
+]

@@ -1,0 +1,218 @@
+"""`sapa import`: a file into a company."""
+
+import asyncio
+import csv
+import hashlib
+import os
+import socket
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import msgspec
+import typer
+from rich.console import Console
+
+from sapa.access import actions as access
+from sapa.cli.connect import AsJson, CompanyId, reach_database
+from sapa.cli.progress import open_progress
+from sapa.company import Company
+from sapa.db.pool import Database
+from sapa.formulas import disarm
+from sapa.imports import actions
+from sapa.imports.lines import Read
+from sapa.imports.resources import KINDS
+from sapa.imports.rows import read_header
+from sapa.imports.types import Format, Import, ImportRunning, ImportTakenOver, Job, Problem, Resource, UnusableFile
+from sapa.imports.work import Report, Work, go_on, new_holder
+
+PIECE = 1_048_576
+SOME_FAILED = 2
+
+
+class ResourceName(StrEnum):
+    customers = "customers"
+    products = "products"
+    orders = "orders"
+
+
+class FileFormat(StrEnum):
+    csv = "csv"
+    ndjson = "ndjson"
+
+
+EXTENSIONS = {".csv": FileFormat.csv, ".tsv": FileFormat.csv, ".ndjson": FileFormat.ndjson, ".jsonl": FileFormat.ndjson}
+
+
+class Order(msgspec.Struct, frozen=True):
+    """What the command was told to do."""
+
+    resource: Resource
+    format: Format
+    file: BinaryIO
+    size: int
+    dry_run: bool
+    is_quiet: bool
+
+
+def import_(
+    resource: Annotated[ResourceName, typer.Argument(help="What each record of the file is.")],
+    file: Annotated[Path, typer.Argument(help="A CSV or NDJSON file.")],
+    company: CompanyId,
+    format: Annotated[FileFormat | None, typer.Option(help="If the file's name does not tell.")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Check every line and change nothing.")] = False,
+    errors: Annotated[
+        Path | None, typer.Option(dir_okay=False, help="Where the lines that failed go; FILE.errors.csv by itself.")
+    ] = None,
+    json: AsJson = False,
+) -> None:
+    """Import customers, products or orders. Stopped half-way, the same command goes on from there.
+
+    The exit code is 0 when all lines were imported, 2 when some failed, 1 when the file could not be imported.
+    """
+    chosen = format or EXTENSIONS.get(file.suffix.lower())
+    if chosen is None:
+        raise UnusableFile("The file's name does not tell whether it is csv or ndjson; give --format.")
+    error_file = errors or file.with_name(f"{file.name}.errors.csv")
+    with _opened(file) as source:
+        size = os.fstat(source.fileno()).st_size
+        order = Order(resource.value, chosen.value, source, size, dry_run, json)
+        done = asyncio.run(_import(order, company, error_file))
+    _tell(done, error_file, json)
+    if done.failed:
+        raise typer.Exit(SOME_FAILED)
+
+
+def _opened(file: Path) -> BinaryIO:
+    try:
+        return file.open("rb")
+    except OSError as error:
+        raise UnusableFile(f"The file {file} cannot be read: {error.strerror}.") from None
+
+
+async def _import(order: Order, company_id: int, error_file: Path) -> Import:
+    async with reach_database() as database:
+        async with database.connection() as db:
+            company = await access.get_company(db, company_id)
+        done = await _run(database, company, order)
+        await _write_errors(database, company, done, error_file)
+    return done
+
+
+async def _run(database: Database, company: Company, order: Order) -> Import:
+    read = _reader(order.file)
+    await read_header(read, order.format, KINDS[order.resource].row)
+    holder = new_holder()
+    job = await _claim(database, company, order, holder)
+    async with _held(database, company, job, holder):
+        with _shown(order, job) as report:
+            await go_on(Work(database, company, job, holder, read), report)
+        async with database.transaction() as tx:
+            return await actions.finish(tx, company, job.id, holder)
+
+
+def _reader(file: BinaryIO) -> Read:
+    async def read(position: int) -> bytes:
+        file.seek(position)
+        return file.read(PIECE)
+
+    return read
+
+
+async def _claim(database: Database, company: Company, order: Order, holder: str) -> Job:
+    file = _fingerprint(order.file)
+    async with database.transaction() as tx:
+        id = await actions.begin(tx, company, order.resource, order.format, file, order.size, dry_run=order.dry_run)
+        other = await actions.find_holder(tx, company, id)
+        return await actions.claim(tx, company, id, holder, [other] if other and _is_dead(other) else [])
+
+
+def _fingerprint(file: BinaryIO) -> bytes:
+    digest = hashlib.sha256()
+    file.seek(0)
+    while piece := file.read(PIECE):
+        digest.update(piece)
+    return digest.digest()
+
+
+def _is_dead(holder: str) -> bool:
+    """A process of this machine that was killed need not be waited for."""
+    host, pid, _ = holder.rsplit(":", 2)
+    if host != socket.gethostname():
+        return False
+    try:
+        os.kill(int(pid), 0)
+    except ProcessLookupError:
+        return True
+    except PermissionError:
+        pass
+    return False
+
+
+@asynccontextmanager
+async def _held(database: Database, company: Company, job: Job, holder: str) -> AsyncIterator[None]:
+    """Whatever ends the command, the next one may go on at once."""
+    try:
+        yield
+    except ImportTakenOver:
+        raise ImportRunning from None
+    except BaseException:
+        async with database.transaction() as tx:
+            await actions.release(tx, company, job.id, holder)
+        raise
+
+
+@contextmanager
+def _shown(order: Order, job: Job) -> Iterator[Report]:
+    words = f"{'checking' if job.dry_run else 'importing'} {order.resource}"
+    with open_progress(words, order.size, is_quiet=order.is_quiet) as show:
+        show(job.position, 0)
+        yield show
+
+
+async def _write_errors(database: Database, company: Company, done: Import, path: Path) -> None:
+    """Whole or not at all; one of an earlier run is not left to be mistaken for this one's."""
+    with _open_errors(path, done) as write:
+        line = 0
+        while problems := await _next_problems(database, company, done.id, line):
+            write(problems)
+            line = problems[-1].line
+
+
+async def _next_problems(database: Database, company: Company, id: str, line: int) -> list[Problem]:
+    async with database.connection() as db:
+        return await actions.list_problems_after(db, company, id, line, 1_000)
+
+
+@contextmanager
+def _open_errors(path: Path, done: Import) -> Iterator[Callable[[list[Problem]], None]]:
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    with beside.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(["line", "field", "reason"])
+        yield lambda problems: writer.writerows(
+            [problem.line, disarm(problem.field), disarm(problem.message)] for problem in problems
+        )
+    if done.failed:
+        beside.replace(path)
+    else:
+        beside.unlink()
+        path.unlink(missing_ok=True)
+
+
+def _tell(done: Import, error_file: Path, as_json: bool) -> None:
+    failures = str(error_file) if done.failed else None
+    if as_json:
+        summary = {**msgspec.to_builtins(done), "errorFile": failures}
+        typer.echo(msgspec.json.format(msgspec.json.encode(summary), indent=2).decode())
+        return
+    would = "would be " if done.dry_run else ""
+    console = Console(soft_wrap=True, highlight=False)
+    console.print(
+        f"{done.rows:,} {done.resource} read: {done.created:,} {would}created, {done.updated:,} {would}updated,"
+        f" {done.unchanged:,} as they were, {done.failed:,} failed."
+    )
+    if failures:
+        console.print(f"The lines that failed are in {failures}.", markup=False)

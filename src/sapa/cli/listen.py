@@ -1,0 +1,195 @@
+"""`sapa listen`: a company's events on a developer's machine, as they happen."""
+
+import asyncio
+import signal
+from collections.abc import Awaitable
+from contextlib import suppress
+from typing import Annotated, Any
+
+import asyncpg
+import msgspec
+import typer
+from rich.console import Console
+
+from sapa.cli.connect import AsJson, reach_database
+from sapa.db.pool import AWAY
+from sapa.http.errors import Invalid
+from sapa.settings import WebhookSettings, read_settings
+from sapa.webhooks import tokens
+from sapa.webhooks.endpoint import check_events
+from sapa.webhooks.forwarding import (
+    PAUSES_BETWEEN_TRIES,
+    Forwarder,
+    Heard,
+    Interrupted,
+    Listener,
+    Opened,
+    Refused,
+)
+from sapa.webhooks.guard import check_url
+from sapa.webhooks.listen import Told
+from sapa.webhooks.sender import Outcome
+from sapa.webhooks.signing import new_secret
+from sapa.webhooks.types import TokenNotFound
+
+OWN_TOKEN_DAYS = 1
+NO_TOKEN = "Give --token, which `sapa token create` makes, or --company on the server's own machine."  # noqa: S105
+
+
+def listen(
+    forward_to: Annotated[str | None, typer.Option(help="Where to send each event, signed as a real delivery.")] = None,
+    company: Annotated[int | None, typer.Option(min=1, max=2**63 - 1, help="On the server's own machine.")] = None,
+    server: Annotated[str | None, typer.Option(help="The installation's address; this machine's unless given.")] = None,
+    token: Annotated[str | None, typer.Option(envvar="SAPA_TOKEN", help="A developer token, dev_….")] = None,
+    events: Annotated[list[str] | None, typer.Option(help="Only this kind of event; repeatable.")] = None,
+    print_json: Annotated[bool, typer.Option("--print-json", "-v", help="Show each event's body, too.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Show a company's events as they happen, and forward them to a server of your own."""
+    if token is None and company is None:
+        raise typer.BadParameter(NO_TOKEN)
+    kinds = check_events(events or [])
+    voice = Voice(json, print_json)
+    source = Given(token) if token is not None else Own(company or 0)
+    listener = Listener(server or read_settings().server.address, source.get, kinds)
+    url = None if forward_to is None else check_url(forward_to, WebhookSettings(True, ()))
+    try:
+        asyncio.run(_until_signal(_listen(listener, url, voice)))
+    except Refused as reason:
+        raise Invalid(str(reason)) from None
+    finally:
+        source.forget()
+
+
+async def _until_signal(work: Awaitable[None]) -> None:
+    """Ctrl-C and SIGTERM end it, and that is no failure."""
+    task = asyncio.ensure_future(work)
+    for signum in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(signum, task.cancel)
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.result()
+
+
+async def _listen(listener: Listener, url: str | None, voice: "Voice") -> None:
+    secret = new_secret()
+    forwarder = None if url is None else Forwarder(url, secret)
+    try:
+        async for heard in listener.follow():
+            voice.tell(heard, url, secret)
+            if isinstance(heard, Told) and forwarder is not None:
+                async for number, outcome in forwarder.forward(heard):
+                    voice.tell_outcome(heard, number, outcome)
+    finally:
+        if forwarder is not None:
+            await forwarder.close()
+
+
+class Given:
+    """A token from the command line."""
+
+    def __init__(self, token: str) -> None:
+        self._token = token
+
+    async def get(self, was_refused: bool) -> str:
+        if was_refused:
+            raise Refused("The developer token is invalid, revoked or expired; `sapa token create` makes another.")
+        return self._token
+
+    def forget(self) -> None:
+        """It is not ours."""
+
+
+class Own:
+    """A token that the command makes for itself, and takes back at its end."""
+
+    def __init__(self, company: int) -> None:
+        self._company = company
+        self._token: str | None = None
+
+    async def get(self, was_refused: bool) -> str:
+        if self._token is None or was_refused:
+            async with reach_database() as database, database.transaction() as tx:
+                self._token = (await tokens.create(tx, self._company, OWN_TOKEN_DAYS)).token
+        return self._token
+
+    def forget(self) -> None:
+        """It runs out by itself when the database is away."""
+        if self._token is not None:
+            with suppress(*AWAY, asyncpg.PostgresError, TokenNotFound):
+                asyncio.run(self._revoke(self._token))
+
+    async def _revoke(self, token: str) -> None:
+        async with reach_database() as database, database.transaction() as tx:
+            await tokens.revoke(tx, token)
+
+
+class Voice:
+    """How it is told: lines for people, or one JSON object in a line for programs."""
+
+    def __init__(self, as_json: bool, with_bodies: bool) -> None:
+        self._as_json = as_json
+        self._with_bodies = with_bodies
+        self._console = Console(soft_wrap=True, highlight=False)
+        self._is_welcomed = False
+        self._is_away = False
+
+    def tell(self, heard: Heard, url: str | None, secret: str) -> None:
+        if isinstance(heard, Opened):
+            words = "Listening again." if self._is_welcomed else _welcome(url, secret)
+            self._is_welcomed, self._is_away = True, False
+            self._say(words, type="ready", forwardTo=url, secret=secret if url else None)
+        elif isinstance(heard, Interrupted):
+            self._tell_interruption(heard.reason)
+        elif url is None:
+            self._say(f"{_line(heard)}{self._body(heard)}", type="event", **self._fields(heard))
+
+    def _tell_interruption(self, reason: str) -> None:
+        """Once, however many tries it takes."""
+        if not self._is_away:
+            self._say(f"Not connected ({reason}); trying again.", type="interrupted", reason=reason)
+        self._is_away = True
+
+    def tell_outcome(self, event: Told, number: int, outcome: Outcome) -> None:
+        is_last = number > len(PAUSES_BETWEEN_TRIES)
+        kind, note = _judge(outcome, is_last)
+        said = outcome.status if outcome.delivered else outcome.message
+        self._say(
+            f"{_line(event)}  → {said}  {outcome.milliseconds} ms{note}{self._body(event) if number == 1 else ''}",
+            type=kind,
+            **self._fields(event),
+            attempt=number,
+            status=outcome.status,
+            milliseconds=outcome.milliseconds,
+            error=outcome.error,
+            message=outcome.message,
+        )
+
+    def _body(self, event: Told) -> str:
+        return f"\n{event.body}" if self._with_bodies else ""
+
+    def _fields(self, event: Told) -> dict[str, Any]:
+        body = {"body": event.body} if self._with_bodies else {}
+        return {"id": event.id, "kind": event.kind, "createdAt": event.created_at, **body}
+
+    def _say(self, words: str, **fields: Any) -> None:
+        if self._as_json:
+            typer.echo(msgspec.json.encode(fields).decode())
+        else:
+            self._console.print(words, markup=False)
+
+
+def _judge(outcome: Outcome, is_last: bool) -> tuple[str, str]:
+    if outcome.delivered:
+        return "forwarded", ""
+    return ("given up", "; given up") if is_last else ("failed", "; trying again")
+
+
+def _line(event: Told) -> str:
+    return f"{event.created_at[11:19]}  {event.kind}  {event.id}"
+
+
+def _welcome(url: str | None, secret: str) -> str:
+    if url is None:
+        return "Ready. Events are shown as they happen; Ctrl-C ends it."
+    return f"Ready. Events are forwarded to {url}, signed with this secret:\n\n  {secret}\n"

@@ -1,0 +1,44 @@
+"""`sapa token`: developer tokens, with which a developer's machine listens to events."""
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from sapa.cli.connect import AsJson, CompanyId, show, transact
+from sapa.webhooks import tokens
+
+app = typer.Typer(no_args_is_help=True, help="Developer tokens, for `sapa listen`.")
+
+COLUMNS = ["id", "companyId", "createdAt", "expiresAt"]
+
+
+@app.command()
+def create(
+    company: CompanyId,
+    days: Annotated[int, typer.Option(help="For how many days it works.")] = tokens.DEFAULT_DAYS,
+    json: AsJson = False,
+) -> None:
+    """Create a token that may listen to the company's events. Its value is shown once."""
+    new = transact(lambda tx: tokens.create(tx, company, days))
+    info: dict[str, Any] = msgspec.to_builtins(new.info)
+    show({**info, "token": new.token}, json, "Token created", COLUMNS)
+    if not json:
+        words = f"\n  {new.token}\n\nThis is the only time it is shown: copy it now."
+        Console(soft_wrap=True).print(words, highlight=False)
+
+
+@app.command()
+def revoke(
+    which: Annotated[str, typer.Argument(help="The token's id from `sapa token list`, or the token itself.")],
+    json: AsJson = False,
+) -> None:
+    """Stop a token; whoever listens with it is cut off."""
+    show(transact(lambda tx: tokens.revoke(tx, which)), json, "Token revoked", COLUMNS)
+
+
+@app.command("list")
+def list_(company: CompanyId, json: AsJson = False) -> None:
+    """List a company's tokens, without their values."""
+    show(transact(lambda tx: tokens.list_tokens(tx, company)), json, "Developer tokens", COLUMNS)

@@ -1,0 +1,48 @@
+"""`sapa webhook verify`: why a receiver refuses a request, or whether it should."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+from rich.console import Console
+
+from sapa.cli.connect import AsJson
+from sapa.webhooks.receiver import explain
+
+
+def verify(
+    secret: Annotated[list[str], typer.Option(help="The endpoint's signing secret; repeatable during a rotation.")],
+    body: Annotated[str, typer.Option(help="A file with the request's body as it came, or - for standard input.")],
+    header: Annotated[list[str] | None, typer.Option(help="A header of the request, as 'Name: value'.")] = None,
+    headers: Annotated[Path | None, typer.Option(help="A file with its headers, one 'Name: value' per line.")] = None,
+    at: Annotated[float | None, typer.Option(help="When it was received, in Unix seconds; now unless given.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Check a request's signature, and say what is wrong with it. The exit code is 1 when it is not valid."""
+    lines = [*(header or []), *(_read(headers).decode(errors="replace").splitlines() if headers else [])]
+    given = _read(None if body == "-" else Path(body))
+    problems = explain(_parse_lines(lines), given, secret, time.time() if at is None else at)
+    if json:
+        typer.echo(msgspec.json.encode({"valid": not problems, "problems": problems}).decode())
+    else:
+        words = "\n".join(f"✗ {problem}" for problem in problems) or "✓ The signature is valid."
+        Console(soft_wrap=True).print(words, highlight=False, markup=False)
+    sys.exit(1 if problems else 0)
+
+
+def _read(path: Path | None) -> bytes:
+    if path is None:
+        return sys.stdin.buffer.read()
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise typer.BadParameter(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _parse_lines(lines: list[str]) -> list[tuple[str, str]]:
+    """Lines that are no headers, such as a request's first one, are passed over."""
+    pairs = (line.partition(":") for line in lines)
+    return [(name.strip(), value.strip()) for name, colon, value in pairs if colon and " " not in name.strip()]

@@ -1,0 +1,326 @@
+"""`sapa webhook`: where a company's events are delivered."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable
+from datetime import datetime
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import typer
+from msgspec import UNSET
+from rich.console import Console
+
+from sapa.cli.connect import AsJson, CompanyId, reach_database, reach_vault, show, transact
+from sapa.cli.verify import verify
+from sapa.db.pool import Tx
+from sapa.events import CATALOGUE
+from sapa.http.query_string import BadValue, parse_date_time
+from sapa.settings import read_settings
+from sapa.vault import Vault
+from sapa.webhooks import actions, deliveries, trial
+from sapa.webhooks.sender import Message, Outcome, Sender
+from sapa.webhooks.types import (
+    DeliveryDetails,
+    DeliveryFilter,
+    Endpoint,
+    EndpointIn,
+    EndpointPatch,
+    Missed,
+    NewSecret,
+)
+
+app = typer.Typer(no_args_is_help=True, help="Webhook endpoints and their deliveries.")
+
+Result = TypeVar("Result")
+Work = Callable[[Tx, Vault, int], Awaitable[Result]]
+
+COLUMNS = ["endpoint", "status", "events"]
+
+Id = Annotated[str, typer.Argument(help="The endpoint's id, such as whe_01j….")]
+Url = Annotated[str, typer.Option(help="Where to deliver to: an https address.")]
+Events = Annotated[
+    list[str] | None, typer.Option("--event", help="A kind of event, such as customer.created; repeatable.")
+]
+AllEvents = Annotated[bool, typer.Option("--all-events", help="Deliver every kind of event, those to come included.")]
+Header = Annotated[list[str] | None, typer.Option(help="A header to send along, as 'Name: value'; repeatable.")]
+Description = Annotated[str | None, typer.Option(help="What the endpoint is for.")]
+DeliveryId = Annotated[str, typer.Argument(help="The delivery's id, such as whd_01j….")]
+
+
+@app.command()
+def create(
+    company: CompanyId,
+    url: Url,
+    event: Events = None,
+    all_events: AllEvents = False,
+    header: Header = None,
+    description: Description = None,
+    json: AsJson = False,
+) -> None:
+    """Register an endpoint. Its signing secret is shown once."""
+    if bool(event) == all_events:
+        raise typer.BadParameter("give at least one --event, or --all-events")
+    given = EndpointIn(url=url, events=event or [], headers=_parse_headers(header or []), description=description)
+    settings = read_settings().webhooks
+    _show_secret(
+        transact(lambda tx: actions.create(tx, reach_vault(), settings, company, given)), json, "Endpoint created"
+    )
+
+
+@app.command("list")
+def list_(company: CompanyId, json: AsJson = False) -> None:
+    """List a company's endpoints, without their secrets."""
+    _show(transact(lambda tx: actions.list_endpoints(tx, reach_vault(), company)), json, "Webhook endpoints")
+
+
+@app.command("show")
+def show_(id: Id, json: AsJson = False) -> None:
+    """Show one endpoint."""
+    _show(_with_endpoint(id, lambda tx, vault, company: actions.get(tx, vault, company, id)), json, "Endpoint")
+
+
+@app.command()
+def update(
+    id: Id,
+    url: Annotated[str | None, typer.Option(help="Where to deliver to from now on.")] = None,
+    event: Events = None,
+    all_events: AllEvents = False,
+    header: Header = None,
+    no_headers: Annotated[bool, typer.Option("--no-headers", help="Send no headers of its own any more.")] = False,
+    description: Description = None,
+    json: AsJson = False,
+) -> None:
+    """Change an endpoint. Given events and headers replace those it had."""
+    patch = EndpointPatch(
+        url=UNSET if url is None else url,
+        events=[] if all_events else (event or UNSET),
+        headers={} if no_headers else (_parse_headers(header) if header else UNSET),
+        description=UNSET if description is None else description,
+    )
+    settings = read_settings().webhooks
+    _show(
+        _with_endpoint(id, lambda tx, vault, company: actions.update(tx, vault, settings, company, id, patch)),
+        json,
+        "Endpoint changed",
+    )
+
+
+@app.command()
+def pause(id: Id, json: AsJson = False) -> None:
+    """Hold an endpoint's deliveries until it is resumed."""
+    _show(_with_endpoint(id, lambda tx, vault, company: actions.pause(tx, vault, company, id)), json, "Endpoint paused")
+
+
+@app.command()
+def resume(
+    id: Id,
+    missed: Annotated[
+        Missed, typer.Option(help="Of what it missed, deliver: all, the latest of each resource, or skip it.")
+    ] = Missed.ALL,
+    json: AsJson = False,
+) -> None:
+    """Let a paused or suspended endpoint go on."""
+    resumed = _with_endpoint(id, lambda tx, vault, company: actions.resume(tx, vault, company, id, missed))
+    _show(resumed, json, "Endpoint resumed")
+
+
+@app.command()
+def rotate(id: Id, json: AsJson = False) -> None:
+    """Make a new secret; for 24 hours deliveries are signed with the old one, too."""
+    new = _with_endpoint(id, lambda tx, vault, company: actions.rotate(tx, vault, company, id))
+    _show_secret(new, json, "Secret rotated")
+
+
+@app.command()
+def delete(id: Id, json: AsJson = False) -> None:
+    """Remove an endpoint and what was still to be delivered to it."""
+    _with_endpoint(id, lambda tx, _, company: actions.delete(tx, company, id))
+    show({"id": id, "deleted": True}, json, "Endpoint deleted", ["id"])
+
+
+@app.command("test")
+def send_sample(
+    id: Id,
+    event: Annotated[str | None, typer.Option(help="The kind to send; the endpoint's first unless given.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Send a signed sample now and show what came back. It counts for nothing."""
+    message, outcome = asyncio.run(_send_trial(id, event))
+    show(_build_report(message, outcome), json, "Sample sent", ["event", "status", "milliseconds", "message"])
+    sys.exit(0 if outcome.delivered else 1)
+
+
+@app.command("deliveries")
+def deliveries_(
+    id: Annotated[str | None, typer.Argument(help="The endpoint's id; all of the --company's unless given.")] = None,
+    company: Annotated[int | None, typer.Option(min=1, max=2**63 - 1, help="The company, without an id.")] = None,
+    status: Annotated[str | None, typer.Option(help="pending, retrying, held, delivered, failed or skipped.")] = None,
+    event: Annotated[str | None, typer.Option(help="Only this kind of event.")] = None,
+    event_id: Annotated[str | None, typer.Option(help="Only this event.")] = None,
+    before: Annotated[str | None, typer.Option(help="Only deliveries older than this one: the next page.")] = None,
+    limit: Annotated[int, typer.Option(help="How many, at most 100.")] = 20,
+    json: AsJson = False,
+) -> None:
+    """List deliveries, the newest first."""
+    if (id is None) == (company is None):
+        raise typer.BadParameter("give an endpoint's id, or --company")
+    wanted = DeliveryFilter(endpoint_id=id, status=status, event=event, event_id=event_id, before=before, limit=limit)
+
+    async def find(tx: Tx) -> Any:
+        owner = company if id is None else await actions.get_company_of(tx, id)
+        return await deliveries.list_deliveries(tx, owner or 0, wanted)
+
+    columns = ["id", "event", "eventAt", "status", "attempts", "responseStatus", "message"]
+    show(transact(find), json, "Deliveries", columns)
+
+
+@app.command()
+def delivery(id: DeliveryId, json: AsJson = False) -> None:
+    """Show one delivery: what is sent, and each try with its answer."""
+    found = _with_delivery(id, lambda tx, company: deliveries.get_delivery(tx, reach_vault(), company, id))
+    if json:
+        show(found, json, "", [])
+    else:
+        _print_delivery(found)
+
+
+@app.command()
+def resend(id: DeliveryId, json: AsJson = False) -> None:
+    """Deliver the same event once more."""
+    new = _with_delivery(id, lambda tx, company: deliveries.resend(tx, company, id))
+    show(new, json, "Delivery queued", ["id", "eventId", "event", "status"])
+
+
+@app.command()
+def replay(
+    id: Id,
+    since: Annotated[str, typer.Option(help="From when on, such as 2026-01-31T09:00:00Z.")],
+    until: Annotated[str | None, typer.Option(help="Up to when; now unless given.")] = None,
+    event: Events = None,
+    json: AsJson = False,
+) -> None:
+    """Deliver again all that happened in a time, in its order."""
+    begin, end = _instant(since), _instant(until) if until else None
+
+    async def run() -> int:
+        async with reach_database() as database:
+            async with database.connection() as db:
+                company = await actions.get_company_of(db, id)
+            return await deliveries.replay(database, company, id, begin, end, event)
+
+    show({"id": id, "count": asyncio.run(run())}, json, "Events queued again", ["id", "count"])
+
+
+@app.command()
+def notices(company: CompanyId, json: AsJson = False) -> None:
+    """List what the company should know of, such as suspended endpoints."""
+    found = transact(lambda tx: actions.list_notices(tx, company))
+    show(found, json, "Notices", ["createdAt", "resourceId", "message"])
+
+
+@app.command()
+def events(json: AsJson = False) -> None:
+    """List the kinds of events."""
+    kinds = [{"event": kind, "meaning": (event.__doc__ or "").strip()} for kind, event in sorted(CATALOGUE.items())]
+    show(kinds, json, "Events", ["event", "meaning"])
+
+
+app.command()(verify)
+
+
+def _with_endpoint(id: str, work: Work[Result]) -> Result:
+    """Work on one endpoint, in one transaction; its id tells the company."""
+
+    async def run(tx: Tx) -> Result:
+        return await work(tx, reach_vault(), await actions.get_company_of(tx, id))
+
+    return transact(run)
+
+
+def _with_delivery(id: str, work: Callable[[Tx, int], Awaitable[Result]]) -> Result:
+    async def run(tx: Tx) -> Result:
+        return await work(tx, await deliveries.get_company_of(tx, id))
+
+    return transact(run)
+
+
+async def _send_trial(id: str, kind: str | None) -> tuple[Message, Outcome]:
+    async with reach_database() as database, database.connection() as db:
+        company = await actions.get_company_of(db, id)
+        target, message = await trial.build_trial(db, reach_vault(), company, id, kind)
+    sender = Sender(read_settings().webhooks)
+    try:
+        return message, await sender.send(target, message)
+    finally:
+        await sender.close()
+
+
+def _build_report(message: Message, outcome: Outcome) -> dict[str, Any]:
+    return {
+        "eventId": message.event_id,
+        "event": message.kind,
+        "delivered": outcome.delivered,
+        "status": outcome.status,
+        "milliseconds": outcome.milliseconds,
+        "error": outcome.error,
+        "message": outcome.message,
+        "address": outcome.address,
+        "response": outcome.response.decode(errors="replace"),
+    }
+
+
+def _parse_headers(lines: list[str]) -> dict[str, str]:
+    headers: dict[str, str] = {}
+    for line in lines:
+        name, colon, value = line.partition(":")
+        if not colon:
+            raise typer.BadParameter(f"write a header as 'Name: value', not {line!r}")
+        if name.strip() in headers:
+            raise typer.BadParameter(f"the header {name.strip()} is given twice")
+        headers[name.strip()] = value.strip()
+    return headers
+
+
+def _instant(text: str) -> datetime:
+    try:
+        return parse_date_time(text)
+    except BadValue as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _show(found: Endpoint | list[Endpoint], as_json: bool, title: str) -> None:
+    if as_json:
+        show(found, as_json, title, [])
+    else:
+        show(
+            [_summary(endpoint) for endpoint in (found if isinstance(found, list) else [found])], False, title, COLUMNS
+        )
+
+
+def _summary(endpoint: Endpoint) -> dict[str, str]:
+    """A few lines that fit a terminal; --json tells the rest."""
+    troubles = [f"{endpoint.failures} failures in a row"] if endpoint.failures else []
+    return {
+        "endpoint": f"{endpoint.id}\n{endpoint.url}" + (f"\n{endpoint.description}" if endpoint.description else ""),
+        "status": "\n".join([endpoint.status, *troubles, *([endpoint.reason] if endpoint.reason else [])]),
+        "events": "\n".join(endpoint.events) or "all",
+    }
+
+
+def _show_secret(new: NewSecret, as_json: bool, title: str) -> None:
+    if as_json:
+        info: dict[str, Any] = msgspec.to_builtins(new.endpoint)
+        show({**info, "secret": new.secret}, as_json, title, [])
+        return
+    _show(new.endpoint, as_json, title)
+    words = f"\n  {new.secret}\n\nThis signing secret is shown this once: copy it now."
+    Console(soft_wrap=True).print(words, highlight=False, markup=False)
+
+
+def _print_delivery(found: DeliveryDetails) -> None:
+    show(found.delivery, False, "Delivery", ["id", "event", "status", "attempts", "nextAttemptAt"])
+    tries = ["number", "startedAt", "milliseconds", "responseStatus", "message", "response"]
+    show(found.attempts, False, "Attempts", tries)
+    said = found.request.body if found.request.body is not None else "(the event is older than events are kept)"
+    Console(soft_wrap=True).print(f"\nPOST {found.request.url}\n{said}", highlight=False, markup=False)

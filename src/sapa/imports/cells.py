@@ -1,0 +1,185 @@
+"""A CSV record as the JSON object that the API would take: the header says which cell fills which field."""
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import msgspec
+from msgspec import Raw, inspect
+
+from sapa.formulas import rearm
+from sapa.imports.lines import LONGEST_RECORD
+from sapa.imports.types import UnusableFile
+
+SEPARATORS = ",;\t"
+
+_is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
+# Written as JSON would print it again: 007 and 1.50 are words.
+_is_plain_number = re.compile(r"(?!-0$)-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{0,5}[1-9])?").fullmatch
+_BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+Path = tuple[str | int, ...]
+Reading = Callable[[str], Any]
+
+csv.field_size_limit(LONGEST_RECORD)
+
+
+class BadCell(ValueError):
+    """A cell, or a whole record, that cannot be read; the text says why."""
+
+    field = ""
+
+
+class Column(msgspec.Struct, frozen=True):
+    name: str
+    path: Path
+    read: Reading | None
+    """None: an export writes it, an import leaves it out."""
+
+
+def detect_separator(header: str) -> str:
+    """The sign that parts most cells; the names in a header hold none of them."""
+    return max(SEPARATORS, key=header.count)
+
+
+def parse_cells(record: str, separator: str) -> list[str]:
+    try:
+        return next(csv.reader([record], delimiter=separator, strict=True), [])
+    except csv.Error as error:
+        raise BadCell(f"cannot be read as CSV: {error}") from None
+
+
+def build_columns(names: Sequence[str], row: type[msgspec.Struct]) -> list[Column]:
+    """Raises UnusableFile naming every column that the resource does not have."""
+    known = inspect.type_info(row)
+    unknown, columns = [], []
+    for name in names:
+        try:
+            columns.append(_column(name, known))
+        except LookupError:
+            unknown.append(name or "(a column without a name)")
+    if unknown:
+        raise UnusableFile(f"The header has columns that are not known: {', '.join(unknown)}.")
+    _refuse_overlaps(columns)
+    return columns
+
+
+def build_object(cells: Sequence[str], columns: Sequence[Column]) -> bytes | None:
+    """The record's JSON; None when every cell is empty."""
+    if len(cells) != len(columns):
+        raise BadCell(f"has {len(cells)} cells, and the header {len(columns)}")
+    fields: dict[str | int, Any] = {}
+    is_blank = True
+    for cell, column in zip(cells, columns, strict=True):
+        if cell:
+            is_blank = False
+            if column.read is not None:
+                _put(fields, column, column.read, cell)
+    return None if is_blank else msgspec.json.encode(_settle(fields))
+
+
+def _put(fields: dict[str | int, Any], column: Column, read: Reading, cell: str) -> None:
+    *above, last = column.path
+    for step in above:
+        fields = fields.setdefault(step, {})
+    try:
+        fields[last] = read(rearm(cell))
+    except BadCell as error:
+        error.field = column.name
+        raise
+
+
+def _settle(value: Any) -> Any:
+    """Objects whose keys are positions become lists, without gaps."""
+    if not isinstance(value, dict):
+        return value
+    if value and all(isinstance(step, int) for step in value):
+        return [_settle(value[step]) for step in sorted(value)]
+    return {step: _settle(inner) for step, inner in value.items()}
+
+
+def _column(name: str, known: inspect.Type) -> Column:
+    path, read = _resolve(known, name.split("."))
+    return Column(name, path, read)
+
+
+def _resolve(kind: inspect.Type, steps: list[str]) -> tuple[Path, Reading | None]:
+    """Where a cell goes and how it is read; LookupError when the type has no such part."""
+    kind = _bare(kind)
+    if isinstance(kind, inspect.AnyType | inspect.RawType):
+        return (steps[0] if steps else "",), None
+    if not steps:
+        return (), _reading(kind)
+    step, rest = _step(kind, steps)
+    inner, read = _resolve(step[1], rest)
+    return (step[0], *inner) if read else (step[0],), read
+
+
+def _step(kind: inspect.Type, steps: list[str]) -> tuple[tuple[str | int, inspect.Type], list[str]]:
+    first, *rest = steps
+    if isinstance(kind, inspect.StructType):
+        field = next(field for field in kind.fields if field.encode_name == first) if _has(kind, first) else None
+        if field is not None:
+            return (first, field.type), rest
+    if isinstance(kind, inspect.ListType) and first.isascii() and first.isdigit() and 0 < int(first) < 10_000:
+        return (int(first), kind.item_type), rest
+    if isinstance(kind, inspect.DictType) and ".".join(steps):
+        return (".".join(steps), kind.value_type), []
+    raise LookupError(first)
+
+
+def _has(kind: inspect.StructType, name: str) -> bool:
+    return any(field.encode_name == name for field in kind.fields)
+
+
+def _bare(kind: inspect.Type) -> inspect.Type:
+    """Without its notes and without null and absent."""
+    if isinstance(kind, inspect.Metadata):
+        return _bare(kind.type)
+    if isinstance(kind, inspect.UnionType):
+        options = [option for option in kind.types if not isinstance(option, inspect.NoneType)]
+        return _bare(options[0]) if len(options) == 1 else inspect.UnionType(tuple(map(_bare, options)))
+    return kind
+
+
+def _reading(kind: inspect.Type) -> Reading:
+    if isinstance(kind, inspect.ListType) and isinstance(_bare(kind.item_type), inspect.StrType):
+        return _words
+    if isinstance(kind, inspect.ListType | inspect.StructType | inspect.DictType):
+        return _json
+    if isinstance(kind, inspect.IntType | inspect.FloatType | inspect.DecimalType):
+        return lambda cell: Raw(cell.encode()) if _is_number(cell) else cell
+    if isinstance(kind, inspect.BoolType):
+        return lambda cell: _BOOLEANS.get(cell.lower(), cell)
+    if isinstance(kind, inspect.UnionType):
+        return lambda cell: Raw(cell.encode()) if _is_plain_number(cell) else cell
+    return str
+
+
+def _words(cell: str) -> Any:
+    """Comma-separated; a list in JSON, too, where a comma may belong to a value."""
+    if cell.startswith("["):
+        try:
+            return msgspec.json.decode(cell, type=list[str])
+        except msgspec.DecodeError:
+            pass
+    return [word for part in cell.split(",") if (word := part.strip())]
+
+
+def _json(cell: str) -> Raw:
+    try:
+        msgspec.json.decode(cell)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise BadCell(f"is not valid JSON: {error}") from None
+    return Raw(cell.encode())
+
+
+def _refuse_overlaps(columns: Sequence[Column]) -> None:
+    """A field that is given whole must not be given in parts as well, and nothing twice."""
+    names = [column.name for column in columns]
+    whole = set(names)
+    twice = {name for name in names if names.count(name) > 1}
+    twice |= {name for name in names if any(name.startswith(f"{other}.") for other in whole)}
+    if twice:
+        raise UnusableFile(f"The header gives the same field more than once: {', '.join(sorted(twice))}.")

@@ -1,0 +1,151 @@
+"""A file as records: bytes are cut into lines, lines are put together where a quoted cell goes over several.
+
+What cannot be a record is passed on as a fault with its line number, and reading goes on with the next line.
+"""
+
+import re
+from collections.abc import Awaitable, Callable
+
+from msgspec import Struct
+
+from sapa.imports.types import Format
+
+LONGEST_RECORD = 1_048_576
+MOST_LINES_OF_A_RECORD = 1_000
+BOM = b"\xef\xbb\xbf"
+
+Read = Callable[[int], Awaitable[bytes]]
+"""The next piece of a file from a position on; nothing at its end."""
+
+# Possessive, so that an unclosed cell of a megabyte is seen at once and a doubled quote is never taken for the end.
+_REST_OF_CELL = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
+
+
+class Record(Struct, frozen=True):
+    """One record's bytes, or the fault for which there are none."""
+
+    line: int
+    content: bytes
+    fault: str | None = None
+
+
+class LineReader:
+    """Physical lines from a position on, each with its line break; a piece of the file is in memory at a time."""
+
+    def __init__(self, read: Read, position: int) -> None:
+        self._read = read
+        self._buffer = b""
+        self._start = 0
+        self._read_to = position
+        self._ended = False
+
+    @property
+    def position(self) -> int:
+        return self._read_to - len(self._buffer) + self._start
+
+    async def next(self) -> bytes:
+        """Nothing at the end. A line that is too long comes without its end, which is skipped."""
+        end = self._buffer.find(b"\n", self._start) + 1
+        while not end and not self._ended and len(self._buffer) - self._start <= LONGEST_RECORD:
+            seen = len(self._buffer) - self._start
+            await self._more()
+            end = self._buffer.find(b"\n", seen) + 1
+        if not end and not self._ended:
+            return await self._overlong()
+        line = self._buffer[self._start : end or len(self._buffer)]
+        self._start += len(line)
+        return line
+
+    async def _more(self) -> None:
+        piece = await self._read(self._read_to)
+        self._buffer = self._buffer[self._start :] + piece
+        self._start = 0
+        self._read_to += len(piece)
+        self._ended = not piece
+
+    async def _overlong(self) -> bytes:
+        head = self._buffer[self._start : self._start + LONGEST_RECORD + 1]
+        end = 0
+        while not end and not self._ended:
+            self._buffer, self._start = b"", 0
+            await self._more()
+            end = self._buffer.find(b"\n") + 1
+        self._start = end or len(self._buffer)
+        return head
+
+
+class Line(Struct, frozen=True):
+    content: bytes
+    end: int
+    """Where the next one begins in the file."""
+
+
+class RecordReader:
+    """Records from a position on. After each, `position` and `line` tell where the next one begins."""
+
+    def __init__(self, read: Read, format: Format, separator: bytes = b",", position: int = 0, line: int = 0) -> None:
+        self._lines = LineReader(read, position)
+        self._is_quoted = format == "csv"
+        self._opening = re.compile(rb'(?:^|%s)"' % re.escape(separator))
+        self._complete_cell = re.compile(rb'(?:^|%s)"[^"]*+(?:""[^"]*+)*+"' % re.escape(separator))
+        self._ahead: list[Line] = []
+        self.position = position
+        self.line = line
+
+    async def next(self) -> Record | None:
+        first = await self._next_line()
+        if not first.content:
+            return None
+        self._pass([first])
+        number = self.line
+        if len(first.content) > LONGEST_RECORD:
+            return Record(number, b"", f"is longer than {LONGEST_RECORD:,} bytes")
+        if not self._is_quoted or b'"' not in first.content or not self._is_open(first.content):
+            return Record(number, first.content)
+        return await self._join(first, number)
+
+    def _pass(self, lines: list[Line]) -> None:
+        if lines:
+            self.position = lines[-1].end
+            self.line += len(lines)
+
+    async def _next_line(self) -> Line:
+        if self._ahead:
+            return self._ahead.pop(0)
+        content = await self._lines.next()
+        return Line(content, self._lines.position)
+
+    async def _join(self, first: Line, number: int) -> Record:
+        """Lines up to the one that closes the cell. If none does, only the first line is at fault."""
+        parts, size = [first], len(first.content)
+        while size <= LONGEST_RECORD and len(parts) < MOST_LINES_OF_A_RECORD:
+            part = await self._next_line()
+            if not part.content:
+                break
+            parts.append(part)
+            size += len(part.content)
+            closing = _REST_OF_CELL.match(part.content)
+            if closing and not self._is_open(b"x" + part.content[closing.end() :]):
+                self._pass(parts[1:])
+                return Record(number, b"".join(line.content for line in parts))
+        self._ahead = parts[1:] + self._ahead
+        return Record(number, b"", "has a quoted cell that is not closed")
+
+    def give_back(self, record: Record) -> None:
+        """A record of several lines that turned out to be none: all but its first line are read again."""
+        end = self.position
+        again: list[Line] = []
+        for content in reversed(_cut(record.content)[1:]):
+            again.insert(0, Line(content, end))
+            end -= len(content)
+        self._ahead = again + self._ahead
+        self.position = end
+        self.line -= len(again)
+
+    def _is_open(self, text: bytes) -> bool:
+        """Whether a quoted cell begins that does not end."""
+        return self._opening.search(self._complete_cell.sub(b"x", text)) is not None
+
+
+def _cut(content: bytes) -> list[bytes]:
+    return re.findall(rb"[^\n]*\n|[^\n]+\Z", content)

@@ -1,0 +1,162 @@
+"""Orders as rows of a file: new ones are placed and moved to where they stand, known ones are updated."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from decimal import Decimal
+from functools import partial
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from sapa.company import Company
+from sapa.db.pool import Tx
+from sapa.http.errors import Invalid
+from sapa.http.query_string import BadValue, parse_date_time
+from sapa.imports import queries
+from sapa.imports.attempts import Result, attempt
+from sapa.imports.rows import Row
+from sapa.imports.types import Outcome
+from sapa.money import DIGITS, BadMoney, parse_amount
+from sapa.orders import actions
+from sapa.orders.types import (
+    LineItemIn,
+    LineItemVariant,
+    Order,
+    OrderCustomerIn,
+    OrderIn,
+    OrderPatch,
+    OwnOrderId,
+)
+
+Text = Annotated[str, Meta(min_length=1, max_length=255)]
+Url = Annotated[str, Meta(max_length=2048)]
+
+
+class SoldVariant(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The variant of a line of the past."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=100)]
+    key: Text
+    price: Decimal
+    compare_at_price: Decimal | None = None
+    inventory_sku: Text | None = None
+    media: Url | None = None
+
+
+class LineRow(LineItemIn, frozen=True, kw_only=True):
+    id: Any = None
+    product_variant: SoldVariant | None = None
+
+
+class CustomerOfOrder(OrderCustomerIn, frozen=True, kw_only=True):
+    id: Any = None
+
+
+class OrderRow(OrderPatch, frozen=True, kw_only=True):
+    """An order as the API takes it, with what its past and an export add."""
+
+    line_items: Annotated[list[LineRow], Meta(min_length=1, max_length=500)] | UnsetType = UNSET
+    order_id: OwnOrderId | None = None
+    customer_id: Annotated[str, Meta(max_length=100)] | None = None
+    customer: CustomerOfOrder | None = None
+    currency: Annotated[str, Meta(pattern="^[A-Z]{3}$")] | None = None
+    total: Decimal | None = None
+    created_at: str | None = None
+    id: Any = None
+    order_number: Any = None
+    updated_at: Any = None
+
+
+async def store_orders(tx: Tx, company: Company, rows: Sequence[Row]) -> list[Result]:
+    started: str = await queries.STARTED_AT.value(tx)
+    return [await attempt(tx, row.line, partial(_store, tx, company, row.value, started)) for row in rows]
+
+
+async def _store(tx: Tx, company: Company, row: Any, started: str) -> Outcome:
+    known = await actions.find_by_order_id(tx, company, row.order_id) if row.order_id else None
+    if known is None:
+        await _place(tx, company, row)
+        return "created"
+    order = await actions.update(tx, company, known.id, _patch(row))
+    return "updated" if order.updated_at >= started else "unchanged"
+
+
+async def _place(tx: Tx, company: Company, row: OrderRow) -> Order:
+    sold = _sold(company, row)
+    order = await actions.place(tx, company, _new(row), placed_at=_instant(row.created_at), sold=sold)
+    for move in _moves(row):
+        order = await actions.update(tx, company, order.id, move)
+    return order
+
+
+def _new(row: OrderRow) -> OrderIn:
+    if row.line_items is UNSET:
+        raise Invalid.field("lineItems", "is required for a new order")
+    customer = None if row.customer is None else OrderCustomerIn(**_fields(row.customer, OrderCustomerIn))
+    return OrderIn(
+        line_items=[LineItemIn(**_fields(line, LineItemIn)) for line in row.line_items],
+        order_id=row.order_id,
+        customer_id=row.customer_id,
+        customer=customer,
+        shipping_address=_patch(row).shipping_address or None,
+        currency=row.currency,
+        total=row.total,
+        notes=row.notes or None,
+        tags=row.tags or None,
+    )
+
+
+def _fields(value: Struct, kind: type[Struct]) -> dict[str, Any]:
+    return {name: getattr(value, name) for name in kind.__struct_fields__}
+
+
+def _patch(row: OrderRow) -> OrderPatch:
+    """An address's id is left out: the address that the order has keeps its own by its content."""
+    fields = _fields(row, OrderPatch)
+    if address := row.shipping_address:
+        fields["shipping_address"] = msgspec.structs.replace(address, id=None)
+    return OrderPatch(**fields)
+
+
+def _moves(row: OrderRow) -> Iterator[OrderPatch]:
+    """From a new order to where it stands: what was paid back was paid before."""
+    if row.financial_status == "refunded" and row.status != "refunded":
+        yield OrderPatch(financial_status="paid")
+    asked = OrderPatch(
+        status=row.status, fulfillment_status=row.fulfillment_status, financial_status=row.financial_status
+    )
+    if asked != OrderPatch():
+        yield asked
+
+
+def _instant(text: str | None) -> datetime | None:
+    try:
+        return None if text is None else parse_date_time(text)
+    except BadValue as error:
+        raise Invalid.field("createdAt", str(error)) from None
+
+
+def _sold(company: Company, row: OrderRow) -> list[LineItemVariant | None]:
+    lines = row.line_items or []
+    currency = row.currency or company.currency
+    return [
+        None if line.product_variant_id else _variant(f"lineItems[{place}]", line.product_variant, currency)
+        for place, line in enumerate(lines)
+    ]
+
+
+def _variant(line: str, given: SoldVariant | None, currency: str) -> LineItemVariant | None:
+    if given is None or currency not in DIGITS:
+        return None
+    price = _amount(f"{line}.productVariant.price", given.price, currency)
+    before = given.compare_at_price
+    compared = None if before is None else _amount(f"{line}.productVariant.compareAtPrice", before, currency)
+    return LineItemVariant(given.id, given.key, price, compared, given.inventory_sku, given.media)
+
+
+def _amount(field: str, amount: Decimal, currency: str) -> Decimal:
+    try:
+        return parse_amount(amount, currency)
+    except BadMoney as error:
+        raise Invalid.field(field, str(error)) from None

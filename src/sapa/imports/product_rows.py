@@ -1,0 +1,75 @@
+"""Products as rows of a file."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+from functools import partial
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from sapa.company import Company
+from sapa.db.pool import Tx
+from sapa.http.bodies import build_decoder, decode_body
+from sapa.http.errors import Invalid
+from sapa.imports import queries
+from sapa.imports.attempts import Result, attempt
+from sapa.imports.rows import Row
+from sapa.imports.types import Outcome
+from sapa.json_text import encode
+from sapa.products import actions
+from sapa.products.types import OwnId, ProductIn, ProductPatch
+
+_NEW = build_decoder(ProductIn)
+
+
+class ProductRow(ProductPatch, frozen=True, kw_only=True):
+    """A product as the API takes it, with what an export adds."""
+
+    product_id: OwnId | None | UnsetType = UNSET
+    id: Any = None
+    created_at: Any = None
+    updated_at: Any = None
+
+
+async def store_products(tx: Tx, company: Company, rows: Sequence[Row]) -> list[Result]:
+    started: str = await queries.STARTED_AT.value(tx)
+    return [await attempt(tx, row.line, partial(_store, tx, company, row.value, started)) for row in rows]
+
+
+async def _store(tx: Tx, company: Company, row: Any, started: str) -> Outcome:
+    patch = ProductPatch(**{name: getattr(row, name) for name in ProductPatch.__struct_fields__})
+    if not row.product_id:
+        await actions.create(tx, company, _new(patch))
+        return "created"
+    try:
+        product, is_new = await actions.upsert(tx, company, row.product_id, patch)
+    except Invalid as error:
+        if not _names_an_id(error):
+            raise
+        product, is_new = await actions.upsert(tx, company, row.product_id, _without_ids(patch))
+    if is_new:
+        return "created"
+    return "updated" if product.updated_at >= started else "unchanged"
+
+
+def _new(patch: ProductPatch) -> ProductIn:
+    fields = msgspec.to_builtins(patch, builtin_types=(Decimal,))
+    for variant in fields.get("variants", []):
+        del variant["id"]
+    product: ProductIn = decode_body(encode(fields), _NEW)
+    return product
+
+
+def _names_an_id(error: Invalid) -> bool:
+    """Variants and options of an export from elsewhere have ids that mean nothing here."""
+    return any(detail.field.endswith("].id") for detail in error.details or [])
+
+
+def _without_ids(patch: ProductPatch) -> ProductPatch:
+    lists: dict[str, Any] = {
+        name: [msgspec.structs.replace(part, id=None) for part in parts]
+        for name in ("variants", "options")
+        if (parts := getattr(patch, name))
+    }
+    return msgspec.structs.replace(patch, **lists)

@@ -1,0 +1,35 @@
+"""The resources that can be imported, and how the rows of each are stored."""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+import msgspec
+
+from sapa.company import Company
+from sapa.db.pool import Tx
+from sapa.imports.attempts import Result
+from sapa.imports.customer_rows import CustomerRow, list_customer_keys, store_customers
+from sapa.imports.order_rows import OrderRow, store_orders
+from sapa.imports.product_rows import ProductRow, store_products
+from sapa.imports.rows import Row
+from sapa.imports.types import Resource
+
+Store = Callable[[Tx, Company, Sequence[Row]], Awaitable[list[Result]]]
+ListKeys = Callable[[Company, Row], tuple[str, list[str]]]
+
+
+class Kind(msgspec.Struct, frozen=True):
+    """How one resource is imported."""
+
+    row: type[msgspec.Struct]
+    batch: int
+    """Rows of one transaction. Whoever wants the same rows waits for it."""
+    store: Store
+    list_keys: ListKeys | None = None
+    """Whose a row is, and what no other row may have; a dry run holds the lines of a file against each other."""
+
+
+KINDS: dict[Resource, Kind] = {
+    "customers": Kind(CustomerRow, 500, store_customers, list_customer_keys),
+    "products": Kind(ProductRow, 100, store_products),
+    "orders": Kind(OrderRow, 100, store_orders),
+}

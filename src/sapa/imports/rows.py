@@ -1,0 +1,135 @@
+"""Records as rows of a resource, each with its line; what cannot be a row is a problem with its reason."""
+
+import msgspec
+from msgspec import Struct
+
+from sapa.http.bodies import build_decoder, decode_body
+from sapa.http.errors import Invalid
+from sapa.imports.cells import BadCell, Column, build_columns, build_object, detect_separator, parse_cells
+from sapa.imports.lines import BOM, Read, Record, RecordReader
+from sapa.imports.types import Format, Job, Problem, UnusableFile, build_problem
+
+MOST_BYTES_OF_A_BATCH = 4 * 1_048_576
+
+
+class Row(Struct, frozen=True):
+    line: int
+    value: msgspec.Struct
+
+
+class Batch(Struct, frozen=True):
+    """Rows that are imported together, and where the file goes on after them."""
+
+    rows: list[Row]
+    problems: list[Problem]
+    position: int
+    line: int
+    is_last: bool
+
+    @property
+    def size(self) -> int:
+        return len(self.rows) + len(self.problems)
+
+
+class Header(Struct, frozen=True):
+    """What a file's beginning tells of the rest."""
+
+    separator: str
+    columns: list[Column]
+    position: int
+    line: int
+
+
+async def read_header(read: Read, format: Format, row: type[msgspec.Struct]) -> Header:
+    """Raises UnusableFile when the file is empty or has columns that the resource lacks."""
+    start = await _after_bom(read)
+    records = RecordReader(read, format, position=start)
+    record = await records.next()
+    if record is None:
+        raise UnusableFile("The file is empty.")
+    if format == "ndjson":
+        return Header("", [], start, 0)
+    text = _header_text(record)
+    separator = detect_separator(text)
+    try:
+        names = [name.strip() for name in parse_cells(text, separator)]
+    except BadCell as error:
+        raise UnusableFile(f"The header {error}.") from None
+    return Header(separator, build_columns(names, row), records.position, records.line)
+
+
+async def _after_bom(read: Read) -> int:
+    return len(BOM) if (await read(0)).startswith(BOM) else 0
+
+
+def _header_text(record: Record) -> str:
+    try:
+        text = record.content.decode()
+    except UnicodeDecodeError:
+        raise UnusableFile("The header is not valid UTF-8.") from None
+    if record.fault:
+        raise UnusableFile(f"The header {record.fault}.")
+    if not text.strip():
+        raise UnusableFile("The first line is empty; it must be the header with the fields' names.")
+    return text
+
+
+class RowReader:
+    """Batches of rows, from where the job was left."""
+
+    def __init__(self, read: Read, job: Job, header: Header, row: type[msgspec.Struct]) -> None:
+        is_new = job.position < header.position
+        self._records = RecordReader(
+            read,
+            job.format,
+            header.separator.encode() or b",",
+            header.position if is_new else job.position,
+            header.line if is_new else job.line,
+        )
+        self._header = header
+        self._is_csv = job.format == "csv"
+        self._decoder = build_decoder(row)
+
+    async def next_batch(self, most_rows: int) -> Batch:
+        rows: list[Row] = []
+        problems: list[Problem] = []
+        start = self._records.position
+        record = None
+        while len(rows) + len(problems) < most_rows and self._records.position - start < MOST_BYTES_OF_A_BATCH:
+            record = await self._records.next()
+            if record is None:
+                break
+            found = self._row(record)
+            if isinstance(found, Row):
+                rows.append(found)
+            elif found is not None:
+                problems.append(found)
+        return Batch(rows, problems, self._records.position, self._records.line, is_last=record is None)
+
+    def _row(self, record: Record) -> Row | Problem | None:
+        """None for an empty line."""
+        if record.fault:
+            return Problem(record.line, "", record.fault)
+        if record.content.isspace():
+            return None
+        try:
+            content = self._object(record) if self._is_csv else record.content
+            return None if content is None else Row(record.line, decode_body(content, self._decoder))
+        except BadCell as error:
+            return Problem(record.line, error.field, str(error))
+        except Invalid as error:
+            return build_problem(record.line, error)
+
+    def _object(self, record: Record) -> bytes | None:
+        try:
+            text = record.content.decode()
+        except UnicodeDecodeError:
+            raise BadCell("is not valid UTF-8") from None
+        if "\0" in text:
+            raise BadCell("holds a NUL character, which cannot be stored")
+        try:
+            return build_object(parse_cells(text, self._header.separator), self._header.columns)
+        except BadCell as error:
+            if not error.field and b"\n" in record.content[:-1]:
+                self._records.give_back(record)
+            raise

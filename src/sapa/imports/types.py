@@ -1,0 +1,85 @@
+"""Imports: what they look like, what can go wrong."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from sapa.http.answers import Timestamp
+from sapa.http.errors import ApiError, Conflict, Invalid
+from sapa.ids import IdKind
+
+IMPORT_ID = IdKind("imp_")
+ImportId = Annotated[str, IMPORT_ID]
+
+Resource = Literal["customers", "products", "orders"]
+Format = Literal["csv", "ndjson"]
+Status = Literal["queued", "running", "succeeded", "partial", "failed"]
+Outcome = Literal["created", "updated", "unchanged"]
+
+LONGEST_MESSAGE = 1_000
+
+
+class Import(Struct, frozen=True, rename="camel"):
+    """A file on its way in, and how far it has come."""
+
+    id: ImportId
+    resource: Resource
+    format: Format
+    status: Annotated[Status, Meta(description="partial: the end was reached, and some lines failed.")]
+    dry_run: Annotated[bool, Meta(examples=[False])]
+    size: Annotated[int, Meta(examples=[52_400], description="Bytes of the file.")]
+    position: Annotated[int, Meta(examples=[52_400], description="Bytes that are done.")]
+    rows: Annotated[int, Meta(examples=[300], description="Records read so far.")]
+    created: Annotated[int, Meta(examples=[280])]
+    updated: Annotated[int, Meta(examples=[15])]
+    unchanged: Annotated[int, Meta(examples=[3], description="Records that were there already, just so.")]
+    failed: Annotated[int, Meta(examples=[2])]
+    error: Annotated[str | None, Meta(examples=[None], description="Why the file as a whole could not be imported.")]
+    created_at: Timestamp
+    updated_at: Timestamp
+    finished_at: Timestamp | None
+
+
+class Problem(Struct, frozen=True):
+    """A line that was not imported, and why."""
+
+    line: Annotated[int, Meta(examples=[17], description="The record's first line in the file, from 1.")]
+    field: Annotated[str, Meta(examples=["email"], description="Empty when the whole line is meant.")]
+    message: Annotated[str, Meta(examples=["must be an e-mail address, such as ayu@example.com"])]
+
+
+class Job(Struct, frozen=True):
+    """What whoever works on an import needs to know of it."""
+
+    id: str
+    resource: Resource
+    format: Format
+    dry_run: bool
+    size: int
+    position: int
+    line: int
+
+
+class UnusableFile(Invalid):
+    """The file cannot be imported."""
+
+
+class ImportRunning(Conflict):
+    """This file is being imported already; wait until that is done."""
+
+    code = "IMPORT_RUNNING"
+
+
+class ImportTakenOver(Exception):
+    """Somebody else works on the import now; nothing of this batch was kept."""
+
+
+def build_problem(line: int, error: ApiError) -> Problem:
+    field, message = "", error.message
+    if error.details:
+        field, message = error.details[0].field, error.details[0].message
+    return Problem(line, _storable(field), _storable(message))
+
+
+def _storable(text: str) -> str:
+    return text.replace("\0", "\ufffd")[:LONGEST_MESSAGE]

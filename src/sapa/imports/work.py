@@ -1,0 +1,109 @@
+"""Working through a file: batch by batch, each with the place where the file goes on, in one transaction."""
+
+import asyncio
+import os
+import socket
+import time
+from collections.abc import Callable, Sequence
+
+from msgspec import Struct
+
+from sapa.company import Company
+from sapa.db.pool import RETRYABLE, Database, Tx
+from sapa.imports import queries
+from sapa.imports.attempts import Result
+from sapa.imports.lines import Read
+from sapa.imports.resources import KINDS
+from sapa.imports.rows import Batch, Row, RowReader, read_header
+from sapa.imports.types import ImportTakenOver, Job, Problem
+
+MOST_TRIES = 3
+
+Report = Callable[[int, int], None]
+"""Told after each batch: the bytes and the rows that are done."""
+
+
+def new_holder() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
+
+
+class Work(Struct, frozen=True):
+    """One import in somebody's hands."""
+
+    database: Database
+    company: Company
+    job: Job
+    holder: str
+    read: Read
+
+
+async def go_on(work: Work, report: Report, until: Callable[[], bool] = lambda: False) -> bool:
+    """Imports what is left; whether the end was reached before it had to stop."""
+    kind = KINDS[work.job.resource]
+    header = await read_header(work.read, work.job.format, kind.row)
+    reader = RowReader(work.read, work.job, header, kind.row)
+    position, rows = work.job.position, 0
+    while not until():
+        batch = await reader.next_batch(kind.batch)
+        await _import(work, position, batch)
+        position, rows = batch.position, rows + batch.size
+        report(position, rows)
+        if batch.is_last:
+            return True
+        await asyncio.sleep(0)
+    return False
+
+
+async def _import(work: Work, position: int, batch: Batch) -> None:
+    """Run again when another transaction stood in the way."""
+    for tries_left in range(MOST_TRIES - 1, -1, -1):
+        try:
+            async with work.database.transaction() as tx:
+                await _import_batch(tx, work, position, batch)
+            return
+        except RETRYABLE:
+            if not tries_left:
+                raise
+
+
+async def _import_batch(tx: Tx, work: Work, position: int, batch: Batch) -> None:
+    """The place is moved under the condition that it is still ours to move: nobody imports the same rows."""
+    await queries.PLAN_FOR_ANY_COMPANY.value(tx)
+    results = await _try_out(tx, work, batch.rows) if work.job.dry_run else await _store(tx, work, batch.rows)
+    problems = batch.problems + [result for result in results if isinstance(result, Problem)]
+    if problems:
+        await queries.add_problems(tx, work.company.id, work.job.id, problems)
+    counts = (batch.size, results.count("created"), results.count("updated"), len(problems))
+    place = (batch.position, batch.line)
+    if not await queries.advance(tx, work.company.id, work.job.id, work.holder, position, place, counts):
+        raise ImportTakenOver
+
+
+async def _store(tx: Tx, work: Work, rows: Sequence[Row]) -> list[Result]:
+    return await KINDS[work.job.resource].store(tx, work.company, rows) if rows else []
+
+
+async def _try_out(tx: Tx, work: Work, rows: Sequence[Row]) -> list[Result]:
+    """All is done and undone again; then the rows are held against those of earlier batches."""
+    savepoint = tx.transaction()
+    await savepoint.start()
+    results = await _store(tx, work, rows)
+    await savepoint.rollback()
+    return await _refuse_repeated(tx, work, rows, results)
+
+
+async def _refuse_repeated(tx: Tx, work: Work, rows: Sequence[Row], results: list[Result]) -> list[Result]:
+    list_keys = KINDS[work.job.resource].list_keys
+    if list_keys is None:
+        return results
+    good = [place for place, result in enumerate(results) if not isinstance(result, Problem)]
+    owned = {place: list_keys(work.company, rows[place]) for place in good}
+    every_key = [key for _, keys in owned.values() for key in keys]
+    owners = await queries.find_keys(tx, work.company.id, work.job.id, every_key)
+    for place, (owner, keys) in owned.items():
+        taken = next((key for key in keys if owners.setdefault(key, owner) != owner), None)
+        if taken is not None:
+            field = taken.partition(":")[0]
+            results[place] = Problem(rows[place].line, field, "is given in an earlier line for another customer")
+    await queries.add_keys(tx, work.company.id, work.job.id, owners)
+    return results

@@ -1,0 +1,273 @@
+"""How the ledger changes.
+
+Every write opens the customer's book, which locks the wallet and settles what is overdue; then it checks, enters, and
+closes the book, which stores the entries with their event and their lines on the timeline.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+
+import msgspec
+
+from sapa.company import Company
+from sapa.customers.types import CUSTOMER_ID
+from sapa.db.pool import Tx
+from sapa.events import emit
+from sapa.http.errors import Invalid
+from sapa.json_text import encode
+from sapa.loyalty import program, queries
+from sapa.loyalty.book import Book
+from sapa.loyalty.telling import list_happenings
+from sapa.loyalty.types import (
+    RESERVATION_ID,
+    WALLET_ID,
+    Adjusted,
+    AdjustmentIn,
+    InsufficientPoints,
+    LedgerEntry,
+    LedgerKeyReused,
+    LoyaltyDisabled,
+    Memo,
+    PointsUpdated,
+    Portion,
+    Position,
+    Reservation,
+    ReservationClosed,
+    ReservationIn,
+    Wallet,
+)
+from sapa.orders.types import Order, Status
+from sapa.timeline import actions as timeline
+from sapa.timeline.types import Source
+
+MOST_METADATA = 10_000
+OWN_KEYS = "order:"
+"""How the idempotency keys begin that the ledger gives itself."""
+
+_canonical = msgspec.json.Encoder(order="sorted").encode
+
+
+def wallet_id_of(customer_id: str) -> str:
+    """A customer's one wallet bears the customer's own id behind its prefix, so it is known before it is written."""
+    return WALLET_ID.prefix + customer_id.removeprefix(CUSTOMER_ID.prefix)
+
+
+async def adjust(tx: Tx, company: Company, customer_id: str, given: AdjustmentIn) -> Adjusted:
+    """Adds or deducts points by hand. With a key that was used before, nothing happens again."""
+    memo = build_memo(customer_id, given)
+    book = await open_book(tx, company, customer_id)
+    known = await find_repeated(tx, company, memo)
+    if known is not None:
+        return Adjusted(await close_book(tx, company, book, "api"), known)
+    refuse_disabled(book)
+    if given.direction == "add":
+        book.grant("adjust_add", given.points, memo)
+    else:
+        book.take("adjust_deduct", await pick_lots(tx, company, book, given.points), memo)
+    return Adjusted(await close_book(tx, company, book, "api"), book.written[-1])
+
+
+async def reserve(
+    tx: Tx, company: Company, customer_id: str, given: ReservationIn, redemption_id: str | None = None
+) -> Reservation:
+    """Holds points for a while; they keep their lots, and do not expire while they are held."""
+    book = await open_book(tx, company, customer_id)
+    refuse_disabled(book)
+    portions = await pick_lots(tx, company, book, given.points)
+    id = RESERVATION_ID.new()
+    book.hold(id, portions, _reservation_memo(id, given.reference_type, given.reference_id))
+    ttl = given.ttl_seconds or book.standing.reservation_ttl_seconds
+    reservation = await queries.insert_reservation(
+        tx, company.id, id, book.balance, book.standing.instant, ttl, portions, given.reference_type,
+        given.reference_id, redemption_id,
+    )  # fmt: skip
+    await close_book(tx, company, book, "api")
+    return reservation
+
+
+async def commit(tx: Tx, company: Company, reservation_id: str) -> Reservation:
+    """Spends the points that a reservation holds."""
+    book, reservation = await _open_reservation(tx, company, reservation_id)
+    portions = await queries.list_held(tx, company.id, reservation_id, book.standing.instant)
+    book.spend_held(reservation_id, portions, _memo_of(reservation))
+    return await _close_reservation(tx, company, book, reservation_id, "committed")
+
+
+async def release(tx: Tx, company: Company, reservation_id: str) -> Reservation:
+    """Gives the points that a reservation holds back to their lots."""
+    book, reservation = await _open_reservation(tx, company, reservation_id)
+    portions = await queries.list_held(tx, company.id, reservation_id, book.standing.instant)
+    book.release(reservation_id, portions, _memo_of(reservation))
+    book.bury()
+    return await _close_reservation(tx, company, book, reservation_id, "released")
+
+
+async def reverse_spending(tx: Tx, company: Company, customer_id: str, entry_id: str, memo: Memo) -> LedgerEntry:
+    """Gives the points of a commit back to their lots. That it happens once is for the caller to see to, or the
+    memo's key."""
+    book = await open_book(tx, company, customer_id)
+    portions = await queries.list_spent(tx, company.id, entry_id, book.standing.instant)
+    book.return_spent(portions, memo)
+    reversal = book.written[-1]
+    book.bury()
+    await close_book(tx, company, book, "api")
+    return reversal
+
+
+async def settle_order(tx: Tx, company: Company, order: Order, status: Status) -> None:
+    """Posts what an order should have earned and has not, or has and should not have.
+
+    Called under the order's lock after each of its changes, with the status that it has or had before it was
+    archived. What was spent already cannot be taken back, and is kept as the order's shortfall.
+    """
+    customer_id = order.customer_id
+    if customer_id is None:
+        return
+    terms, before = await program.get_terms(tx, company, order)
+    aim = program.build_aim(company, order, status, terms, before)
+    missing = aim.target - aim.posted
+    if not missing and aim.target == (before.target if before else 0):
+        return
+    book = await open_book(tx, company, customer_id)
+    if missing > 0:
+        book.grant("earn", missing, _order_memo(order, aim), order_id=order.id)
+    elif taken := min(-missing, book.balance.available):
+        portions = await pick_lots(tx, company, book, taken, order_id=order.id)
+        book.take("earn_reversal", portions, _order_memo(order, aim))
+    await program.store_position(tx, company, order, book.balance.id, _posted(aim, book))
+    await close_book(tx, company, book, "system")
+
+
+async def settle_wallet(tx: Tx, company: Company, customer_id: str) -> None:
+    """Only what is overdue: what every write begins with."""
+    await close_book(tx, company, await open_book(tx, company, customer_id), "system")
+
+
+async def open_book(tx: Tx, company: Company, customer_id: str) -> Book:
+    """The customer's book under the wallet's lock, with all settled that was due: overdue reservations give their
+    points back, then points past their time expire."""
+    wallet_id = wallet_id_of(customer_id)
+    balance = await queries.lock_wallet(tx, company.id, wallet_id, customer_id)
+    book = Book(company.id, balance, await queries.get_standing(tx, company.id, wallet_id))
+    if book.standing.has_due:
+        await _settle(tx, company, book)
+    return book
+
+
+async def close_book(tx: Tx, company: Company, book: Book, source: Source) -> Wallet:
+    """Stores what was entered, announces it once, and answers the wallet."""
+    if book.lines:
+        wallet = await queries.write(tx, company.id, book)
+    else:
+        wallet = await queries.get_stored_wallet(tx, company.id, book.balance.id)
+    if book.written:
+        await timeline.record_all(tx, company, list_happenings(book, source))
+        await emit(tx, company, PointsUpdated(wallet))
+    return wallet
+
+
+async def pick_lots(
+    tx: Tx, company: Company, book: Book, points: int, order_id: str | None = None
+) -> Sequence[Portion]:
+    """The lots that so many points are taken from; raises when the wallet has fewer."""
+    if book.balance.available < points:
+        raise InsufficientPoints(f"{points} points were asked for and {book.balance.available} are available.")
+    return await queries.list_spendable(tx, company.id, book.balance.id, book.standing.instant, points, order_id)
+
+
+async def find_repeated(tx: Tx, company: Company, memo: Memo) -> LedgerEntry | None:
+    """The entry that the same request with the same key made before; raises when it was another request.
+
+    Asked under the wallet's lock, so twins come one after the other.
+    """
+    if memo.idempotency_key is None:
+        return None
+    known = await queries.find_keyed(tx, company.id, memo.idempotency_key)
+    if known is None:
+        return None
+    if known.fingerprint != memo.fingerprint:
+        raise LedgerKeyReused
+    return LedgerEntry(*(getattr(known, name) for name in LedgerEntry.__struct_fields__))
+
+
+def refuse_disabled(book: Book) -> None:
+    if not book.standing.enabled:
+        raise LoyaltyDisabled
+
+
+def build_memo(customer_id: str, given: AdjustmentIn) -> Memo:
+    """What the entry of an adjustment says; raises Invalid when it cannot be said."""
+    key = given.idempotency_key
+    if key is not None and key.startswith(OWN_KEYS):
+        raise Invalid.field("idempotencyKey", f"must not begin with {OWN_KEYS!r}, as the ledger's own keys do")
+    metadata = None if given.metadata is None else encode(given.metadata)
+    if metadata is not None and len(metadata) > MOST_METADATA:
+        raise Invalid.field("metadata", f"must have at most {MOST_METADATA} bytes")
+    return Memo(
+        reference_type="api",
+        note=given.reason,
+        metadata=metadata,
+        idempotency_key=key,
+        fingerprint=build_fingerprint("adjust", customer_id, given) if key is not None else None,
+    )
+
+
+def build_fingerprint(action: str, customer_id: str, given: msgspec.Struct) -> bytes:
+    """The same for the same request, in whatever order its fields were sent."""
+    return sha256(_canonical([action, customer_id, msgspec.to_builtins(given)])).digest()
+
+
+async def _settle(tx: Tx, company: Company, book: Book) -> None:
+    now, wallet_id = book.standing.instant, book.balance.id
+    overdue = await queries.list_overdue(tx, company.id, wallet_id, now)
+    for reservation_id, portions in overdue.items():
+        book.release(reservation_id, portions, _reservation_memo(reservation_id, None, None))
+    book.bury(await queries.list_dead_lots(tx, company.id, wallet_id, now))
+    if overdue:
+        await queries.close_reservations(tx, company.id, list(overdue), "expired", now)
+    await queries.write(tx, company.id, book)
+    book.end_settlement()
+
+
+async def _open_reservation(tx: Tx, company: Company, id: str) -> tuple[Book, Reservation]:
+    """Its status is looked at again under the wallet's lock, and after what is overdue has been settled."""
+    found = await queries.get_reservation(tx, company.id, id)
+    book = await open_book(tx, company, found.customer_id)
+    reservation = await queries.get_reservation(tx, company.id, id)
+    if reservation.status != "reserved":
+        raise ReservationClosed(f"The reservation is already {reservation.status}.")
+    refuse_disabled(book)
+    return book, reservation
+
+
+async def _close_reservation(tx: Tx, company: Company, book: Book, id: str, status: str) -> Reservation:
+    closed = await queries.close_reservations(tx, company.id, [id], status, book.standing.instant)
+    if not closed:
+        raise ReservationClosed
+    await close_book(tx, company, book, "api")
+    return closed[0]
+
+
+def _posted(aim: Position, book: Book) -> Position:
+    """The position after the posting that the book holds, if it holds one."""
+    delta = sum(line.available_delta for line in book.lines)
+    posted = aim.posted + delta
+    return msgspec.structs.replace(
+        aim, posted=posted, shortfall=posted - aim.target, postings=aim.postings + len(book.lines)
+    )
+
+
+def _order_memo(order: Order, aim: Position) -> Memo:
+    key = f"{OWN_KEYS}{order.id}:{aim.postings + 1}"
+    return Memo(reference_type="order", reference_id=order.id, idempotency_key=key)
+
+
+def _reservation_memo(id: str, reference_type: str | None, reference_id: str | None) -> Memo:
+    """What the caller said the points are for; the reservation itself where they said nothing."""
+    if reference_type is None and reference_id is None:
+        return Memo(reference_type="reservation", reference_id=id)
+    return Memo(reference_type=reference_type, reference_id=reference_id)
+
+
+def _memo_of(reservation: Reservation) -> Memo:
+    return _reservation_memo(reservation.id, reservation.reference_type, reservation.reference_id)

@@ -1,0 +1,190 @@
+"""The ledger held against itself: every wallet computed anew from its entries, lots and reservations."""
+
+from msgspec import Struct
+
+from sapa.db.pool import Connection
+from sapa.db.sql import sql
+from sapa.loyalty.types import Drift, Reconciliation
+
+WINDOW = 500
+MOST_LISTED = 100
+
+
+class Window(Struct, frozen=True):
+    """Some wallets, in the order of their ids."""
+
+    wallets: int
+    last_id: str | None
+    available: int
+    reserved: int
+
+
+NEXT_WINDOW = sql(
+    """
+    SELECT count(*) AS wallets, max(id) AS last_id, coalesce(sum(available), 0)::bigint AS available,
+           coalesce(sum(reserved), 0)::bigint AS reserved
+      FROM (SELECT id, available, reserved FROM loyalty_wallets
+             WHERE company_id = $1 AND id > $2 ORDER BY id LIMIT $3) AS next""",
+    row=Window,
+)
+
+# Each rule gives the numbers of every wallet that it does not hold for. Rules that a constraint holds are not here:
+# no lot with more than was granted, no key twice, no two entries of one customer at one instant.
+FIND_DRIFT = sql(
+    """
+    WITH w AS (
+        SELECT id, customer_id, available, reserved, lifetime_earned, version, last_ledger_at
+          FROM loyalty_wallets
+         WHERE company_id = $1 AND id > $2 AND id <= $3
+    ), e AS (
+        SELECT id, wallet_id, seq, entry_type, available_delta, reserved_delta, points_delta, available_after,
+               reserved_after, reservation_id, reference_id, occurred_at,
+               row_number() OVER own AS place, lag(available_after, 1, 0::bigint) OVER own AS available_before,
+               lag(reserved_after, 1, 0::bigint) OVER own AS reserved_before,
+               lag(occurred_at, 1, '-infinity') OVER own AS occurred_before
+          FROM loyalty_entries
+         WHERE company_id = $1 AND wallet_id > $2 AND wallet_id <= $3
+        WINDOW own AS (PARTITION BY wallet_id ORDER BY seq)
+    ), l AS (
+        SELECT id, wallet_id, remaining, held
+          FROM loyalty_lots
+         WHERE company_id = $1 AND wallet_id > $2 AND wallet_id <= $3
+    ), m AS (
+        SELECT entry_id, lot_id, available_delta, reserved_delta
+          FROM loyalty_lot_moves
+         WHERE company_id = $1 AND wallet_id > $2 AND wallet_id <= $3
+    ), r AS (
+        SELECT id, wallet_id, points, status
+          FROM loyalty_reservations
+         WHERE company_id = $1 AND wallet_id > $2 AND wallet_id <= $3
+    ), h AS (
+        SELECT h.lot_id, h.points, h.reservation_id, r.wallet_id, r.status
+          FROM loyalty_holds h JOIN r ON r.id = h.reservation_id
+         WHERE h.company_id = $1
+    ), totals AS (
+        SELECT w.id, w.available, w.reserved, w.lifetime_earned, w.version, w.last_ledger_at,
+               (SELECT coalesce(sum(remaining), 0) FROM l WHERE l.wallet_id = w.id) AS lots_remaining,
+               (SELECT coalesce(sum(held), 0) FROM l WHERE l.wallet_id = w.id) AS lots_held,
+               (SELECT coalesce(sum(points), 0) FROM r WHERE r.wallet_id = w.id AND status = 'reserved')
+                   AS reservations_open,
+               (SELECT coalesce(sum(points_delta), 0) FROM e WHERE e.wallet_id = w.id) AS entries_points,
+               (SELECT coalesce(sum(available_delta), 0) FROM e WHERE e.wallet_id = w.id) AS entries_available,
+               (SELECT coalesce(sum(points_delta) FILTER (
+                           WHERE points_delta > 0 AND entry_type <> 'redeem_reversal'
+                              OR entry_type = 'earn_reversal'), 0) FROM e WHERE e.wallet_id = w.id) AS entries_earned,
+               (SELECT count(*) FROM e WHERE e.wallet_id = w.id) AS entries_count,
+               (SELECT max(occurred_at) FROM e WHERE e.wallet_id = w.id) AS entries_last
+          FROM w
+    ), drift AS (
+        SELECT id AS wallet_id, 'available is the sum of the lots'' remaining points' AS rule,
+               lots_remaining::text AS expected, available::text AS found
+          FROM totals WHERE lots_remaining <> available
+        UNION ALL
+        SELECT id, 'available is the sum of the entries', entries_available::text, available::text
+          FROM totals WHERE entries_available <> available
+        UNION ALL
+        SELECT id, 'reserved is the sum of the lots'' held points', lots_held::text, reserved::text
+          FROM totals WHERE lots_held <> reserved
+        UNION ALL
+        SELECT id, 'reserved is the sum of the open reservations', reservations_open::text, reserved::text
+          FROM totals WHERE reservations_open <> reserved
+        UNION ALL
+        SELECT id, 'credits less debits are available and reserved', entries_points::text, (available + reserved)::text
+          FROM totals WHERE entries_points <> available + reserved
+        UNION ALL
+        SELECT id, 'lifetime earned is the sum of its entries', entries_earned::text, lifetime_earned::text
+          FROM totals WHERE entries_earned <> lifetime_earned
+        UNION ALL
+        SELECT id, 'version is the number of entries', entries_count::text, version::text
+          FROM totals WHERE entries_count <> version
+        UNION ALL
+        SELECT id, 'lastLedgerAt is the last entry''s occurredAt', entries_last::text, last_ledger_at::text
+          FROM totals WHERE entries_last IS DISTINCT FROM last_ledger_at
+        UNION ALL
+        SELECT wallet_id, 'entries are numbered without gaps', place::text, seq::text
+          FROM e WHERE place <> seq
+        UNION ALL
+        SELECT wallet_id, 'each occurredAt is later than the one before', occurred_before::text, occurred_at::text
+          FROM e WHERE occurred_at <= occurred_before
+        UNION ALL
+        SELECT wallet_id, 'availableAfter is the one before and the change',
+               (available_before + available_delta)::text, available_after::text
+          FROM e WHERE available_before + available_delta <> available_after
+        UNION ALL
+        SELECT wallet_id, 'reservedAfter is the one before and the change',
+               (reserved_before + reserved_delta)::text, reserved_after::text
+          FROM e WHERE reserved_before + reserved_delta <> reserved_after
+        UNION ALL
+        SELECT e.wallet_id, 'an entry is the sum of its lot moves', e.available_delta || '/' || e.reserved_delta,
+               coalesce(sum(m.available_delta), 0) || '/' || coalesce(sum(m.reserved_delta), 0)
+          FROM e LEFT JOIN m ON m.entry_id = e.id
+         GROUP BY e.wallet_id, e.id, e.available_delta, e.reserved_delta
+        HAVING (coalesce(sum(m.available_delta), 0), coalesce(sum(m.reserved_delta), 0))
+               <> (e.available_delta, e.reserved_delta)
+        UNION ALL
+        SELECT l.wallet_id, 'a lot is the sum of its moves',
+               coalesce(sum(m.available_delta), 0) || '/' || coalesce(sum(m.reserved_delta), 0),
+               l.remaining || '/' || l.held
+          FROM l LEFT JOIN m ON m.lot_id = l.id
+         GROUP BY l.wallet_id, l.id, l.remaining, l.held
+        HAVING (coalesce(sum(m.available_delta), 0), coalesce(sum(m.reserved_delta), 0)) <> (l.remaining, l.held)
+        UNION ALL
+        SELECT l.wallet_id, 'a lot holds what open reservations hold of it', coalesce(sum(h.points), 0)::text,
+               l.held::text
+          FROM l LEFT JOIN h ON h.lot_id = l.id AND h.status = 'reserved'
+         GROUP BY l.wallet_id, l.id, l.held
+        HAVING coalesce(sum(h.points), 0) <> l.held
+        UNION ALL
+        SELECT r.wallet_id, 'a reservation is the sum of its holds', coalesce(sum(h.points), 0)::text, r.points::text
+          FROM r LEFT JOIN h ON h.reservation_id = r.id
+         GROUP BY r.wallet_id, r.id, r.points
+        HAVING coalesce(sum(h.points), 0) <> r.points
+        UNION ALL
+        SELECT r.wallet_id, 'a reservation is closed once, and by the entry that its status tells',
+               CASE r.status WHEN 'reserved' THEN '' WHEN 'committed' THEN 'redeem_commit' ELSE 'redeem_release' END,
+               coalesce(string_agg(e.entry_type, '+') FILTER (WHERE e.entry_type <> 'redeem_reserve'), '')
+          FROM r LEFT JOIN e ON e.reservation_id = r.id
+         GROUP BY r.wallet_id, r.id, r.status
+        HAVING coalesce(string_agg(e.entry_type, '+') FILTER (WHERE e.entry_type <> 'redeem_reserve'), '')
+               <> CASE r.status WHEN 'reserved' THEN '' WHEN 'committed' THEN 'redeem_commit'
+                                ELSE 'redeem_release' END
+        UNION ALL
+        SELECT p.wallet_id, 'an order''s posted points are the sum of its entries', p.posted::text,
+               coalesce(sum(e.points_delta), 0)::text
+          FROM loyalty_order_positions p
+          LEFT JOIN e ON e.reference_id = p.order_id AND e.entry_type IN ('earn', 'earn_reversal')
+         WHERE p.company_id = $1 AND p.wallet_id > $2 AND p.wallet_id <= $3
+         GROUP BY p.wallet_id, p.order_id, p.posted
+        HAVING coalesce(sum(e.points_delta), 0) <> p.posted
+    )
+    SELECT drift.wallet_id, w.customer_id, drift.rule, coalesce(drift.expected, '') AS expected,
+           coalesce(drift.found, '') AS found
+      FROM drift JOIN w ON w.id = drift.wallet_id
+     ORDER BY drift.wallet_id, drift.rule""",
+    row=Drift,
+)
+
+
+async def reconcile(db: Connection, company_id: int) -> Reconciliation:
+    """All wallets of a company, some hundreds at a time, each time in one snapshot."""
+    wallets = available = reserved = 0
+    drift: list[Drift] = []
+    drifting: set[str] = set()
+    position: str | None = ""
+    while position is not None:
+        window, found = await check_window(db, company_id, position)
+        wallets += window.wallets
+        available += window.available
+        reserved += window.reserved
+        drifting |= {one.wallet_id for one in found}
+        drift += found[: MOST_LISTED - len(drift)]
+        position = window.last_id
+    return Reconciliation(wallets, str(available), str(reserved), len(drifting), drift)
+
+
+async def check_window(db: Connection, company_id: int, position: str) -> tuple[Window, list[Drift]]:
+    """The wallets behind a position, and what contradicts in them."""
+    window = await NEXT_WINDOW.find(db, company_id, position, WINDOW)
+    if window is None or window.last_id is None:
+        return Window(0, None, 0, 0), []
+    return window, await FIND_DRIFT.all(db, company_id, position, window.last_id)

@@ -1,0 +1,295 @@
+"""Loyalty: what wallets, entries and the program look like, what can go wrong, what is announced."""
+
+from datetime import datetime
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from sapa.customers.types import CustomerId
+from sapa.events import Event
+from sapa.http.answers import Envelope, StoredJson, Timestamp
+from sapa.http.errors import Conflict
+from sapa.ids import IdKind
+from sapa.money import Amount
+
+WALLET_ID = IdKind("wal_")
+ENTRY_ID = IdKind("led_")
+RESERVATION_ID = IdKind("rsv_")
+LOT_ID = IdKind("lot_")
+
+WalletId = Annotated[str, WALLET_ID]
+EntryId = Annotated[str, ENTRY_ID]
+ReservationId = Annotated[str, RESERVATION_ID]
+
+MOST_POINTS = 1_000_000_000_000
+LONGEST_TTL_SECONDS = 30 * 86_400
+
+EntryType = Literal[
+    "earn", "bonus", "adjust_add", "adjust_deduct", "redeem_reserve", "redeem_commit", "redeem_release",
+    "redeem_reversal", "earn_reversal", "expire",
+]  # fmt: skip
+EarnOn = Literal["paid", "fulfilled", "created"]
+Rounding = Literal["floor", "round", "ceil"]
+ReservationStatus = Literal["reserved", "committed", "released", "expired"]
+
+Count = Annotated[str, Meta(pattern="^-?[0-9]+$", examples=["150"])]
+"""Points and other whole numbers of the ledger, as decimal strings."""
+Points = Annotated[int, Meta(ge=1, le=MOST_POINTS, examples=[50], description="A whole number of points.")]
+Reason = Annotated[str, Meta(max_length=1000, examples=["Goodwill"], description="Shown as the entry's note.")]
+LedgerKey = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=255,
+        description="Yours, and kept for ever: the same key with the same request answers the same entry again.",
+    ),
+]
+ReferenceType = Annotated[str, Meta(min_length=1, max_length=100, description="What the points are for.")]
+ReferenceId = Annotated[str, Meta(min_length=1, max_length=255, description="Your id of what the points are for.")]
+Ttl = Annotated[int, Meta(ge=1, le=LONGEST_TTL_SECONDS, examples=[900])]
+Metadata = Annotated[dict[str, Any], Meta(max_length=100, description="Yours, kept as it is.")]
+
+
+class Wallet(Struct, frozen=True, rename="camel"):
+    """A customer's points.
+
+    What they earned less what they burned is what is available and reserved. A reversal takes back from what it
+    reverses: that of an order lowers the points earned, that of a redemption the points burned.
+    """
+
+    id: WalletId
+    company_id: Annotated[int, Meta(examples=[1])]
+    customer_id: CustomerId
+    available_points: Annotated[Count, Meta(description="Can be spent now. Points past their time are not counted.")]
+    reserved_points: Annotated[Count, Meta(description="Held by reservations.")]
+    lifetime_earned_points: Count
+    lifetime_burned_points: Annotated[Count, Meta(description="Redeemed, deducted and expired.")]
+    version: Annotated[Count, Meta(description="Grows by one with each ledger entry.")]
+    last_ledger_at: Timestamp | None
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class LedgerEntry(Struct, frozen=True, rename="camel"):
+    """One change of a wallet. An entry is never changed and never deleted."""
+
+    id: EntryId
+    customer_id: CustomerId
+    wallet_id: WalletId
+    company_id: Annotated[int, Meta(examples=[1])]
+    created_by_id: Annotated[int | None, Meta(description="A user of the console; null for the API and for us.")]
+    entry_type: EntryType
+    points_delta: Annotated[Count, Meta(description="The change of available and reserved together; 0 for a hold.")]
+    available_after: Count
+    reserved_after: Count
+    reference_type: Annotated[str | None, Meta(examples=["order"])]
+    reference_id: Annotated[str | None, Meta(examples=["order_01jc9y3q5me8w92v7x4t6r0n1k"])]
+    idempotency_key: str | None
+    note: Annotated[str | None, Meta(examples=["Goodwill"])]
+    metadata: Annotated[Raw | None, StoredJson(dict[str, Any] | None)]
+    occurred_at: Annotated[Timestamp, Meta(description="Of one customer no two are equal; later entries have later.")]
+    created_at: Timestamp
+
+
+class HistoryPagination(Struct, frozen=True, rename="camel"):
+    """Where a part of the history stands in it."""
+
+    limit: Annotated[int, Meta(examples=[20])]
+    has_more: bool
+    next_before: Annotated[Timestamp | None, Meta(description="Send it as `before` to go on to older entries.")]
+
+
+class History(Envelope, frozen=True):
+    """A part of a customer's ledger, newest first."""
+
+    data: list[LedgerEntry]
+    pagination: HistoryPagination
+
+
+class AdjustmentIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Points to add or to deduct by hand."""
+
+    direction: Literal["add", "deduct"]
+    points: Points
+    reason: Reason | None = None
+    idempotency_key: LedgerKey | None = None
+    metadata: Metadata | None = None
+
+
+class Adjusted(Struct, frozen=True):
+    """The wallet as it is now, and the entry of the adjustment."""
+
+    wallet: Wallet
+    ledger: LedgerEntry
+
+
+class ReservationIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Points to hold until they are committed or released, or the time is over."""
+
+    points: Points
+    ttl_seconds: (
+        Annotated[Ttl, Meta(description="How long; the program's reservationTtlSeconds unless given.")] | None
+    ) = None
+    reference_type: ReferenceType | None = None
+    reference_id: ReferenceId | None = None
+
+
+class Reservation(Struct, frozen=True, rename="camel"):
+    """Points that are held."""
+
+    id: ReservationId
+    customer_id: CustomerId
+    wallet_id: WalletId
+    points: Count
+    status: ReservationStatus
+    reference_type: Annotated[str | None, Meta(examples=["cart"])]
+    reference_id: Annotated[str | None, Meta(examples=["cart-77"])]
+    redemption_id: str | None
+    expires_at: Timestamp
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class LoyaltySettings(Struct, frozen=True, rename="camel"):
+    """How the company's loyalty program works."""
+
+    enabled: bool
+    earn_on: Annotated[EarnOn, Meta(description="What makes an order earn its points.")]
+    rounding: Annotated[Rounding, Meta(description="Of how many times the tier's amount is in the order's total.")]
+    expiry_months: Annotated[int | None, Meta(description="Months after which earned points expire; null for never.")]
+    reservation_ttl_seconds: Annotated[int, Meta(examples=[900])]
+
+
+class LoyaltySettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Changes to the program: what is absent stays as it is."""
+
+    enabled: bool | UnsetType = UNSET
+    earn_on: EarnOn | UnsetType = UNSET
+    rounding: Rounding | UnsetType = UNSET
+    expiry_months: Annotated[int, Meta(ge=1, le=1200)] | None | UnsetType = UNSET
+    reservation_ttl_seconds: Ttl | UnsetType = UNSET
+
+
+class Tier(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """From orders of this amount on, each such amount in the total earns these points."""
+
+    currency_amount: Amount
+    points: Points
+
+
+class PointConversion(Struct, frozen=True):
+    """What orders earn, by the highest tier whose amount is not above their total. Without tiers they earn nothing."""
+
+    tiers: list[Tier]
+
+
+class PointConversionIn(Struct, frozen=True, forbid_unknown_fields=True):
+    """The tiers to have from now on, in place of all others."""
+
+    tiers: Annotated[list[Tier], Meta(max_length=100)]
+
+
+class Drift(Struct, frozen=True, rename="camel"):
+    """A wallet that contradicts its own entries, lots or reservations."""
+
+    wallet_id: WalletId
+    customer_id: CustomerId
+    rule: Annotated[str, Meta(examples=["available is the sum of the lots' remaining points"])]
+    expected: Annotated[str, Meta(examples=["150"])]
+    found: Annotated[str, Meta(examples=["140"])]
+
+
+class Reconciliation(Struct, frozen=True, rename="camel"):
+    """Every rule of the ledger, computed anew from its rows."""
+
+    wallets: Annotated[int, Meta(description="How many wallets were checked.")]
+    available_points: Count
+    reserved_points: Count
+    drifting_wallets: Annotated[int, Meta(examples=[0])]
+    drift: Annotated[list[Drift], Meta(description="The first 100 contradictions.")]
+
+
+class Memo(Struct, frozen=True, kw_only=True):
+    """What an entry says besides its numbers."""
+
+    reference_type: str | None = None
+    reference_id: str | None = None
+    note: str | None = None
+    metadata: bytes | None = None
+    idempotency_key: str | None = None
+    fingerprint: bytes | None = None
+    created_by_id: int | None = None
+
+
+class Portion(Struct, frozen=True):
+    """Points of one lot, taken, held or given back."""
+
+    lot_id: str
+    points: int
+    is_dead: bool = False
+    """The lot's time is over: what comes back to it expires at once."""
+
+
+class Position(Struct, frozen=True):
+    """What an order has earned so far."""
+
+    earn_on: EarnOn
+    worth: int
+    target: int
+    posted: int
+    shortfall: int
+    postings: int
+
+
+class Standing(Struct, frozen=True):
+    """The program and the company's time, as a write to the ledger finds them under the wallet's lock."""
+
+    now: str
+    enabled: bool
+    expiry_months: int | None
+    reservation_ttl_seconds: int
+    has_due: bool
+
+    @property
+    def instant(self) -> datetime:
+        return datetime.fromisoformat(self.now)
+
+
+class LoyaltyDisabled(Conflict):
+    """The loyalty program is switched off; PUT /loyalty/settings with enabled true switches it on."""
+
+    code = "LOYALTY_DISABLED"
+
+
+class InsufficientPoints(Conflict):
+    """The customer has fewer points available than were asked for."""
+
+    code = "INSUFFICIENT_POINTS"
+
+
+class ReservationClosed(Conflict):
+    """The reservation is already committed, released or expired."""
+
+    code = "RESERVATION_CLOSED"
+
+
+class LedgerKeyReused(Conflict):
+    """This idempotencyKey was used with another request; send a new key for a new request."""
+
+    code = "IDEMPOTENCY_KEY_REUSED"
+    constraint = "loyalty_entries_idempotency_key"
+
+
+class WalletFull(Conflict):
+    """The wallet cannot hold more points."""
+
+    code = "WALLET_FULL"
+    constraint = "loyalty_wallets_size_check"
+
+
+class PointsUpdated(Event):
+    """A customer's points changed; the body is the wallet as it is now. One event for each change, however many
+    entries it took."""
+
+    kind = "loyalty.points.updated"
+    resource_type = Wallet

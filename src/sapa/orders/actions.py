@@ -1,0 +1,113 @@
+"""How orders change."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sapa.company import Company
+from sapa.customers import actions as customers
+from sapa.customers.types import Customer, CustomerIn, CustomerRef
+from sapa.db.pool import Tx
+from sapa.events import emit
+from sapa.http.errors import FieldError, Invalid
+from sapa.loyalty import actions as loyalty
+from sapa.orders import queries
+from sapa.orders.document import (
+    build_draft,
+    build_revision,
+    count_units,
+    list_variant_ids,
+    parse_lines,
+    revision_of,
+    with_sold,
+)
+from sapa.orders.telling import list_happenings
+from sapa.orders.transitions import NEW, Standing
+from sapa.orders.types import (
+    ORDER_ID,
+    LineItemVariant,
+    Order,
+    OrderCreated,
+    OrderCustomerIn,
+    OrderIn,
+    OrderPatch,
+    OrderUpdated,
+)
+from sapa.products import stock
+from sapa.timeline import actions as timeline
+
+
+async def place(
+    tx: Tx,
+    company: Company,
+    given: OrderIn,
+    *,
+    placed_at: datetime | None = None,
+    sold: Sequence[LineItemVariant | None] = (),
+) -> Order:
+    """A new order. One of the past was placed at its own instant, and its lines tell which variants they `sold`."""
+    variants = await stock.find_variants(tx, company, list_variant_ids(given))
+    draft = with_sold(build_draft(company, given, variants), sold)
+    customer = await _customer(tx, company, given)
+    await stock.take(tx, company, count_units(draft.line_items))
+    order = await queries.insert_order(tx, company.id, ORDER_ID.new(), draft, customer, placed_at)
+    await emit(tx, company, OrderCreated(order))
+    await _pass_on(tx, company, order, None, NEW)
+    return order
+
+
+async def update(tx: Tx, company: Company, id: str, patch: OrderPatch) -> Order:
+    """Nothing is written and nothing announced when nothing changes."""
+    kept = await queries.lock_order(tx, company.id, id)
+    before, after = revision_of(kept), build_revision(kept, patch)
+    if after == before:
+        return kept.order
+    if after.standing.restocked and not kept.restocked:
+        await stock.give_back(tx, company, count_units(parse_lines(kept.line_items)))
+    order = await queries.update_order(tx, company.id, id, after, before.standing.cell)
+    await emit(tx, company, OrderUpdated(order))
+    await _pass_on(tx, company, order, before.standing, after.standing)
+    return order
+
+
+async def _pass_on(tx: Tx, company: Company, order: Order, before: Standing | None, after: Standing) -> None:
+    """To the customer's timeline, and to the points that the order earns."""
+    await timeline.record_all(tx, company, list_happenings(order, before, after))
+    await loyalty.settle_order(tx, company, order, after.real_status)
+
+
+async def find_by_order_id(tx: Tx, company: Company, order_id: str) -> Order | None:
+    """The order with the caller's own id."""
+    return await queries.find_by_order_id(tx, company.id, order_id)
+
+
+async def _customer(tx: Tx, company: Company, given: OrderIn) -> CustomerRef | None:
+    if given.customer_id is not None:
+        return await _known_customer(tx, company, given.customer_id)
+    return None if given.customer is None else await _named_customer(tx, company, given.customer)
+
+
+async def _known_customer(tx: Tx, company: Company, id: str) -> CustomerRef:
+    customer = await customers.find_customer(tx, company, id)
+    if customer is None:
+        raise Invalid.field("customerId", "is not the id of a customer")
+    return _ref(customer)
+
+
+async def _named_customer(tx: Tx, company: Company, given: OrderCustomerIn) -> CustomerRef:
+    fields = {name: getattr(given, name) for name in given.__struct_fields__}
+    try:
+        return _ref(await customers.find_or_create(tx, company, CustomerIn(**fields)))
+    except Invalid as error:
+        raise _in_customer(error) from None
+
+
+def _ref(customer: Customer) -> CustomerRef:
+    return CustomerRef(*(getattr(customer, name) for name in CustomerRef.__struct_fields__))
+
+
+def _in_customer(error: Invalid) -> Invalid:
+    """The customer's own refusal, with its fields named as the order has them."""
+    if not error.details:
+        return Invalid(error.message, details=[FieldError("customer", error.message)])
+    details = [FieldError(f"customer.{detail.field}", detail.message) for detail in error.details]
+    return Invalid(f"customer.{error.message}", details=details)

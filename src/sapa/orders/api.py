@@ -1,0 +1,136 @@
+"""How orders are reached."""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import product
+from typing import Annotated, Any, get_args
+
+from msgspec import Meta
+
+from sapa.access.types import Scope
+from sapa.customers.types import CUSTOMER_ID, IdentityConflict
+from sapa.db.listing import contains
+from sapa.folding import fold
+from sapa.http.answers import Page, build_page
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import Invalid, NotFound
+from sapa.http.query_string import PageQuery, SearchText
+from sapa.orders import actions, queries
+from sapa.orders.types import (
+    FinancialStatus,
+    FulfillmentStatus,
+    InvalidTransition,
+    Order,
+    OrderExists,
+    OrderId,
+    OrderIn,
+    OrderPatch,
+    Status,
+)
+from sapa.products.types import InsufficientStock
+
+routes = Routes("/orders", base=Base.CUSTOMER, tag="Orders")
+
+_THREE_LETTERS = re.compile(r"[^\W_]{3}").search
+
+LAST_CHARACTER = "\U0010ffff"
+LAST_TEXT = LAST_CHARACTER * 256
+"""Behind every id that an order can have."""
+
+
+class OrdersQuery(PageQuery, frozen=True, kw_only=True):
+    """Which orders to list."""
+
+    search: (
+        Annotated[
+            SearchText, Meta(description="The beginning of an id, orderId or orderNumber, or a part of the name.")
+        ]
+        | None
+    ) = None
+    status: Annotated[Status, Meta(description="Orders with this status.")] | None = None
+    fulfillment_status: Annotated[FulfillmentStatus, Meta(description="Fulfilled or not.")] | None = None
+    financial_status: Annotated[FinancialStatus, Meta(description="Paid or not.")] | None = None
+    customer_id: Annotated[str, Meta(pattern=CUSTOMER_ID.pattern, description="Orders of this customer.")] | None = None
+    created_from: Annotated[datetime, Meta(description="Created at this instant or later.")] | None = None
+    created_to: Annotated[datetime, Meta(description="Created at this instant or earlier.")] | None = None
+
+
+@routes.get("", scope=Scope.ORDERS_READ)
+async def list_orders(call: Call, query: OrdersQuery) -> Page[Order]:
+    """List orders.
+
+    Newest first. `search` finds orders whose id, orderId or orderNumber begins with the text, or whose customer's name
+    holds it in any case, with or without accents.
+    """
+    orders, total = await queries.list_orders(call.db, call.company.id, _filters(query), query.limit, query.offset)
+    return build_page(orders, query.page, query.limit, total)
+
+
+@routes.post("", scope=Scope.ORDERS_WRITE, raises=[OrderExists, IdentityConflict, InsufficientStock])
+async def create_order(call: Call, body: OrderIn) -> Order:
+    """Create an order.
+
+    A line is a product variant, or a title and a price of your own. The customer is named by `customerId`, or given as
+    `customer` and found by phone number or e-mail address, else created. The stock of variants goes down with the
+    order, and an order that the stock does not cover is refused whole.
+    """
+    return await actions.place(call.db, call.company, body)
+
+
+@routes.get("/{id}", scope=Scope.ORDERS_READ, raises=[NotFound])
+async def get_order(call: Call, id: OrderId) -> Order:
+    """Get one order with its line items and shipping address."""
+    return await queries.get_order(call.db, call.company.id, id)
+
+
+@routes.put("/{id}", scope=Scope.ORDERS_WRITE, raises=[NotFound, InvalidTransition])
+async def update_order(call: Call, id: OrderId, body: OrderPatch) -> Order:
+    """Update an order.
+
+    A field that is absent keeps its value, null clears it. An active order can be archived, cancelled while it is
+    unfulfilled, or refunded; an archived one comes back to where it was. A cancelled or refunded order gives its units
+    back to the stock, once.
+    """
+    return await actions.update(call.db, call.company, id, body)
+
+
+def _filters(query: OrdersQuery) -> dict[str, Any]:
+    given = {
+        **(build_search(query.search) if query.search else {}),
+        "customer_id": query.customer_id,
+        "created_from": query.created_from,
+        "created_to": query.created_to,
+        "cells": _cells(query),
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _cells(query: OrdersQuery) -> list[str] | None:
+    """The counter's cells that the statuses asked for stand for."""
+    asked = {Status: query.status, FulfillmentStatus: query.fulfillment_status, FinancialStatus: query.financial_status}
+    if not any(asked.values()):
+        return None
+    choices: list[Iterable[str]] = [[value] if value else get_args(kind) for kind, value in asked.items()]
+    return ["/".join(cell) for cell in product(*choices)]
+
+
+def build_search(text: str) -> dict[str, list[str | None]]:
+    """What to look for in the customer's name, and the range of ids that begin with the text as it is."""
+    start = text.strip()
+    if not start:
+        raise Invalid.field("search", "must hold more than blanks")
+    name, ids = fold(text), [start, build_end(start)]
+    if name and not _THREE_LETTERS(name):
+        return {"short_search": [name, *ids]}
+    return {"search": [contains(name) if name else None, *ids]}
+
+
+def build_end(start: str) -> str:
+    """The first text, by code points, behind all that begin with the start."""
+    kept = start.rstrip(LAST_CHARACTER)
+    if not kept:
+        return LAST_TEXT
+    following = ord(kept[-1]) + 1
+    # Surrogates are no characters and cannot be sent.
+    return kept[:-1] + chr(0xE000 if following == 0xD800 else following)

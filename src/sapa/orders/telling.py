@@ -1,0 +1,25 @@
+"""What the changes of an order tell on its customer's timeline. Pure: no database."""
+
+from sapa.orders.transitions import Standing
+from sapa.orders.types import Order
+from sapa.timeline.actions import Happening
+
+
+def list_happenings(order: Order, before: Standing | None, after: Standing) -> list[Happening]:
+    """Of an order without a customer there is nobody to tell it of. Archiving an order is not its customer's affair."""
+    customer_id = order.customer_id
+    if customer_id is None:
+        return []
+    types = ["order_created"] if before is None else _list_types(before, after)
+    log = f"order {order.order_number}: {order.total} {order.currency}"
+    return [Happening(customer_id, type, edit_log=log, notes=order.notes if before is None else None) for type in types]
+
+
+def _list_types(before: Standing, after: Standing) -> list[str]:
+    reached = {
+        "order_paid": (before.financial_status, after.financial_status, "paid"),
+        "order_fulfilled": (before.fulfillment_status, after.fulfillment_status, "fulfilled"),
+        "order_cancelled": (before.real_status, after.real_status, "cancelled"),
+        "order_refunded": (before.financial_status, after.financial_status, "refunded"),
+    }
+    return [type for type, (was, now, goal) in reached.items() if was != goal and now == goal]

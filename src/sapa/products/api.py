@@ -1,0 +1,88 @@
+"""How products are reached."""
+
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from sapa.access.types import Scope
+from sapa.db.listing import CELLS, contains
+from sapa.folding import fold
+from sapa.http.answers import Page, build_page
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import Invalid, NotFound
+from sapa.http.query_string import PageQuery, SearchText
+from sapa.products import actions, queries
+from sapa.products.types import Product, ProductExists, ProductId, ProductIn, ProductPatch, Status
+
+routes = Routes("/products", base=Base.CUSTOMER, tag="Products")
+
+
+class ProductsQuery(PageQuery, frozen=True, kw_only=True):
+    """Which products to list."""
+
+    search: Annotated[SearchText, Meta(description="A part of the name, the productId or a SKU.")] | None = None
+    status: Status | None = None
+    tags: Annotated[list[str], Meta(description="Comma-separated; products that have all of them.")] | None = None
+
+
+@routes.get("", scope=Scope.PRODUCTS_READ)
+async def list_products(call: Call, query: ProductsQuery) -> Page[Product]:
+    """List products.
+
+    Newest first. `search` finds a part of the name, of the productId or of a variant's SKU, whatever its case and
+    accents. `tags` are comma-separated, and all of them must be there.
+    """
+    products, total = await queries.list_products(call.db, call.company.id, _filters(query), query.limit, query.offset)
+    return build_page(products, query.page, query.limit, total)
+
+
+@routes.post("", scope=Scope.PRODUCTS_WRITE, raises=[ProductExists])
+async def create_product(call: Call, body: ProductIn) -> Product:
+    """Create a product.
+
+    It has at least one variant, priced in the company's currency. A variant's `sku` comes back as `inventorySku`, its
+    title also as its key unless a key is given. Without a `productId` of yours the product gets its own id as that.
+    """
+    return await actions.create(call.db, call.company, body)
+
+
+@routes.get("/{id}", scope=Scope.PRODUCTS_READ, raises=[NotFound])
+async def get_product(call: Call, id: ProductId) -> Product:
+    """Get one product."""
+    return await queries.get_product(call.db, call.company.id, id)
+
+
+@routes.put("/{id}", scope=Scope.PRODUCTS_WRITE, raises=[NotFound])
+async def update_product(call: Call, id: ProductId, body: ProductPatch) -> Product:
+    """Update a product.
+
+    A field that is absent keeps its value, null clears it. Lists are replaced whole: a variant that is not given is
+    removed. A given variant that the product has already, found by id, else by SKU, else by key, keeps its id and
+    whatever is not given of it, its stock for example.
+    """
+    return await actions.update(call.db, call.company, id, body)
+
+
+@routes.delete("/{id}", scope=Scope.PRODUCTS_DELETE, raises=[NotFound])
+async def delete_product(call: Call, id: ProductId) -> None:
+    """Delete a product.
+
+    Orders keep what they say about it.
+    """
+    await actions.delete(call.db, call.company, id)
+
+
+def _filters(query: ProductsQuery) -> dict[str, Any]:
+    given = {
+        "search": query.search and _pattern(query.search),
+        "tags": query.tags,
+        CELLS: query.status and [query.status],
+    }
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _pattern(search: str) -> str:
+    text = fold(search)
+    if not text:
+        raise Invalid.field("search", "must hold more than blanks")
+    return contains(text)

@@ -1,0 +1,92 @@
+"""What is given of a product, checked and brought into the one form that is stored. Pure: no database."""
+
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from sapa.company import Company
+from sapa.folding import fold
+from sapa.http.errors import Invalid
+from sapa.products.matching import build_options, build_variants
+from sapa.products.types import Option, Product, ProductIn, ProductPatch, Variant
+
+_read_variants = msgspec.json.Decoder(list[Variant]).decode
+_read_options = msgspec.json.Decoder(list[Option]).decode
+
+
+class Offer(Struct, frozen=True, kw_only=True):
+    """What a caller decides of a product."""
+
+    product_id: str
+    name: str
+    variants: list[Variant]
+    description: str | None = None
+    media: str | None = None
+    medias: list[str] = []
+    status: str = "active"
+    options: list[Option] = []
+    tags: list[str] = []
+    types: list[str] = []
+
+    @property
+    def search_text(self) -> str:
+        skus = [variant.inventory_sku for variant in self.variants if variant.inventory_sku is not None]
+        return "\n".join(map(fold, [self.name, self.product_id, *skus]))
+
+
+def build_offer(company: Company, own_id: str, given: ProductIn | ProductPatch) -> Offer:
+    """A new product's offer; raises Invalid naming the field that cannot be used."""
+    fields = _clean(company, given, [], [])
+    for name in ("name", "variants"):
+        if name not in fields:
+            raise Invalid.field(name, "is required for a new product")
+    return Offer(**{**fields, "product_id": _own_id(own_id)})
+
+
+def offer_of(product: Product) -> Offer:
+    """The offer that a stored product is now."""
+    fields: dict[str, Any] = {name: getattr(product, name) for name in Offer.__struct_fields__}
+    fields |= {"variants": _read_variants(product.variants), "options": _read_options(product.options)}
+    return Offer(**fields)
+
+
+def revise_offer(company: Company, known: Offer, patch: ProductPatch) -> Offer:
+    """The offer with the changes made."""
+    return msgspec.structs.replace(known, **_clean(company, patch, known.variants, known.options))
+
+
+def _clean(
+    company: Company, given: ProductIn | ProductPatch, variants: list[Variant], options: list[Option]
+) -> dict[str, Any]:
+    """The given fields as they are stored; known variants and options keep their ids."""
+    clean: dict[str, Any] = {
+        "medias": lambda urls: urls or [],
+        "variants": lambda patches: build_variants(company, patches, variants),
+        "options": lambda patches: build_options(patches or [], options),
+        "tags": _tags,
+        "types": lambda words: _words("types", words),
+    }
+    fields = {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not UNSET}
+    return {name: clean[name](value) if name in clean else value for name, value in fields.items()}
+
+
+def _own_id(text: str) -> str:
+    if text != text.strip():
+        raise Invalid.field("productId", "must not begin or end with a blank")
+    return text
+
+
+def _tags(given: list[str] | None) -> list[str]:
+    for place, tag in enumerate(given or []):
+        if "," in tag:
+            raise Invalid.field(f"tags[{place}]", "must not hold a comma, which parts tags in a search")
+    return _words("tags", given)
+
+
+def _words(field: str, given: list[str] | None) -> list[str]:
+    """Each word once, in the order given."""
+    words = [word.strip() for word in given or []]
+    if "" in words:
+        raise Invalid.field(f"{field}[{words.index('')}]", "must not be blank")
+    return list(dict.fromkeys(words))

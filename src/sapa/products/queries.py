@@ -1,0 +1,235 @@
+"""How products are stored."""
+
+from collections.abc import Mapping, Sequence
+
+from msgspec import Struct
+
+from sapa.db.listing import Listing
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.http.errors import NotFound
+from sapa.json_text import encode
+from sapa.products.offer import Offer
+from sapa.products.types import MOST_STOCK, Product, VariantOnSale
+
+COUNTER = "products"
+
+# Printed by PostgreSQL just as our own encoder prints them: compact, amounts as they are stored.
+VARIANTS = """array_to_json(ARRAY(
+        SELECT v FROM (SELECT id, key, title, price, compare_at_price AS "compareAtPrice",
+                              inventory_sku AS "inventorySku", media, inventory_quantity AS "inventoryQuantity"
+                         FROM variants
+                        WHERE company_id = $1 AND product_id = r.id
+                        ORDER BY position) AS v))"""
+
+
+def _columns(variants: str) -> str:
+    """The fields of a product from its row `r`, with an expression for its variants."""
+    return ", ".join(
+        f"{variants} AS variants" if field == "variants" else f"r.{field}" for field in Product.__struct_fields__
+    )
+
+
+COLUMNS = _columns(VARIANTS)
+
+GET = sql(f"SELECT {COLUMNS} FROM products AS r WHERE company_id = $1 AND id = $2", row=Product)
+
+# Locking is a statement of its own: what is read after the wait is then read as it is now, variants included.
+LOCK = sql("SELECT id FROM products WHERE company_id = $1 AND id = $2 FOR UPDATE")
+
+LOCK_BY_PRODUCT_ID = sql("SELECT id FROM products WHERE company_id = $1 AND product_id = $2 FOR UPDATE")
+
+GIVEN_VARIANTS = """
+        SELECT $1, given.variant ->> 'id', $2, given.position, given.variant ->> 'key', given.variant ->> 'title',
+               (given.variant ->> 'price')::numeric, (given.variant ->> 'compareAtPrice')::numeric,
+               given.variant ->> 'inventorySku', given.variant ->> 'media',
+               (given.variant ->> 'inventoryQuantity')::integer
+          FROM json_array_elements($13::json) WITH ORDINALITY AS given (variant, position)"""
+
+INSERT = sql(
+    f"""
+    WITH counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'products', $8, 1)
+    ), filled AS (
+        INSERT INTO variants (company_id, id, product_id, position, key, title, price, compare_at_price, inventory_sku,
+                              media, inventory_quantity)
+        {GIVEN_VARIANTS}
+    )
+    INSERT INTO products AS r (company_id, id, product_id, name, description, media, medias, status, options, tags,
+                               types, search_text)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+    RETURNING {_columns("$13::json")}""",
+    row=Product,
+)
+
+# The row's lock may have been waited for, so the time is that of the change and never falls behind an earlier one.
+UPDATE = sql(
+    f"""
+    WITH counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        SELECT $1, 'products', moved.cell, moved.delta
+          FROM products AS p
+         CROSS JOIN LATERAL (VALUES (p.status, -1), ($8, 1)) AS moved (cell, delta)
+         WHERE p.company_id = $1 AND p.id = $2 AND p.status <> $8
+    ), emptied AS (
+        DELETE FROM variants
+         WHERE company_id = $1 AND product_id = $2
+           AND id <> ALL(ARRAY(SELECT variant ->> 'id' FROM json_array_elements($13::json) AS given (variant)))
+    ), filled AS (
+        INSERT INTO variants (company_id, id, product_id, position, key, title, price, compare_at_price, inventory_sku,
+                              media, inventory_quantity)
+        {GIVEN_VARIANTS}
+            ON CONFLICT (company_id, id) DO UPDATE
+           SET position = excluded.position, key = excluded.key, title = excluded.title, price = excluded.price,
+               compare_at_price = excluded.compare_at_price, inventory_sku = excluded.inventory_sku,
+               media = excluded.media, inventory_quantity = excluded.inventory_quantity
+    )
+    UPDATE products AS r
+       SET product_id = $3, name = $4, description = $5, media = $6, medias = $7, status = $8, options = $9,
+           tags = $10, types = $11, search_text = $12, updated_at = GREATEST(clock_timestamp(), updated_at)
+     WHERE company_id = $1 AND id = $2
+    RETURNING {_columns("$13::json")}""",
+    row=Product,
+)
+
+DELETE = sql(
+    """
+    WITH gone AS (
+        DELETE FROM products WHERE company_id = $1 AND id = $2 RETURNING status
+    )
+    INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'products', status, -1 FROM gone"""
+)
+
+LISTING = Listing(
+    "products",
+    row=Product,
+    counter=COUNTER,
+    cell="status",
+    columns={"variants": VARIANTS},
+    filters={"search": "search_text LIKE {}", "tags": "tags @> {}"},
+    sorts={"createdAt": "created_at"},
+)
+
+
+async def get_product(db: Connection, company_id: int, id: str) -> Product:
+    return _found(await GET.find(db, company_id, id))
+
+
+async def lock_product(tx: Tx, company_id: int, id: str) -> Product:
+    await LOCK.value(tx, company_id, id)
+    return await get_product(tx, company_id, id)
+
+
+async def find_locked_by_product_id(tx: Tx, company_id: int, product_id: str) -> Product | None:
+    id = await LOCK_BY_PRODUCT_ID.value(tx, company_id, product_id)
+    return id and await get_product(tx, company_id, id)
+
+
+async def insert_product(tx: Tx, company_id: int, id: str, offer: Offer) -> Product:
+    return _found(await INSERT.find(tx, company_id, id, *_values(offer)))
+
+
+async def update_product(tx: Tx, company_id: int, id: str, offer: Offer) -> Product:
+    return _found(await UPDATE.find(tx, company_id, id, *_values(offer)))
+
+
+async def delete_product(tx: Tx, company_id: int, id: str) -> None:
+    await DELETE.run(tx, company_id, id)
+
+
+async def list_products(
+    db: Connection, company_id: int, filters: Mapping[str, object], limit: int, offset: int
+) -> tuple[list[Product], int]:
+    """One page, and how many products there are in all."""
+    return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
+
+
+def _found(product: Product | None) -> Product:
+    if product is None:
+        raise NotFound
+    return product
+
+
+def _values(offer: Offer) -> list[object]:
+    return [
+        offer.product_id, offer.name, offer.description, offer.media, offer.medias, offer.status,
+        encode(offer.options), offer.tags, offer.types, offer.search_text, encode(offer.variants),
+    ]  # fmt: skip
+
+
+FIND_ON_SALE = sql(
+    """
+    SELECT v.id, v.key, v.title, v.price, v.compare_at_price, v.inventory_sku, v.media, p.name AS product_name,
+           p.status = 'active' AS on_sale
+      FROM variants AS v
+      JOIN products AS p ON p.company_id = $1 AND p.id = v.product_id
+     WHERE v.company_id = $1 AND v.id = ANY($2)""",
+    row=VariantOnSale,
+)
+
+
+class Tracked(Struct, frozen=True):
+    """A variant whose stock is tracked."""
+
+    id: str
+    product_id: str
+    title: str
+    inventory_quantity: int
+
+
+LOCK_TRACKED_PRODUCTS = sql(
+    """
+    SELECT array_agg(locked.id)
+      FROM (SELECT id
+              FROM products
+             WHERE company_id = $1 AND id = ANY(ARRAY(
+                   SELECT product_id FROM variants
+                    WHERE company_id = $1 AND id = ANY($2) AND inventory_quantity IS NOT NULL))
+             ORDER BY id
+               FOR UPDATE) AS locked"""
+)
+
+LIST_TRACKED = sql(
+    """
+    SELECT id, product_id, title, inventory_quantity
+      FROM variants
+     WHERE company_id = $1 AND id = ANY($2) AND product_id = ANY($3) AND inventory_quantity IS NOT NULL
+     ORDER BY id""",
+    row=Tracked,
+)
+
+CHANGE_STOCK = sql(
+    f"""
+    UPDATE variants AS v
+       SET inventory_quantity = LEAST(v.inventory_quantity + change.quantity, {MOST_STOCK})
+      FROM unnest($2::text[], $3::bigint[]) AS change (id, quantity)
+     WHERE v.company_id = $1 AND v.id = change.id"""
+)
+
+TOUCH = sql(
+    f"""
+    UPDATE products AS r
+       SET updated_at = GREATEST(clock_timestamp(), updated_at)
+     WHERE company_id = $1 AND id = ANY($2)
+    RETURNING {COLUMNS}""",
+    row=Product,
+)
+
+
+async def find_on_sale(db: Connection, company_id: int, ids: Sequence[str]) -> list[VariantOnSale]:
+    return await FIND_ON_SALE.all(db, company_id, ids)
+
+
+async def lock_tracked(tx: Tx, company_id: int, ids: Sequence[str]) -> list[Tracked]:
+    """Those of the variants whose stock is tracked, their products locked; what is not tracked locks nothing."""
+    locked = await LOCK_TRACKED_PRODUCTS.value(tx, company_id, ids)
+    return await LIST_TRACKED.all(tx, company_id, ids, locked) if locked else []
+
+
+async def change_stock(tx: Tx, company_id: int, ids: Sequence[str], changes: Sequence[int]) -> None:
+    await CHANGE_STOCK.run(tx, company_id, ids, changes)
+
+
+async def touch_products(tx: Tx, company_id: int, ids: Sequence[str]) -> list[Product]:
+    """Marks them as changed now."""
+    return sorted(await TOUCH.all(tx, company_id, ids), key=lambda product: product.id)

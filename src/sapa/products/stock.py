@@ -1,0 +1,51 @@
+"""Stock: what orders take from variants and give back to them, inside the order's own transaction.
+
+Only variants whose stock is tracked take part. Products are locked in the order of their ids before any variant is
+looked at, so two orders of the same goods never wait for each other in a circle.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from sapa.company import Company
+from sapa.db.pool import Tx
+from sapa.events import emit_all
+from sapa.products import queries
+from sapa.products.queries import Tracked
+from sapa.products.types import InsufficientStock, ProductUpdated, VariantOnSale
+
+
+async def find_variants(tx: Tx, company: Company, ids: Sequence[str]) -> dict[str, VariantOnSale]:
+    """By id, as an order line keeps them; an id that the company does not have is missing."""
+    return {variant.id: variant for variant in await queries.find_on_sale(tx, company.id, ids)}
+
+
+async def take(tx: Tx, company: Company, quantities: Mapping[str, int]) -> None:
+    """Lowers the stock of each variant by its quantity, of all of them or of none."""
+    tracked = await queries.lock_tracked(tx, company.id, list(quantities))
+    for variant in tracked:
+        _refuse_shortage(variant, quantities[variant.id])
+    await _change(tx, company, tracked, {id: -quantity for id, quantity in quantities.items()})
+
+
+async def give_back(tx: Tx, company: Company, quantities: Mapping[str, int]) -> None:
+    """Raises the stock of each variant by its quantity; one that is gone by now is passed over."""
+    tracked = await queries.lock_tracked(tx, company.id, list(quantities))
+    await _change(tx, company, tracked, quantities)
+
+
+def _refuse_shortage(variant: Tracked, asked: int) -> None:
+    if variant.inventory_quantity < asked:
+        raise InsufficientStock(
+            f"Of the variant {variant.id} ({variant.title}) {asked} were asked for and "
+            f"{variant.inventory_quantity} are in stock."
+        )
+
+
+async def _change(tx: Tx, company: Company, tracked: Sequence[Tracked], changes: Mapping[str, int]) -> None:
+    changed = [variant for variant in tracked if changes[variant.id]]
+    if not changed:
+        return
+    ids = [variant.id for variant in changed]
+    await queries.change_stock(tx, company.id, ids, [changes[id] for id in ids])
+    products = await queries.touch_products(tx, company.id, sorted({variant.product_id for variant in changed}))
+    await emit_all(tx, company, [ProductUpdated(product) for product in products])

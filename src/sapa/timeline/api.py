@@ -1,0 +1,82 @@
+"""How the timeline is read."""
+
+import base64
+import binascii
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from sapa.access.types import Scope
+from sapa.customers import actions as customers
+from sapa.customers.types import CustomerId
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import Invalid, NotFound
+from sapa.http.query_string import BadValue, PageLimit, parse_date_time
+from sapa.timeline import queries
+from sapa.timeline.queries import Place
+from sapa.timeline.types import TIMELINE_ID, Category, TimelineEntry, TimelineMeta, TimelinePage
+
+routes = Routes("/loyalty/customers", base=Base.CUSTOMER, tag="Timeline")
+
+Cursor = Annotated[str, Meta(max_length=200)]
+Months = Annotated[int, Meta(ge=1, le=120, description="Only what happened in the last so many months.")]
+
+
+class TimelineQuery(Struct, frozen=True, kw_only=True):
+    """Which part of the timeline to read."""
+
+    category: Annotated[Category, Meta(description="Only entries of this category.")] | None = None
+    limit: PageLimit = 20
+    after: Annotated[Cursor, Meta(description="Go on behind this cursor, to older entries.")] | None = None
+    before: Annotated[Cursor, Meta(description="Go back before this cursor, to newer entries.")] | None = None
+    months: Months | None = None
+
+
+@routes.get("/{customerId}/timeline", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
+async def get_timeline(call: Call, customer_id: CustomerId, query: TimelineQuery) -> TimelinePage:
+    """Get a customer's timeline.
+
+    Newest first. Go on with `after` and the answer's endCursor, back with `before` and its startCursor.
+    """
+    if query.after is not None and query.before is not None:
+        raise Invalid.field("before", "cannot be given together with after; give one of them")
+    if await customers.find_customer(call.db, call.company, customer_id) is None:
+        raise NotFound
+    which = (call.db, call.company.id, customer_id, query.category, query.months)
+    total = await queries.count_entries(*which)
+    if query.before is not None:
+        place = _parse_cursor("before", query.before)
+        found = await queries.list_newer(*which, query.limit + 1, place)
+        shown = found[: query.limit][::-1]
+        is_more_behind = bool(await queries.list_older(*which, 1, _place_of(shown[-1]) if shown else place))
+        return _build_page(shown, len(found) > query.limit, is_more_behind, total)
+    start = None if query.after is None else _parse_cursor("after", query.after)
+    found = await queries.list_older(*which, query.limit + 1, start)
+    shown = found[: query.limit]
+    first = _place_of(shown[0]) if shown else start
+    is_more_ahead = start is not None and first is not None and bool(await queries.list_newer(*which, 1, first))
+    return _build_page(shown, is_more_ahead, len(found) > query.limit, total)
+
+
+def _build_page(shown: list[TimelineEntry], has_previous: bool, has_next: bool, total: int) -> TimelinePage:
+    start, end = (_cursor(shown[0]), _cursor(shown[-1])) if shown else (None, None)
+    return TimelinePage(shown, TimelineMeta(start, end, has_next, has_previous, total))
+
+
+def _cursor(entry: TimelineEntry) -> str:
+    return base64.urlsafe_b64encode(f"{entry.created_at} {entry.id}".encode()).rstrip(b"=").decode()
+
+
+def _place_of(entry: TimelineEntry) -> Place:
+    return parse_date_time(entry.created_at), entry.id
+
+
+def _parse_cursor(name: str, cursor: str) -> Place:
+    try:
+        text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
+        instant, _, id = text.partition(" ")
+        if TIMELINE_ID.matches(id):
+            return parse_date_time(instant), id
+    except (binascii.Error, ValueError, BadValue):
+        pass
+    raise Invalid.field(name, "is not a cursor of this list; send a startCursor or endCursor as it was answered")

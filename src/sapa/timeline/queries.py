@@ -1,0 +1,90 @@
+"""How the timeline is stored."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.timeline.types import TIMELINE_ID, TYPES, TimelineEntry
+
+COLUMNS = ", ".join(TimelineEntry.__struct_fields__)
+
+# In company time, like everything that happens to its customers. Of a customer who was deleted nothing is told any
+# more, though orders and points of theirs may still change.
+INSERT = sql(
+    """
+    INSERT INTO timeline_entries (company_id, id, customer_id, category, type, source, edit_log, notes,
+                                  created_at, updated_at)
+    SELECT $1, e.id, e.customer_id, e.category, e.type, e.source, e.edit_log, e.notes, now.at, now.at
+      FROM unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[])
+           AS e (id, customer_id, category, type, source, edit_log, notes)
+      JOIN customers c ON c.company_id = $1 AND c.id = e.customer_id
+     CROSS JOIN (SELECT clock_timestamp() + clock_offset AS at FROM companies WHERE company_id = $1) AS now"""
+)
+
+FORGET = sql("DELETE FROM timeline_entries WHERE company_id = $1 AND customer_id = $2")
+
+MATCHING = """
+      FROM timeline_entries
+     WHERE company_id = $1 AND customer_id = $2
+       AND ($3::text IS NULL OR category = $3)
+       AND ($4::integer IS NULL OR created_at >= (
+           SELECT now() + clock_offset - make_interval(months => $4) FROM companies WHERE company_id = $1))"""
+
+COUNT = sql(f"SELECT count(*) {MATCHING}")
+
+FIRST = sql(f"SELECT {COLUMNS} {MATCHING} ORDER BY created_at DESC, id DESC LIMIT $5", row=TimelineEntry)
+
+OLDER = sql(
+    f"""SELECT {COLUMNS} {MATCHING} AND (created_at, id) < ($6, $7)
+     ORDER BY created_at DESC, id DESC LIMIT $5""",
+    row=TimelineEntry,
+)
+
+NEWER = sql(
+    f"""SELECT {COLUMNS} {MATCHING} AND (created_at, id) > ($6, $7)
+     ORDER BY created_at, id LIMIT $5""",
+    row=TimelineEntry,
+)
+
+Place = tuple[datetime, str]
+
+
+async def insert_entries(
+    tx: Tx, company_id: int, entries: Sequence[tuple[str, str, str, str | None, str | None]]
+) -> None:
+    """Of (customer, type, source, edit log, notes) each."""
+    if not entries:
+        return
+    customers, types, sources, edit_logs, notes = zip(*entries, strict=True)
+    # They share one instant, and their ids tell their order.
+    ids = sorted(TIMELINE_ID.new() for _ in entries)
+    categories = [TYPES[type][0] for type in types]
+    await INSERT.run(tx, company_id, ids, customers, categories, types, sources, edit_logs, notes)
+
+
+async def forget_customer(tx: Tx, company_id: int, customer_id: str) -> None:
+    await FORGET.run(tx, company_id, customer_id)
+
+
+async def count_entries(
+    db: Connection, company_id: int, customer_id: str, category: str | None, months: int | None
+) -> int:
+    return int(await COUNT.value(db, company_id, customer_id, category, months))
+
+
+async def list_older(
+    db: Connection, company_id: int, customer_id: str, category: str | None, months: int | None,
+    limit: int, place: Place | None,
+) -> list[TimelineEntry]:  # fmt: skip
+    """Newest first, from the beginning or from behind a place."""
+    which = (company_id, customer_id, category, months, limit)
+    return await (OLDER.all(db, *which, *place) if place else FIRST.all(db, *which))
+
+
+async def list_newer(
+    db: Connection, company_id: int, customer_id: str, category: str | None, months: int | None,
+    limit: int, place: Place,
+) -> list[TimelineEntry]:  # fmt: skip
+    """What lies before a place, nearest first."""
+    return await NEWER.all(db, company_id, customer_id, category, months, limit, *place)

@@ -1,0 +1,81 @@
+"""The customer timeline: what its entries look like, and every type of them."""
+
+from typing import Annotated, Literal, get_args
+
+from msgspec import Meta, Struct
+
+from sapa.customers.types import CustomerId
+from sapa.http.answers import Envelope, Timestamp
+from sapa.http.endpoints import camel
+from sapa.ids import IdKind
+
+TIMELINE_ID = IdKind("tl_")
+
+Category = Literal["support", "loyalty", "system"]
+Source = Literal["api", "console", "system"]
+
+TYPES: dict[str, tuple[Category, str]] = {
+    "customer_created": ("system", "The customer was created."),
+    "customer_updated": ("system", "The customer's details changed."),
+    "order_created": ("system", "The customer placed an order."),
+    "order_paid": ("system", "An order was paid."),
+    "order_fulfilled": ("system", "An order was fulfilled."),
+    "order_cancelled": ("system", "An order was cancelled."),
+    "order_refunded": ("system", "An order was refunded."),
+    "points_earned": ("loyalty", "The customer earned points."),
+    "points_adjusted": ("loyalty", "Points were added or deducted by hand."),
+    "points_reserved": ("loyalty", "Points were put aside for a redemption."),
+    "points_released": ("loyalty", "Points that were put aside are available again."),
+    "points_redeemed": ("loyalty", "Points were spent."),
+    "points_expired": ("loyalty", "Points expired."),
+    "points_reversed": ("loyalty", "Points of an order were taken back, or spent points were given back."),
+}
+"""Each type with its category and its meaning: the one place to add one."""
+
+
+def _describe_types() -> str:
+    lines = [f"- `{name}` ({category}): {meaning}" for name, (category, meaning) in TYPES.items()]
+    return "\n".join(["What happened:", "", *lines])
+
+
+def _wire_name(name: str) -> str:
+    """camelCase, but for the one field that is known by its other name."""
+    return name if name == "edit_log" else camel(name)
+
+
+class TimelineEntry(Struct, frozen=True, rename=_wire_name):
+    """One thing that happened to a customer."""
+
+    id: Annotated[str, TIMELINE_ID]
+    customer_id: CustomerId
+    category: Category
+    type: Annotated[
+        str, Meta(examples=["order_created"], description=_describe_types(), extra_json_schema={"enum": [*TYPES]})
+    ]
+    source: Annotated[Source, Meta(description="Where it came from.")]
+    edit_log: Annotated[
+        str | None, Meta(examples=["firstName: Ayu → Ayu Putri"], description="What changed, readable.")
+    ]
+    notes: Annotated[str | None, Meta(examples=["Asked by phone"], description="A person's own words.")]
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class TimelineMeta(Struct, frozen=True, rename="camel"):
+    """Where a part of the timeline stands in it."""
+
+    start_cursor: Annotated[str | None, Meta(description="Of the first entry here; send it as `before` to go back.")]
+    end_cursor: Annotated[str | None, Meta(description="Of the last entry here; send it as `after` to go on.")]
+    has_next_page: bool
+    has_previous_page: bool
+    total: Annotated[int, Meta(examples=[1], description="All entries of this category and time.")]
+
+
+class TimelinePage(Envelope, frozen=True):
+    """A part of a customer's timeline, newest first."""
+
+    data: list[TimelineEntry]
+    meta: TimelineMeta
+
+
+CATEGORIES: tuple[str, ...] = get_args(Category)

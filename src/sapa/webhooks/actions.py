@@ -1,0 +1,118 @@
+"""How webhook endpoints change. The console and the command line both come through here."""
+
+from msgspec import UNSET
+
+from sapa.access.types import CompanyNotFound
+from sapa.db.pool import Connection, Tx, ring_after_commit
+from sapa.events import BELL
+from sapa.settings import WebhookSettings
+from sapa.vault import Vault
+from sapa.webhooks import queries
+from sapa.webhooks.endpoint import (
+    build_endpoint,
+    check_description,
+    check_events,
+    check_headers,
+    open_headers,
+    seal_headers,
+    seal_secret,
+)
+from sapa.webhooks.guard import check_url
+from sapa.webhooks.signing import new_secret
+from sapa.webhooks.types import (
+    ENDPOINT_ID,
+    MOST_ENDPOINTS,
+    Endpoint,
+    EndpointActive,
+    EndpointIn,
+    EndpointNotFound,
+    EndpointPatch,
+    Missed,
+    NewSecret,
+    Notice,
+    WebhookLimit,
+)
+
+MOST_NOTICES = 100
+
+
+async def create(tx: Tx, vault: Vault, settings: WebhookSettings, company_id: int, given: EndpointIn) -> NewSecret:
+    """An endpoint that gets what happens from now on. Its secret is told here and never again."""
+    url = check_url(given.url, settings)
+    kinds, description = check_events(given.events), check_description(given.description)
+    headers = check_headers(given.headers)
+    if not await queries.lock_company(tx, company_id):
+        raise CompanyNotFound
+    if await queries.count_endpoints(tx, company_id) >= MOST_ENDPOINTS:
+        raise WebhookLimit
+    id, secret = ENDPOINT_ID.new(), new_secret()
+    stored = await queries.insert_endpoint(
+        tx, company_id, id, url, kinds, description,
+        seal_headers(vault, company_id, id, headers), seal_secret(vault, company_id, id, secret),
+    )  # fmt: skip
+    return NewSecret(secret, build_endpoint(vault, stored))
+
+
+async def update(
+    tx: Tx, vault: Vault, settings: WebhookSettings, company_id: int, id: str, patch: EndpointPatch
+) -> Endpoint:
+    """Deliveries that are under way go on with what is changed here."""
+    old = await queries.lock_endpoint(tx, company_id, id)
+    url = old.url if patch.url is UNSET else check_url(patch.url, settings)
+    kinds = old.kinds if patch.events is UNSET else check_events(patch.events)
+    description = old.description if patch.description is UNSET else check_description(patch.description)
+    headers = open_headers(vault, old) if patch.headers is UNSET else check_headers(patch.headers)
+    stored = await queries.update_endpoint(
+        tx, company_id, id, url, kinds, description, seal_headers(vault, company_id, id, headers)
+    )
+    return build_endpoint(vault, stored)
+
+
+async def pause(tx: Tx, vault: Vault, company_id: int, id: str) -> Endpoint:
+    """Holds what is to be delivered until the endpoint is resumed; pausing it again changes nothing."""
+    await queries.lock_lane(tx, company_id, id)
+    return build_endpoint(vault, await queries.pause_endpoint(tx, company_id, id))
+
+
+async def resume(tx: Tx, vault: Vault, company_id: int, id: str, missed: Missed) -> Endpoint:
+    """Lets a paused or suspended endpoint go on, and says what it gets of the events it missed."""
+    await queries.get_endpoint(tx, company_id, id)
+    if not await queries.resume_endpoint(tx, company_id, id, missed):
+        raise EndpointActive
+    ring_after_commit(tx, BELL)
+    return build_endpoint(vault, await queries.get_endpoint(tx, company_id, id))
+
+
+async def rotate(tx: Tx, vault: Vault, company_id: int, id: str) -> NewSecret:
+    """A new secret. For 24 hours deliveries are signed with the old one, too."""
+    secret = new_secret()
+    stored = await queries.rotate_secret(tx, company_id, id, seal_secret(vault, company_id, id, secret))
+    return NewSecret(secret, build_endpoint(vault, stored))
+
+
+async def delete(tx: Tx, company_id: int, id: str) -> None:
+    """The endpoint and what was still to be delivered to it; the history of its deliveries stays."""
+    await queries.lock_lane(tx, company_id, id)
+    await queries.lock_endpoint(tx, company_id, id)
+    await queries.delete_endpoint(tx, company_id, id)
+
+
+async def get(db: Connection, vault: Vault, company_id: int, id: str) -> Endpoint:
+    return build_endpoint(vault, await queries.get_endpoint(db, company_id, id))
+
+
+async def list_endpoints(db: Connection, vault: Vault, company_id: int) -> list[Endpoint]:
+    return [build_endpoint(vault, stored) for stored in await queries.list_endpoints(db, company_id)]
+
+
+async def get_company_of(db: Connection, id: str) -> int:
+    """The company that an endpoint belongs to."""
+    company_id = await queries.find_company(db, id) if ENDPOINT_ID.matches(id) else None
+    if company_id is None:
+        raise EndpointNotFound
+    return company_id
+
+
+async def list_notices(db: Connection, company_id: int) -> list[Notice]:
+    """The newest first."""
+    return await queries.list_notices(db, company_id, MOST_NOTICES)

@@ -1,0 +1,166 @@
+"""What went wrong with an attempt: a class for programs, a sentence for the people who have to mend it."""
+
+import errno
+import socket
+import ssl
+from urllib.parse import urljoin
+
+import aiohttp
+from msgspec import Struct
+
+from sapa.webhooks.guard import BlockedAddress
+from sapa.webhooks.names import NoRoom, SlowName
+
+_MOST_CHARACTERS = 300
+
+_OUR_SHORTAGES = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.EADDRNOTAVAIL}
+
+_BY_STATUS = {
+    400: "it could not read the request",
+    401: "it wants authentication; a custom header of the endpoint can carry it",
+    403: "it refuses us; look for a firewall, a bot filter or a missing custom header",
+    404: "nothing answers at this path",
+    405: "this path does not take POST",
+    408: "it was too slow to read the request",
+    410: "the receiver says it is gone",
+    411: "it wants a length, which was sent: look at the proxy in front",
+    413: "it finds the body too large; bodies are at most 64 KB",
+    415: "it does not take application/json",
+    429: "it has too many requests",
+    500: "it failed on its side",
+    502: "its proxy got no proper answer from behind",
+    503: "it is not available right now",
+    504: "its proxy got no answer in time from behind",
+}
+
+_BY_TLS_REASON = {
+    "WRONG_VERSION_NUMBER": "it does not speak TLS on this port; is it plain http?",
+    "HTTP_REQUEST": "it does not speak TLS on this port; is it plain http?",
+    "UNSUPPORTED_PROTOCOL": "it only speaks a TLS older than 1.2",
+    "TLSV1_ALERT_PROTOCOL_VERSION": "it only speaks a TLS older than 1.2",
+    "TLSV1_UNRECOGNIZED_NAME": "it serves no site of this name over TLS",
+    "TLSV1_ALERT_UNRECOGNIZED_NAME": "it serves no site of this name over TLS",
+    "TLSV13_ALERT_CERTIFICATE_REQUIRED": "it wants a client certificate, which webhooks do not have",
+    "UNEXPECTED_EOF_WHILE_READING": "it closed the connection during the TLS handshake",
+}
+
+_BY_ERRNO = {
+    errno.ECONNREFUSED: "refused the connection: nothing listens there",
+    errno.EHOSTUNREACH: "cannot be reached: there is no route to it",
+    errno.ENETUNREACH: "cannot be reached: there is no route to its network",
+    errno.ETIMEDOUT: "does not answer",
+    errno.EACCES: "cannot be reached: this machine's firewall forbids it",
+    errno.EPERM: "cannot be reached: this machine's firewall forbids it",
+}
+
+
+class Failure(Struct, frozen=True):
+    error: str
+    message: str
+    is_ours: bool = False
+    """Nothing of the receiver's doing: tried again without being counted."""
+
+
+def find_refusal(status: int, location: str | None, url: str) -> Failure | None:
+    """What an answer other than 2xx means."""
+    if 200 <= status < 300:
+        return None
+    if 300 <= status < 400:
+        return Failure("http_3xx", _redirect(status, location, url))
+    meaning = _BY_STATUS.get(status)
+    message = f"answered {status}: {meaning}" if meaning else f"answered {status}"
+    return Failure("http_5xx" if status >= 500 else "http_4xx", message)
+
+
+def _redirect(status: int, location: str | None, url: str) -> str:
+    if not location:
+        return f"answered {status}; only 2xx is taken for an acknowledgement"
+    try:
+        target = urljoin(url, location)
+    except ValueError:
+        target = location
+    return f"answered {status} to {printable(target)}; redirects are not followed, register that address"
+
+
+def printable(text: str) -> str:
+    """What an outsider sent, fit for a sentence and for a database: no control characters, no broken Unicode."""
+    whole = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+    shown = "".join(character if character.isprintable() else "�" for character in whole)
+    return shown if len(shown) <= _MOST_CHARACTERS else shown[:_MOST_CHARACTERS] + "…"
+
+
+def describe_timeout(has_connection: bool, place: str, seconds: float) -> Failure:
+    if has_connection:
+        return Failure("timeout_response", f"no answer within {seconds:g} s")
+    return Failure("timeout_connect", f"no connection to {place} within {seconds:g} s")
+
+
+def describe(error: Exception, host: str, place: str) -> Failure:
+    """An error of the network, told in words; what is none of these is our own fault."""
+    if isinstance(error, BlockedAddress):
+        return Failure("blocked_address", str(error))
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError):
+        return _describe_connecting(error, host, place)
+    if tls := _find_tls(error):
+        return Failure("tls", _describe_tls(tls))
+    if isinstance(error, aiohttp.ClientResponseError):
+        detail = (error.message.splitlines() or [""])[0].rstrip(": ")
+        return Failure("reset", f"its answer is not proper HTTP: {printable(detail).lower()}")
+    if isinstance(error, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError):
+        return Failure("reset", "closed the connection without an answer")
+    return Failure("internal", f"could not be sent by this installation: {type(error).__name__}", is_ours=True)
+
+
+def _describe_connecting(
+    error: aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError, host: str, place: str
+) -> Failure:
+    cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error.certificate_error
+    if isinstance(cause, BlockedAddress):
+        return Failure("blocked_address", str(cause))
+    if isinstance(error, aiohttp.ClientConnectorDNSError):
+        return _describe_name(cause, host)
+    if isinstance(cause, ssl.SSLError | ssl.CertificateError):
+        return Failure("tls", _describe_tls(cause))
+    return _describe_socket(cause, place)
+
+
+def _describe_name(cause: Exception, host: str) -> Failure:
+    if isinstance(cause, NoRoom):
+        return Failure("internal", str(cause), is_ours=True)
+    if isinstance(cause, SlowName):
+        return Failure("dns", str(cause))
+    number = cause.errno if isinstance(cause, socket.gaierror) else None
+    if number == socket.EAI_NONAME:
+        return Failure("dns", f"the name {host} does not exist")
+    if number == socket.EAI_NODATA:
+        return Failure("dns", f"the name {host} has no address")
+    if number == socket.EAI_AGAIN:
+        return Failure("dns", f"the name servers of {host} do not answer")
+    return Failure("dns", f"the name {host} cannot be looked up: {printable(str(cause))}")
+
+
+def _describe_socket(cause: Exception, place: str) -> Failure:
+    number = cause.errno if isinstance(cause, OSError) else None
+    if number in _OUR_SHORTAGES:
+        return Failure("internal", f"this machine cannot open more connections: {printable(str(cause))}", is_ours=True)
+    if number in _BY_ERRNO:
+        return Failure("tcp", f"{place} {_BY_ERRNO[number]}")
+    if isinstance(cause, ConnectionError):  # it was open already, or it had been refused
+        return Failure("tls", _BY_TLS_REASON["UNEXPECTED_EOF_WHILE_READING"])
+    return Failure("tcp", f"{place} cannot be connected to: {printable(str(cause))}")
+
+
+def _describe_tls(error: Exception) -> str:
+    reason = getattr(error, "reason", None) or ""
+    if reason in _BY_TLS_REASON:
+        return _BY_TLS_REASON[reason]
+    return f"the TLS handshake failed: {printable(str(reason or error)).replace('_', ' ').lower()}"
+
+
+def _find_tls(error: BaseException | None) -> ssl.SSLError | None:
+    """An alert that comes after the handshake, as TLS 1.3 has them, arrives like any other broken connection."""
+    while error is not None:
+        if isinstance(error, ssl.SSLError):
+            return error
+        error = error.__cause__
+    return None

@@ -1,0 +1,192 @@
+"""Where webhooks may go: never inside the network that this installation runs in, unless its operator says so.
+
+An address is looked at three times: when it is registered, when its name is resolved, and when a socket is opened,
+which is the final word since it sees what is really connected to.
+"""
+
+import re
+import socket
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+from urllib.parse import quote
+
+from aiohttp import AddrInfoType
+from yarl import URL
+
+from sapa.http.errors import Invalid
+from sapa.settings import WebhookSettings
+
+MOST_CHARACTERS = 2048
+FIRST_FREE_PORT = 1024
+HTTPS_PORT = 443
+_DEFAULT_PORTS = {"http": 80, "https": HTTPS_PORT}
+
+_HOW_TO_ALLOW = (
+    "the operator can allow it in SAPA_WEBHOOK_ALLOWED_NETWORKS, or everything with SAPA_WEBHOOK_ALLOW_INSECURE=1"
+)
+
+_CLOSED_V4 = [
+    ip_network(network)
+    for network in (
+        "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24"
+        " 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4"
+        " 168.63.129.16/32"  # looks public, and is the host's own agent on one large cloud
+    ).split()
+]
+# IPv6 has too many ways to write an IPv4 address in it; so only what is given out to the public is open, less its
+# own exceptions (protocol assignments, documentation, 6to4).
+_OPEN_V6 = ip_network("2000::/3")
+_CLOSED_V6 = [ip_network(network) for network in "2001::/23 2001:db8::/32 2002::/16 3fff::/20".split()]
+_NAT64 = ip_network("64:ff9b::/96")
+
+_parse_url = re.compile(
+    r"(?P<scheme>[a-z][a-z0-9+.-]*)://(?P<host>\[[^\[\]]*\]|[^\[\]:/?]+)(?::(?P<port>[0-9]{1,5}))?(?P<rest>[/?].*)?",
+    re.ASCII | re.IGNORECASE,
+).fullmatch
+_is_name = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", re.ASCII).fullmatch
+_looks_numeric = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)", re.ASCII).fullmatch
+_KEPT_IN_PATHS = "".join(map(chr, range(0x21, 0x7F)))
+
+
+class BlockedAddress(OSError):
+    """An address that webhooks may not reach. An OSError, as whatever else can keep a socket from opening."""
+
+
+class Guard:
+    """Tells the addresses that may be connected to from those that may not."""
+
+    def __init__(self, settings: WebhookSettings) -> None:
+        self._allow_all = settings.allow_insecure
+        self._allowed = settings.allowed_networks
+
+    def permits(self, text: str) -> bool:
+        """Whether this address, a literal and never a name, may be connected to."""
+        if self._allow_all:
+            return True
+        try:
+            address = ip_address(text)
+        except ValueError:
+            return False
+        if isinstance(address, IPv4Address):
+            return self._is_listed(address) or _is_public_v4(address)
+        return self._permits_v6(address)
+
+    def check(self, text: str) -> None:
+        if not self.permits(text):
+            raise BlockedAddress(f"{text} is an address that webhooks may not reach; {_HOW_TO_ALLOW}")
+
+    def open_socket(self, place: AddrInfoType) -> socket.socket:
+        """A socket for this place and no other."""
+        family, kind, protocol, _, address = place
+        self.check(str(address[0]))
+        return socket.socket(family, kind, protocol)
+
+    def _permits_v6(self, address: IPv6Address) -> bool:
+        if address.scope_id is not None:
+            return False
+        if address.ipv4_mapped:
+            return self.permits(str(address.ipv4_mapped))
+        if address in _NAT64:
+            return self._is_listed(address) and self.permits(str(IPv4Address(int(address) & 0xFFFF_FFFF)))
+        return self._is_listed(address) or _is_public_v6(address)
+
+    def _is_listed(self, address: IPv4Address | IPv6Address) -> bool:
+        return any(address in network for network in self._allowed)
+
+
+def _is_public_v4(address: IPv4Address) -> bool:
+    return not any(address in network for network in _CLOSED_V4)
+
+
+def _is_public_v6(address: IPv6Address) -> bool:
+    return address in _OPEN_V6 and not any(address in network for network in _CLOSED_V6)
+
+
+def check_url(text: str, settings: WebhookSettings) -> str:
+    """The receiver's address in its one form; raises Invalid with what to mend. Names are looked up at delivery."""
+    found = _parse_url(_plain(text))
+    if not found:
+        raise _invalid("is not a complete address such as https://shop.example/hooks")
+    scheme = found["scheme"].lower()
+    if scheme != "https" and not (scheme == "http" and settings.allow_insecure):
+        raise _invalid(f"must start with https://, not {scheme}://; for development, set SAPA_WEBHOOK_ALLOW_INSECURE=1")
+    host = _host(found["host"], Guard(settings))
+    port = _port(found["port"], scheme, settings)
+    url = f"{scheme}://{host}{port}{_path(found['rest'] or '/')}"
+    if len(url) > MOST_CHARACTERS:
+        raise _invalid(f"is longer than {MOST_CHARACTERS} characters")
+    return url
+
+
+def _plain(text: str) -> str:
+    if len(text) > MOST_CHARACTERS:
+        raise _invalid(f"is longer than {MOST_CHARACTERS} characters")
+    if any(character.isspace() or not character.isprintable() for character in text) or "\\" in text:
+        raise _invalid("contains a blank, a backslash or a control character; write it percent-encoded")
+    if "#" in text:
+        raise _invalid("has a fragment (#…), which never reaches a server; leave it out")
+    if "@" in re.split(r"[/?]", text.partition("://")[2], maxsplit=1)[0]:
+        raise _invalid("has a user name or password in it; give the endpoint a custom header instead")
+    return text
+
+
+def _host(text: str, guard: Guard) -> str:
+    if text.startswith("["):
+        return f"[{_v6_literal(text[1:-1], guard)}]"
+    try:
+        # The same reading as the sender's, so that both see one host.
+        host = (URL.build(scheme="https", host=text).raw_host or "").rstrip(".")
+    except ValueError:
+        host = ""
+    if not _is_name(host):
+        raise _invalid(f"names a host that cannot exist: {text}")
+    if _looks_numeric(host):
+        return _v4_literal(host, guard)
+    if (host == "localhost" or host.endswith(".localhost")) and not guard.permits("127.0.0.1"):
+        raise _invalid(f"leads to this machine itself; {_HOW_TO_ALLOW}")
+    return host
+
+
+def _v4_literal(text: str, guard: Guard) -> str:
+    """Other spellings (octal, hexadecimal, one number) are read differently by different programs: refused."""
+    try:
+        IPv4Address(text)
+    except ValueError:
+        raise _invalid(f"has a host of digits that is no plain IPv4 address: {text}") from None
+    return _permitted(text, guard)
+
+
+def _v6_literal(text: str, guard: Guard) -> str:
+    try:
+        address = IPv6Address(text)
+    except ValueError:
+        raise _invalid(f"has a host in brackets that is no IPv6 address: {text}") from None
+    if address.scope_id is not None:
+        raise _invalid("has an IPv6 address with a zone, which means something on one machine only")
+    return _permitted(address.compressed, guard)
+
+
+def _permitted(address: str, guard: Guard) -> str:
+    try:
+        guard.check(address)
+    except BlockedAddress as blocked:
+        raise _invalid(str(blocked)) from None
+    return address
+
+
+def _port(text: str | None, scheme: str, settings: WebhookSettings) -> str:
+    port = int(text) if text else _DEFAULT_PORTS[scheme]
+    if port == _DEFAULT_PORTS[scheme]:
+        return ""
+    least = 1 if settings.allow_insecure else FIRST_FREE_PORT
+    if not least <= port <= 65535:
+        raise _invalid(f"has port {port}; webhooks go to {HTTPS_PORT} or to {FIRST_FREE_PORT}–65535")
+    return f":{port}"
+
+
+def _path(rest: str) -> str:
+    """As given: a receiver may have signed it. Only what cannot stand in a request is encoded."""
+    return quote(rest if rest.startswith("/") else f"/{rest}", safe=_KEPT_IN_PATHS)
+
+
+def _invalid(message: str) -> Invalid:
+    return Invalid.field("url", message)

@@ -1,0 +1,324 @@
+"""One attempt at one delivery: a signed POST through the guard, bounded in time and memory, and what came of it."""
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from functools import lru_cache, partial
+from socket import socket
+from typing import Any, ClassVar, cast
+
+import aiohttp
+import structlog
+from aiohttp import AddrInfoType, ClientRequest, ClientResponse
+from aiohttp.client_proto import ResponseHandler
+from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage
+from aiohttp.http_exceptions import HttpProcessingError
+from msgspec import Struct
+from multidict import istr
+from yarl import URL
+
+from sapa.json_text import encode
+from sapa.settings import WebhookSettings
+from sapa.webhooks import names
+from sapa.webhooks.certificate import explain_refusal
+from sapa.webhooks.diagnosis import Failure, describe, describe_timeout, find_refusal
+from sapa.webhooks.guard import BlockedAddress, Guard
+from sapa.webhooks.signing import build_headers
+
+DEADLINE_SECONDS = 30
+"""For connecting, TLS, the request and the answer's headers together."""
+
+CAPTURE_SECONDS = 2
+CAPTURED_BYTES = 4096
+MOST_BODY_BYTES = 65_536
+KEEP_ALIVE_SECONDS = 4
+"""Shorter than the five seconds after which many servers close an idle connection."""
+
+MOST_INTERIM_ANSWERS = 16
+MOST_HEADERS = 64
+MOST_HEADER_BYTES = 16_384
+_READ_BYTES = 8192
+
+RESERVED_HEADERS = frozenset(
+    "content-type user-agent x-service-webhook-id x-service-webhook-event x-service-webhook-timestamp"
+    " x-service-webhook-signature webhook-id webhook-timestamp webhook-signature host content-length"
+    " content-encoding transfer-encoding connection keep-alive upgrade expect te trailer proxy-authorization"
+    " proxy-connection".split()
+)
+"""Names that a custom header cannot have, in lower case."""
+
+log = structlog.get_logger()
+
+
+class Target(Struct, frozen=True):
+    """Where a delivery goes, and what it is signed with: the current secret first."""
+
+    url: str
+    headers: dict[str, str]
+    secrets: list[str]
+
+
+class Message(Struct, frozen=True):
+    """What is delivered."""
+
+    event_id: str
+    kind: str
+    body: bytes
+
+
+class Outcome(Struct, frozen=True):
+    """What came of an attempt."""
+
+    started_at: datetime
+    milliseconds: int
+    status: int | None
+    error: str | None
+    """A class of failures, for programs."""
+    message: str | None
+    """A sentence on the failure, for people."""
+    address: str | None
+    response: bytes
+    """The first 4 KB of the answer's body, whatever bytes they are."""
+    retry_uncounted: bool = False
+
+    @property
+    def delivered(self) -> bool:
+        return self.error is None
+
+
+class _Trip:
+    """What is known of a request under way, also when no answer comes of it."""
+
+    __slots__ = ("address", "is_fresh", "transport")
+
+    def __init__(self) -> None:
+        self.address: str | None = None
+        self.is_fresh = False
+        self.transport: asyncio.Transport | None = None
+
+    def abort(self) -> None:
+        """Nothing more is read: a farewell in TLS would wait for a receiver that goes on sending."""
+        if self.transport is not None:
+            self.transport.abort()
+
+
+_TRIP: ContextVar[_Trip] = ContextVar("trip")
+
+
+class _Line(ResponseHandler):
+    """A connection that takes one answer to each request, after a few interim ones, and hangs up on more.
+
+    Without it a receiver could keep us busy with interim answers, and fill our memory with answers to nothing.
+    """
+
+    interim = 0
+    is_answered = False
+
+    def begin(self) -> None:
+        self.interim = 0
+        self.is_answered = False
+
+    def data_received(self, data: bytes) -> None:
+        """Looked through piece by piece, so that hanging up spares us the rest."""
+        super().data_received(data[:_READ_BYTES])
+        for start in range(_READ_BYTES, len(data), _READ_BYTES):
+            if self.is_connected():
+                super().data_received(data[start : start + _READ_BYTES])
+
+    def feed_data(self, data: tuple[RawResponseMessage, aiohttp.StreamReader], size: int = 0) -> None:
+        is_interim = data[0].code < 200
+        self.interim += is_interim
+        if self.is_answered or self.interim > MOST_INTERIM_ANSWERS:
+            self._hang_up()
+            return
+        self.is_answered = not is_interim
+        super().feed_data(data, size)
+
+    def _hang_up(self) -> None:
+        if self.transport is not None:
+            self.transport.abort()
+        if not self.is_answered:
+            self.set_exception(HttpProcessingError(code=400, message="too many interim answers"))
+
+
+class _Connector(aiohttp.TCPConnector):
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self._factory = cast("partial[ResponseHandler]", partial(_Line, loop=self._loop))
+
+
+class _Request(ClientRequest):
+    """Adds no headers of its own, and tells the trip which connection it got."""
+
+    DEFAULT_HEADERS: ClassVar[dict[istr, str]] = {}  # type: ignore[misc]
+
+    async def send(self, conn: Connection) -> ClientResponse:
+        trip = _TRIP.get()
+        trip.transport = transport = conn.transport
+        if transport is not None and (peer := transport.get_extra_info("peername")):
+            trip.address = peer[0]
+        if isinstance(line := conn.protocol, _Line):
+            line.begin()
+            if self.server_hostname is not None:
+                line.force_close()
+        return await super().send(conn)
+
+
+class Sender:
+    """Sends deliveries. Made inside the event loop that it is used in."""
+
+    def __init__(
+        self,
+        settings: WebhookSettings,
+        deadline: float = DEADLINE_SECONDS,
+        look_up: Callable[[str], list[str]] = names.look_up,
+    ) -> None:
+        self.deadline = deadline
+        self._schemes = {"https", "http"} if settings.allow_insecure else {"https"}
+        self._guard = Guard(settings)
+        self._names = names.Names(self._guard, look_up)
+        self._session = aiohttp.ClientSession(
+            connector=_Connector(
+                limit=0,
+                keepalive_timeout=KEEP_ALIVE_SECONDS,
+                use_dns_cache=False,
+                resolver=self._names,
+                socket_factory=self._open_socket,
+                ssl=_build_tls(),
+            ),
+            request_class=_Request,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            timeout=aiohttp.ClientTimeout(total=None),
+            auto_decompress=False,
+            trust_env=False,
+            read_bufsize=_READ_BYTES,
+            max_line_size=MOST_HEADER_BYTES,
+            max_field_size=MOST_HEADER_BYTES,
+            max_headers=MOST_HEADERS,
+        )
+
+    async def send(self, target: Target, message: Message) -> Outcome:
+        """One attempt. Whatever the outside does is an outcome, never an exception."""
+        started_at, began = datetime.now(UTC), time.monotonic()
+        trip = _Trip()
+        status, response = None, b""
+        try:
+            answer = await self._post(trip, target, message)
+            response = await self._capture(trip, answer, began)
+            status = answer.status
+            failure = find_refusal(status, answer.headers.get("Location"), target.url)
+        except Exception as error:
+            trip.abort()
+            failure = await self._explain(error, trip, parse_url(target.url))
+        return Outcome(
+            started_at=started_at,
+            milliseconds=round((time.monotonic() - began) * 1000),
+            status=status,
+            error=failure.error if failure else None,
+            message=failure.message if failure else None,
+            address=trip.address,
+            response=response,
+            retry_uncounted=failure.is_ours if failure else False,
+        )
+
+    async def close(self) -> None:
+        await self._session.close()
+        await self._names.close()
+
+    async def _post(self, trip: _Trip, target: Target, message: Message) -> ClientResponse:
+        url = parse_url(target.url)
+        if url.scheme not in self._schemes:
+            raise BlockedAddress(f"{url.scheme}:// is not allowed any more; register an address with https://")
+        headers = build_headers(target.secrets, message.event_id, message.kind, message.body, int(time.time()))
+        if target.headers:
+            headers |= {name: text for name, text in target.headers.items() if name.lower() not in RESERVED_HEADERS}
+        _TRIP.set(trip)
+        async with asyncio.timeout(self.deadline):
+            try:
+                return await self._request(url, headers, message.body)
+            except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError) as error:
+                if trip.is_fresh or not _is_unanswered(error):
+                    raise
+            # The receiver closed a connection that it had kept open, as it may at any time; this is no failure. To
+            # name the host once more asks for a connection beside those that wait, which may be as stale.
+            return await self._request(url, headers, message.body, server_hostname=url.host)
+
+    async def _request(
+        self, url: URL, headers: dict[str, str], body: bytes, server_hostname: str | None = None
+    ) -> ClientResponse:
+        return await self._session.post(
+            url, data=body, headers=headers, allow_redirects=False, server_hostname=server_hostname
+        )
+
+    async def _capture(self, trip: _Trip, answer: ClientResponse, began: float) -> bytes:
+        """The answer stands, so whatever keeps its body from coming is no failure."""
+        content = answer.content
+        if content.is_eof() and content.exception() is None:
+            return content.read_nowait(CAPTURED_BYTES)
+        left = max(0, began + self.deadline - time.monotonic())
+        try:
+            return await _read_start(content, min(left, CAPTURE_SECONDS))
+        finally:
+            if not content.is_eof():
+                trip.abort()
+            answer.release()
+
+    def _open_socket(self, place: AddrInfoType) -> socket:
+        trip = _TRIP.get()
+        trip.is_fresh = True
+        trip.address = str(place[4][0])
+        return self._guard.open_socket(place)
+
+    async def _explain(self, error: Exception, trip: _Trip, url: URL) -> Failure:
+        host, port = url.host or "", url.port or 0
+        place = f"{trip.address or host} port {port}"
+        if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientConnectorError):
+            return describe_timeout(trip.transport is not None, place, self.deadline)
+        if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            cause = error.certificate_error
+            if isinstance(cause, ssl.SSLCertVerificationError):
+                return Failure("tls", await explain_refusal(cause, self._guard.open_socket, trip.address, port, host))
+        failure = describe(error, host, place)
+        if failure.error == "internal":
+            log.warning("webhook could not be sent", reason=failure.message, exc_info=not isinstance(error, OSError))
+        return failure
+
+
+def shorten(body: bytes, resource_id: str, url: str | None) -> bytes:
+    """The body as it is delivered: one over 64 KB is replaced by where to get it."""
+    if len(body) <= MOST_BODY_BYTES:
+        return body
+    return encode({"id": resource_id, "truncated": True, "url": url})
+
+
+async def _read_start(content: aiohttp.StreamReader, seconds: float) -> bytes:
+    captured = b""
+    with suppress(TimeoutError, aiohttp.ClientError):
+        async with asyncio.timeout(seconds):
+            while len(captured) < CAPTURED_BYTES and (part := await content.read(CAPTURED_BYTES - len(captured))):
+                captured += part
+    return captured
+
+
+def _is_unanswered(error: Exception) -> bool:
+    """Not a byte of an answer came before the connection ended."""
+    if isinstance(error, aiohttp.ServerDisconnectedError):
+        return isinstance(error.message, str)
+    return not isinstance(error, aiohttp.ClientConnectorError)
+
+
+@lru_cache(maxsize=4096)
+def parse_url(url: str) -> URL:
+    return URL(url, encoded=True)
+
+
+def _build_tls() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_alpn_protocols(["http/1.1"])
+    return context

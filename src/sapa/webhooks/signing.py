@@ -1,0 +1,40 @@
+"""What a delivery carries to prove where it comes from: our own signature, and that of Standard Webhooks beside it."""
+
+import os
+from base64 import b64decode, b64encode
+from collections.abc import Sequence
+from hmac import digest
+
+SECRET_PREFIX = "whsec_"  # noqa: S105
+_SECRET_BYTES = 32
+
+USER_AGENT = "Service-Webhooks/1.0"
+
+
+def new_secret() -> str:
+    return SECRET_PREFIX + b64encode(os.urandom(_SECRET_BYTES)).decode()
+
+
+def build_headers(secrets: Sequence[str], event_id: str, kind: str, body: bytes, t: int) -> dict[str, str]:
+    """The headers of one attempt at the time `t`, signed with each secret, the current one first."""
+    moment = str(t)
+    signed = moment.encode() + b"." + body
+    identified = event_id.encode() + b"." + signed
+    own = [f"v1={digest(secret.encode(), signed, 'sha256').hex()}" for secret in secrets]
+    standard = ["v1," + b64encode(digest(_raw(secret), identified, "sha256")).decode() for secret in secrets]
+    return {
+        "Content-Type": "application/json",
+        "User-Agent": USER_AGENT,
+        "X-Service-Webhook-Id": event_id,
+        "X-Service-Webhook-Event": kind,
+        "X-Service-Webhook-Timestamp": moment,
+        "X-Service-Webhook-Signature": ",".join([f"t={moment}", *own]),
+        "webhook-id": event_id,
+        "webhook-timestamp": moment,
+        "webhook-signature": " ".join(standard),
+    }
+
+
+def _raw(secret: str) -> bytes:
+    """Standard Webhooks signs with the bytes behind the base64, padded or not."""
+    return b64decode(secret.removeprefix(SECRET_PREFIX) + "==")

@@ -1,0 +1,199 @@
+"""Webhook endpoints, their deliveries, and what can go wrong with them."""
+
+from enum import StrEnum
+from typing import Annotated
+
+from msgspec import UNSET, Struct, UnsetType
+
+from sapa.http.answers import Timestamp
+from sapa.http.errors import Conflict, NotFound
+from sapa.ids import IdKind
+
+ENDPOINT_ID = IdKind("whe_")
+EndpointId = Annotated[str, ENDPOINT_ID]
+
+MOST_ENDPOINTS = 10
+OVERLAP_SECONDS = 24 * 3600
+"""How long a rotated secret goes on signing beside its successor, by company time."""
+
+
+class Missed(StrEnum):
+    """What a resumed endpoint gets of the events it missed."""
+
+    ALL = "all"
+    LATEST = "latest"
+    SKIP = "skip"
+
+
+class DeliveryStatus(StrEnum):
+    """Where a delivery stands; the first three are still in the queue."""
+
+    PENDING = "pending"
+    RETRYING = "retrying"
+    HELD = "held"
+    DELIVERED = "delivered"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+class EndpointIn(Struct, frozen=True, kw_only=True):
+    """What is asked of a new endpoint; no events means all of them."""
+
+    url: str
+    events: list[str] = []
+    description: str | None = None
+    headers: dict[str, str] = {}
+
+
+class EndpointPatch(Struct, frozen=True, kw_only=True):
+    """Changes to an endpoint: what is absent stays as it is. Headers replace all that there were."""
+
+    url: str | UnsetType = UNSET
+    events: list[str] | UnsetType = UNSET
+    description: str | None | UnsetType = UNSET
+    headers: dict[str, str] | UnsetType = UNSET
+
+
+class Endpoint(Struct, frozen=True, rename="camel"):
+    """An endpoint as it is listed: its secret by the last four characters, its headers by name."""
+
+    id: EndpointId
+    company_id: int
+    url: str
+    events: list[str]
+    description: str | None
+    headers: list[str]
+    status: str
+    reason: str | None
+    failures: int
+    catching_up: str | None
+    secret_hint: str
+    previous_secret_until: Timestamp | None
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class NewSecret(Struct, frozen=True):
+    """An endpoint whose secret was just made; the only time it is seen."""
+
+    secret: str
+    endpoint: Endpoint
+
+
+class Delivery(Struct, frozen=True, rename="camel"):
+    """One event on its way to one endpoint, or arrived, or given up."""
+
+    id: str
+    endpoint_id: EndpointId
+    event_id: str
+    event: str | None
+    event_at: Timestamp
+    status: str
+    attempts: int
+    next_attempt_at: Timestamp | None
+    response_status: int | None
+    error: str | None
+    message: str | None
+
+
+class Attempt(Struct, frozen=True, rename="camel"):
+    """One try of a delivery, and what came back."""
+
+    number: int
+    started_at: Timestamp
+    milliseconds: int
+    outcome: str
+    response_status: int | None
+    error: str | None
+    message: str | None
+    address: str | None
+    response: str
+
+
+class DeliveryRequest(Struct, frozen=True, rename="camel"):
+    """What is sent: the body is gone once the event is older than events are kept."""
+
+    url: str | None
+    headers: list[str]
+    body: str | None
+
+
+class DeliveryDetails(Struct, frozen=True, rename="camel"):
+    """A delivery with all its tries."""
+
+    delivery: Delivery
+    request: DeliveryRequest
+    attempts: list[Attempt]
+
+
+class DeliveryFilter(Struct, frozen=True, kw_only=True):
+    """Which deliveries to list. `before` is a delivery's id: only older ones."""
+
+    endpoint_id: str | None = None
+    status: str | None = None
+    event: str | None = None
+    event_id: str | None = None
+    before: str | None = None
+    limit: int = 20
+
+
+class Notice(Struct, frozen=True, rename="camel"):
+    """Something that the company's people should know of."""
+
+    id: str
+    kind: str
+    resource_id: str
+    message: str
+    created_at: Timestamp
+
+
+class Token(Struct, frozen=True, rename="camel"):
+    """A developer token as it is listed: its id tells tokens apart and opens nothing."""
+
+    id: str
+    company_id: int
+    created_at: Timestamp
+    expires_at: Timestamp
+
+
+class NewToken(Struct, frozen=True):
+    """A token just made; the only time its raw value is seen."""
+
+    token: str
+    info: Token
+
+
+class EndpointNotFound(NotFound):
+    """No webhook endpoint has this id; `sapa webhook list` shows them."""
+
+
+class DeliveryNotFound(NotFound):
+    """No delivery has this id; `sapa webhook deliveries` shows them, for 30 days."""
+
+
+class TokenNotFound(NotFound):
+    """No developer token has this id; `sapa token list` shows them."""
+
+
+class WebhookLimit(Conflict):
+    """A company has at most 10 webhook endpoints."""
+
+    code = "WEBHOOK_LIMIT"
+
+
+class EndpointActive(Conflict):
+    """The webhook endpoint is active already."""
+
+    code = "WEBHOOK_ACTIVE"
+
+
+class EndpointNotActive(Conflict):
+    """The webhook endpoint is not active; resume it first."""
+
+    code = "WEBHOOK_NOT_ACTIVE"
+
+
+class EventGone(Conflict):
+    """The event is older than events are kept, so it cannot be sent again."""
+
+    code = "EVENT_GONE"

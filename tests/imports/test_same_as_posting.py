@@ -1,0 +1,129 @@
+"""Whatever the API takes, a file brings in just the same."""
+
+import asyncio
+import csv
+import io
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import httpx
+import msgspec
+from email_validator import EmailNotValidError, validate_email
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sapa.company import Company
+from sapa.customers.profile import build_profile
+from sapa.customers.types import CustomerIn
+from sapa.db.pool import open_database
+from sapa.formulas import disarm, rearm
+from sapa.http.errors import Invalid
+from tests.conftest import Installation, connect
+from tests.factories import make_company, make_key
+from tests.imports.files import list_all, run_import, without_ids, write, write_ndjson
+
+text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
+tag = text.map(str.strip).filter(lambda word: word and "," not in word)
+address = st.fixed_dictionaries({"address1": text}, optional={"city": text, "zip": text, "mainAddress": st.just(False)})
+value = text | st.integers(-(2**53) + 1, 2**53 - 1) | st.floats(-1e9, 1e9, allow_nan=False)
+customer = st.fixed_dictionaries(
+    {},
+    optional={
+        "firstName": text,
+        "lastName": text,
+        "imageUrl": text,
+        "tags": st.lists(tag, max_size=3),
+        "addresses": st.lists(address, max_size=2),
+        "additionalData": st.dictionaries(text, value, max_size=3),
+        "subscriptionStatus": st.just([{"app": "CRM", "status": "subscribe"}]),
+    },
+)
+
+
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(customers=st.lists(customer, min_size=1, max_size=8), has_own_ids=st.booleans())
+def test_a_file_brings_in_what_posting_would(
+    installation: Installation, customers: list[dict[str, Any]], has_own_ids: bool
+) -> None:
+    given = [
+        {**one, "email": f"customer{n}@example.com", **({"externalId": f"=own {n}"} if has_own_ids else {})}
+        for n, one in enumerate(customers)
+    ]
+    asyncio.run(compare(installation, given))
+
+
+async def compare(installation: Installation, customers: list[dict[str, Any]]) -> None:
+    async with open_company(installation) as (_, posted):
+        for one in customers:
+            answer = await posted.post("/customers", json=one)
+            assert answer.status_code == 201, answer.text
+        expected = by_email(await list_all(posted, "customers"))
+    with TemporaryDirectory() as folder:
+        files = [
+            write_ndjson(Path(folder) / "customers.ndjson", customers),
+            write(Path(folder) / "customers.csv", as_csv(customers)),
+        ]
+        for file in files:
+            async with open_company(installation) as (company, imported):
+                done = await asyncio.to_thread(run_import, installation, company, file, "customers")
+                assert done.counts == (len(customers), 0, 0, 0), done.errors
+                assert by_email(await list_all(imported, "customers")) == expected
+
+
+@asynccontextmanager
+async def open_company(installation: Installation) -> AsyncIterator[tuple[int, httpx.AsyncClient]]:
+    """A fresh company's id, and its API."""
+    async with open_database(installation.server.app_url) as database:
+        company = await make_company(database)
+        key = await make_key(database, company.live)
+    async with connect(installation, key.raw) as api:
+        yield company.live, api
+
+
+def by_email(customers: list[dict[str, Any]]) -> dict[str, Any]:
+    return {one["email"]: without_ids(one) for one in customers}
+
+
+def as_csv(customers: list[dict[str, Any]]) -> str:
+    names = sorted({name for one in customers for name in one})
+    output = io.StringIO()
+    csv.writer(output).writerows([names, *([cell(one.get(name)) for name in names] for one in customers)])
+    return output.getvalue()
+
+
+def cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return disarm(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+
+
+@given(st.text("'=+-@\t\r0a.", max_size=6))
+def test_a_disarmed_cell_is_no_formula_and_comes_back_as_it_was(text: str) -> None:
+    safe = disarm(text)
+    assert rearm(safe) == text
+    assert safe[:1] not in {*"=@\t\r"}
+    assert safe[:1] not in {*"+-"} or safe[1:].replace(".", "").isdigit()
+
+
+plain = st.from_regex(r"[A-Za-z0-9_+.-]{1,12}@[A-Za-z0-9-]{1,8}(\.[A-Za-z0-9-]{1,8}){0,3}", fullmatch=True)
+odd = st.builds("{}@{}".format, st.text("aZ9_+-.@!é' ", max_size=12), st.text("aZ9-.é", max_size=12))
+
+
+@settings(max_examples=500, deadline=None)
+@given(plain | odd)
+def test_plain_addresses_are_judged_as_the_validator_would(email: str) -> None:
+    try:
+        expected = validate_email(email.strip(), check_deliverability=False, globally_deliverable=False).normalized
+    except EmailNotValidError:
+        expected = None
+    try:
+        found = build_profile(COMPANY, CustomerIn(email=email)).email
+    except Invalid:
+        found = None
+    assert found == expected
+
+
+COMPANY = Company(1, "test", "ID", "IDR")

@@ -1,0 +1,122 @@
+import asyncio
+import signal
+import time
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from sapa.db.pool import Database
+from tests.conftest import Installation, connect
+from tests.factories import Environments, make_key
+from tests.imports.files import list_all
+
+PATIENCE = 60.0
+CSV = {"content-type": "text/csv"}
+NDJSON = {"content-type": "application/x-ndjson"}
+
+
+async def upload(api: httpx.AsyncClient, content: bytes, resource: str = "customers", **more: Any) -> dict[str, Any]:
+    headers = more.pop("headers", CSV)
+    answer = await api.post("/imports", params={"resource": resource, **more}, content=content, headers=headers)
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()["data"]
+    assert (made["status"], made["size"], made["position"]) == ("queued", len(content), 0)
+    return made
+
+
+async def wait_until_done(api: httpx.AsyncClient, id: str) -> dict[str, Any]:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        found: dict[str, Any] = (await api.get(f"/imports/{id}")).json()["data"]
+        if found["finishedAt"]:
+            return found
+        assert time.monotonic() < deadline, found
+        await asyncio.sleep(0.1)
+
+
+async def test_an_uploaded_file_is_imported_by_the_worker(api: httpx.AsyncClient, database: Database) -> None:
+    made = await upload(api, b"email,firstName\na@example.com,Ayu\nnobody,x\nb@example.com,Budi\nb@example.com,x\n")
+    done = await wait_until_done(api, made["id"])
+    assert (done["status"], done["rows"], done["created"], done["failed"]) == ("partial", 4, 2, 2)
+    assert done["position"] == done["size"]
+    assert {one["firstName"] for one in await list_all(api, "customers")} == {"Ayu", "Budi"}
+    errors = (await api.get(f"/imports/{made['id']}/errors", params={"limit": 1})).json()
+    assert (errors["data"][0]["line"], errors["data"][0]["field"]) == (3, "email")
+    assert (errors["meta"]["total"], errors["meta"]["hasNextPage"]) == (2, True)
+    errors = (await api.get(f"/imports/{made['id']}/errors", params={"limit": 1, "page": 2})).json()
+    assert [error["line"] for error in errors["data"]] == [5]
+    listed = (await api.get("/imports")).json()
+    assert ([one["id"] for one in listed["data"]], listed["meta"]["total"]) == ([made["id"]], 1)
+    async with database.connection() as db:
+        assert await db.fetchval("SELECT count(*) FROM import_chunks WHERE import_id = $1", made["id"]) == 0
+
+
+async def test_a_dry_run_and_ndjson_and_the_other_resources(api: httpx.AsyncClient) -> None:
+    product = b'{"productId":"kopi","name":"Kopi","variants":[{"title":"M","price":5}]}\n'
+    order = b'{"orderId":"a","lineItems":[{"title":"Kopi","price":5,"quantity":1}]}\n'
+    trial = await upload(api, product, "products", headers=NDJSON, dryRun="true")
+    assert (await wait_until_done(api, trial["id"]))["created"] == 1
+    assert await list_all(api, "products") == []
+    for resource, content in (("products", product), ("orders", order)):
+        made = await upload(api, content, resource, headers=NDJSON)
+        assert (await wait_until_done(api, made["id"]))["status"] == "succeeded"
+        assert len(await list_all(api, resource)) == 1
+
+
+@pytest.mark.parametrize(
+    ("params", "headers", "content", "status", "words"),
+    [
+        ({"resource": "customers"}, CSV, b"email,nick\n", 400, "nick"),
+        ({"resource": "customers"}, CSV, b"", 400, "empty"),
+        ({"resource": "tickets"}, CSV, b"email\n", 400, "resource"),
+        ({}, CSV, b"email\n", 400, "resource"),
+        ({"resource": "customers", "dryRun": "maybe"}, CSV, b"email\n", 400, "dryRun"),
+        ({"resource": "customers"}, {"content-type": "application/json"}, b"[]", 415, "text/csv"),
+    ],
+)
+async def test_a_file_that_cannot_be_used_is_refused_at_once(
+    api: httpx.AsyncClient, params: dict[str, str], headers: dict[str, str], content: bytes, status: int, words: str
+) -> None:
+    answer = await api.post("/imports", params=params, headers=headers, content=content)
+    assert answer.status_code == status
+    assert words in answer.json()["error"]["message"]
+    assert (await api.get("/imports")).json()["meta"]["total"] == 0
+
+
+async def test_the_resources_own_scope_is_needed(
+    installation: Installation, database: Database, company: Environments, api: httpx.AsyncClient
+) -> None:
+    made = await upload(api, b"name\n", "products")
+    key = await make_key(database, company.live, ["customers:READ", "customers:WRITE", "orders:READ"])
+    async with connect(installation, key.raw) as limited:
+        for resource in ("products", "orders"):
+            answer = await limited.post("/imports", params={"resource": resource}, headers=CSV, content=b"name\n")
+            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "INSUFFICIENT_SCOPE")
+        assert (await limited.get(f"/imports/{made['id']}")).status_code == 403
+        assert (await limited.get("/imports", params={"resource": "products"})).status_code == 403
+        own = await upload(limited, b"email\n")
+        assert [one["id"] for one in (await limited.get("/imports")).json()["data"]] == [own["id"]]
+    assert len((await api.get("/imports")).json()["data"]) == 2
+
+
+async def test_an_upload_survives_the_death_of_the_worker(
+    installation: Installation, api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    lines = [f"shop-{n},customer{n}@example.com,Ayu {n}\n" for n in range(15_000)]
+    made = await upload(api, ("externalId,email,firstName\n" + "".join(lines) + "bad,nobody,x\n").encode())
+    deadline = time.monotonic() + PATIENCE
+    while (await api.get(f"/imports/{made['id']}")).json()["data"]["rows"] == 0:
+        assert time.monotonic() < deadline
+    [worker] = [child for child in children_of(installation) if "worker" in child.cmdline()]
+    worker.send_signal(signal.SIGKILL)
+    done = await wait_until_done(api, made["id"])
+    assert (done["rows"], done["created"], done["failed"]) == (15_001, 15_000, 1)
+    async with database.connection() as db:
+        assert await db.fetchval("SELECT count(*) FROM customers WHERE company_id = $1", company.live) == 15_000
+        assert await db.fetchval("SELECT count(*) FROM events WHERE company_id = $1", company.live) == 15_000
+
+
+def children_of(installation: Installation) -> list[psutil.Process]:
+    return psutil.Process(installation.process.pid).children(recursive=True)

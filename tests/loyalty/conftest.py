@@ -1,0 +1,41 @@
+"""A test environment, whose clock can be moved."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+
+import httpx
+import pytest
+
+from sapa.access import actions
+from sapa.db.pool import Database
+from tests.conftest import Installation, connect
+from tests.factories import Environments, make_customer, make_key
+
+MoveClock = Callable[[timedelta], Awaitable[None]]
+
+
+@pytest.fixture
+async def sandbox(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    """The company's test environment over HTTP."""
+    key = await make_key(database, company.test)
+    async with connect(installation, key.raw) as client:
+        yield client
+
+
+@pytest.fixture
+def move_clock(database: Database, company: Environments) -> MoveClock:
+    """Moves the test environment's clock, back as well."""
+
+    async def move(by: timedelta) -> None:
+        async with database.transaction() as tx:
+            await actions.move_clock(tx, company.test, by)
+
+    return move
+
+
+@pytest.fixture
+async def ayu(sandbox: httpx.AsyncClient) -> str:
+    """A customer of the test environment."""
+    return str((await make_customer(sandbox, firstName="Ayu"))["id"])

@@ -1,0 +1,72 @@
+"""What a change of points announces: one event, and its lines on the timeline."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import httpx
+
+from sapa.db.pool import Database
+from tests.factories import Environments, add_points, make_order, make_reservation
+from tests.loyalty.conftest import MoveClock
+from tests.loyalty.ledger import adjust, close, wallet_of
+
+
+async def events_of(database: Database, company_id: int) -> list[dict[str, Any]]:
+    async with database.connection() as db:
+        rows = await db.fetch(
+            "SELECT body FROM events WHERE company_id = $1 AND kind = 'loyalty.points.updated' ORDER BY number",
+            company_id,
+        )
+    return [json.loads(row[0]) for row in rows]
+
+
+async def told_of(api: httpx.AsyncClient, customer_id: str) -> list[tuple[str, str, str, str | None]]:
+    answer = await api.get(f"/loyalty/customers/{customer_id}/timeline", params={"category": "loyalty", "limit": 100})
+    return [(one["type"], one["source"], one["edit_log"], one["notes"]) for one in reversed(answer.json()["data"])]
+
+
+async def test_every_write_announces_the_wallet_once(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str, move_clock: MoveClock
+) -> None:
+    await sandbox.put("/loyalty/settings", json={"expiryMonths": 1})
+    wallets = [(await add_points(sandbox, ayu, 100))["wallet"]]
+    held = await make_reservation(sandbox, ayu, 30)
+    wallets.append(await wallet_of(sandbox, ayu))
+    await close(sandbox, held["id"], "commit")
+    wallets.append(await wallet_of(sandbox, ayu))
+    assert await events_of(database, company.test) == wallets
+    await adjust(sandbox, ayu, "deduct", 1_000)
+    await add_points(sandbox, ayu, 1, idempotencyKey="once")
+    await add_points(sandbox, ayu, 1, idempotencyKey="once")
+    assert len(await events_of(database, company.test)) == 4
+    await move_clock(timedelta(days=40))
+    wallets.append((await add_points(sandbox, ayu, 5))["wallet"])
+    events = await events_of(database, company.test)
+    assert events[-1] == wallets[-1]
+    assert wallets[-1]["version"] == "7", "two lots expired, and five points came"
+    assert len(events) <= 6, "one event for the three, or one of the worker's before it"
+
+
+async def test_points_are_told_on_the_timeline(sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock) -> None:
+    await sandbox.put("/loyalty/settings", json={"expiryMonths": 1})
+    await sandbox.post("/loyalty/point-conversion", json={"tiers": [{"currencyAmount": 10000, "points": 1}]})
+    order = await make_order(sandbox, customerId=ayu)
+    await sandbox.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+    await add_points(sandbox, ayu, 100, reason="Sorry for the wait")
+    await close(sandbox, (await make_reservation(sandbox, ayu, 30))["id"], "commit")
+    await close(sandbox, (await make_reservation(sandbox, ayu, 10))["id"], "release")
+    await sandbox.put(f"/orders/{order['id']}", json={"status": "refunded"})
+    await move_clock(timedelta(days=40))
+    await adjust(sandbox, ayu, "add", 1)
+    assert await told_of(sandbox, ayu) == [
+        ("points_earned", "system", "available: 0 → 15", None),
+        ("points_adjusted", "api", "available: 15 → 115", "Sorry for the wait"),
+        ("points_reserved", "api", "available: 115 → 85; reserved: 0 → 30", None),
+        ("points_redeemed", "api", "reserved: 30 → 0", None),
+        ("points_reserved", "api", "available: 85 → 75; reserved: 0 → 10", None),
+        ("points_released", "api", "available: 75 → 85; reserved: 10 → 0", None),
+        ("points_reversed", "system", "available: 85 → 70", None),
+        ("points_expired", "system", "available: 70 → 0", None),
+        ("points_adjusted", "api", "available: 0 → 1", None),
+    ]

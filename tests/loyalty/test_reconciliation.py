@@ -1,0 +1,163 @@
+"""The ledger finds out by itself when a row was changed behind its back, and nobody but the owner can change one."""
+
+from collections.abc import AsyncIterator
+
+import asyncpg
+import httpx
+import pytest
+
+from sapa.db.pool import Connection, Database
+from sapa.loyalty import jobs
+from tests.cli.command import sapa
+from tests.conftest import Installation
+from tests.db.scratch import connect
+from tests.factories import Environments, add_points, make_customer, make_order, make_reservation
+from tests.loyalty.ledger import adjust, close, drift_of
+
+
+@pytest.fixture
+async def owner(installation: Installation) -> AsyncIterator[Connection]:
+    async with connect(installation.server.owner_url) as connection:
+        yield connection
+
+
+@pytest.fixture
+async def busy(sandbox: httpx.AsyncClient, ayu: str) -> str:
+    """A wallet with one of everything, and beside it another that nothing is done to."""
+    await add_points(sandbox, (await make_customer(sandbox))["id"], 77)
+    await sandbox.post("/loyalty/point-conversion", json={"tiers": [{"currencyAmount": 10000, "points": 1}]})
+    order = await make_order(sandbox, customerId=ayu)
+    await sandbox.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+    await add_points(sandbox, ayu, 100)
+    await adjust(sandbox, ayu, "deduct", 20)
+    for verb in ("commit", "release"):
+        await close(sandbox, (await make_reservation(sandbox, ayu, 30))["id"], verb)
+    await make_reservation(sandbox, ayu, 25)
+    assert await drift_of(sandbox) == []
+    return ayu.replace("cust_", "wal_")
+
+
+CORRUPTIONS = {
+    "a wallet's points": "UPDATE loyalty_wallets SET available = available + 1, lifetime_earned = lifetime_earned + 1",
+    "a wallet's held points": "UPDATE loyalty_wallets SET available = available - 1, reserved = reserved + 1",
+    "a wallet's version": "UPDATE loyalty_wallets SET version = version + 1",
+    "a wallet's last instant": "UPDATE loyalty_wallets SET last_ledger_at = last_ledger_at + interval '1 s'",
+    "a wallet's lifetime": "UPDATE loyalty_wallets SET lifetime_earned = lifetime_earned + 1, "
+    "lifetime_burned = lifetime_burned + 1",
+    "a lot's rest": "UPDATE loyalty_lots SET remaining = remaining - 1 WHERE remaining > 0",
+    "a lot's holds": "UPDATE loyalty_lots SET held = held - 1 WHERE held > 0",
+    "a lot that is gone": "DELETE FROM loyalty_lots WHERE remaining > 0",
+    "an entry's points": "UPDATE loyalty_entries SET available_delta = available_delta + 1 "
+    "WHERE entry_type = 'adjust_add'",
+    "an entry's balance": "UPDATE loyalty_entries SET available_after = available_after + 1 WHERE seq = 2",
+    "an entry's holds": "UPDATE loyalty_entries SET reserved_after = reserved_after + 1 WHERE seq = 4",
+    "an entry that is gone": "DELETE FROM loyalty_entries WHERE seq = 3",
+    "the last entry gone": "DELETE FROM loyalty_entries WHERE entry_type = 'redeem_reserve' AND seq = 8",
+    "an entry's instant": "UPDATE loyalty_entries SET occurred_at = occurred_at - interval '1 h' WHERE seq = 3",
+    "a move": "UPDATE loyalty_lot_moves SET available_delta = available_delta + 1 WHERE available_delta > 0",
+    "a move that is gone": "DELETE FROM loyalty_lot_moves WHERE reserved_delta > 0",
+    "a reservation's points": "UPDATE loyalty_reservations SET points = points + 1 WHERE status = 'reserved'",
+    "a reservation opened again": "UPDATE loyalty_reservations SET status = 'reserved' WHERE status = 'released'",
+    "a reservation closed silently": "UPDATE loyalty_reservations SET status = 'released' WHERE status = 'reserved'",
+    "a commit called a release": "UPDATE loyalty_reservations SET status = 'released' WHERE status = 'committed'",
+    "an order's position": "UPDATE loyalty_order_positions SET posted = posted - 1, target = target - 1",
+}
+
+
+@pytest.mark.parametrize("corruption", CORRUPTIONS.values(), ids=CORRUPTIONS.keys())
+async def test_a_row_that_was_changed_behind_the_ledgers_back_is_found(
+    sandbox: httpx.AsyncClient, owner: Connection, busy: str, corruption: str
+) -> None:
+    mark = "customer_id" if "loyalty_wallets" in corruption else "wallet_id"
+    value = busy.replace("wal_", "cust_") if mark == "customer_id" else busy
+    word = "AND" if "WHERE" in corruption else "WHERE"
+    done = await owner.execute(f"{corruption} {word} {mark} = $1", value)
+    assert int(done.split()[-1]) > 0
+    drift = await drift_of(sandbox)
+    assert {one["walletId"] for one in drift} == {busy}
+    assert all(one["expected"] != one["found"] for one in drift)
+
+
+async def test_the_command_tells_it_to_people_and_programs(
+    installation: Installation, sandbox: httpx.AsyncClient, owner: Connection, company: Environments, busy: str
+) -> None:
+    asked = ("loyalty", "reconcile", "--company", str(company.test))
+    report = sapa(installation.data, *asked, "--json").json()
+    assert report == {
+        "wallets": 2,
+        "availablePoints": str(77 + 15 + 100 - 20 - 30 - 25),
+        "reservedPoints": "25",
+        "driftingWallets": 0,
+        "drift": [],
+    }
+    assert (await sandbox.get("/loyalty/reconciliation")).json()["data"] == report
+    await owner.execute(
+        "UPDATE loyalty_lots SET remaining = remaining - 1 WHERE remaining > 9 AND wallet_id = $1", busy
+    )
+    told = sapa(installation.data, *asked)
+    assert told.code == 1
+    assert busy in told.out.replace("\n", "")
+    assert sapa(installation.data, *asked, "--json").code == 1
+    unknown = sapa(installation.data, "loyalty", "reconcile", "--company", "999999999")
+    assert "No company has this id" in unknown.sentence()
+
+
+async def test_the_worker_counts_what_drifts_for_the_metrics(
+    installation: Installation, database: Database, owner: Connection, company: Environments, busy: str
+) -> None:
+    async def counted() -> int:
+        await owner.execute("DELETE FROM loyalty_checks WHERE company_id = $1", company.test)
+        await jobs.check_wallets(database)
+        found: int = await owner.fetchval("SELECT drifting FROM loyalty_checks WHERE company_id = $1", company.test)
+        return found
+
+    assert await counted() == 0
+    await owner.execute("UPDATE loyalty_wallets SET version = version + 1 WHERE id = $1", busy)
+    assert await counted() == 1
+    async with httpx.AsyncClient() as reader:
+        metrics = (await reader.get(f"{installation.address}/metrics")).text
+    (line,) = [line for line in metrics.splitlines() if line.startswith("sapa_loyalty_drift ")]
+    assert float(line.split()[1]) >= 1
+    await owner.execute("UPDATE loyalty_wallets SET version = version - 1 WHERE id = $1", busy)
+    assert await counted() == 0
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        f"{change} {table}{rest}"
+        for table in ("loyalty_entries", "loyalty_lot_moves", "loyalty_holds")
+        for change, rest in (("UPDATE", " SET company_id = 1"), ("DELETE FROM", ""), ("TRUNCATE", ""))
+    ]
+    + ["DELETE FROM loyalty_wallets", "DELETE FROM loyalty_lots", "DELETE FROM loyalty_reservations"]
+    + ["SELECT id FROM loyalty_entries FOR UPDATE", "ALTER TABLE loyalty_entries ADD note2 text"],
+)
+async def test_the_product_itself_cannot_change_what_is_in_the_book(database: Database, statement: str) -> None:
+    async with database.connection() as db:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await db.execute(statement)
+
+
+async def test_the_history_and_the_wallet_are_read_by_their_indexes(owner: Connection) -> None:
+    """With many entries of many customers in one company, no read looks through all of them."""
+    async with owner.transaction():
+        await owner.execute(
+            """
+            INSERT INTO loyalty_entries (company_id, id, wallet_id, customer_id, seq, entry_type, available_delta,
+                   reserved_delta, available_after, reserved_after, occurred_at, created_at)
+            SELECT 0, 'led_' || n, 'wal_' || n % 400, 'cust_' || n % 400, n,
+                   CASE n % 2 WHEN 0 THEN 'earn' ELSE 'expire' END, CASE n % 2 WHEN 0 THEN 1 ELSE -1 END, 0, 1, 0,
+                   now() + n * interval '1 s', now()
+              FROM generate_series(1, 20000) AS n"""
+        )
+        await owner.execute("ANALYZE loyalty_entries")
+        for condition in ("", " AND points_delta > 0", " AND points_delta < 0"):
+            plan = await owner.fetch(
+                f"""EXPLAIN SELECT id FROM loyalty_entries WHERE company_id = 0 AND customer_id = 'cust_7'
+                    AND occurred_at < now() + interval '1 day'{condition} ORDER BY occurred_at DESC LIMIT 21"""
+            )
+            text = "\n".join(row[0] for row in plan)
+            assert "Index" in text
+            assert "Seq Scan" not in text
+            assert "Sort" not in text
+        await owner.execute("DELETE FROM loyalty_entries WHERE company_id = 0")

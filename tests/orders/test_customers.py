@@ -1,0 +1,96 @@
+"""Whose order it is: the customer is named, found or made."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from tests.customers.test_api import refusal
+from tests.factories import Environments, make_customer, make_order
+from tests.test_events import events_of
+
+LINES = [{"title": "Kopi", "price": 1, "quantity": 1}]
+SHOWN = ("id", "firstName", "lastName", "email", "phoneNumber")
+
+
+def shown(customer: dict[str, Any]) -> dict[str, Any]:
+    return {name: customer[name] for name in SHOWN}
+
+
+async def list_customers(api: httpx.AsyncClient) -> list[dict[str, Any]]:
+    customers: list[dict[str, Any]] = (await api.get("/customers", params={"limit": 100})).json()["data"]
+    return customers
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"phoneNumber": "0812-3456-789"},
+        {"phoneNumber": "+62 812 3456 789", "firstName": "Somebody", "lastName": "Else"},
+        {"email": "AYU@Example.com"},
+        {"email": "ayu@example.com", "phoneNumber": "08123456789"},
+        {"email": "another@example.com", "phoneNumber": "08123456789"},
+        {"email": "ayu@example.com", "phoneNumber": "08999999999"},
+    ],
+)
+async def test_a_known_customer_is_found_by_phone_or_email_and_not_changed(
+    api: httpx.AsyncClient, given: dict[str, Any]
+) -> None:
+    known = await make_customer(api, email="ayu@example.com", phoneNumber="08123456789", firstName="Ayu")
+    await make_customer(api)
+    made = await make_order(api, customer=given)
+    assert made["customer"] == shown(known)
+    assert (await api.get(f"/customers/{known['id']}")).json()["data"] == known
+    assert len(await list_customers(api)) == 2
+
+
+async def test_an_unknown_customer_is_created_with_the_order(api: httpx.AsyncClient) -> None:
+    given = {"firstName": "Ayu", "lastName": "Lestari", "email": "Ayu@EXAMPLE.com", "phoneNumber": "0812 3456 789"}
+    made = await make_order(api, customer=given)
+    (customer,) = await list_customers(api)
+    assert made["customer"] == shown(customer)
+    assert shown(customer) == {
+        **given, "id": customer["id"], "email": "Ayu@example.com", "phoneNumber": "+628123456789",
+    }  # fmt: skip
+    again = await make_order(api, customer={"email": "ayu@example.com"})
+    assert again["customer"] == made["customer"]
+
+
+async def test_an_order_that_is_refused_leaves_no_customer(api: httpx.AsyncClient) -> None:
+    await make_order(api, orderId="web-1")
+    body = {"lineItems": LINES, "orderId": "web-1", "customer": {"email": "new@example.com"}}
+    refusal(await api.post("/orders", json=body), 409, "ORDER_EXISTS")
+    assert await list_customers(api) == []
+    assert (await api.get("/customers")).json()["meta"]["total"] == 0
+
+
+async def test_phone_and_email_of_two_customers_are_a_conflict_that_the_id_mends(api: httpx.AsyncClient) -> None:
+    one = await make_customer(api, email="one@example.com")
+    two = await make_customer(api, email="two@example.com", phoneNumber="08123456789")
+    both = {"email": "one@example.com", "phoneNumber": "08123456789"}
+    error = refusal(await api.post("/orders", json={"lineItems": LINES, "customer": both}), 409, "IDENTITY_CONFLICT")
+    assert "customerId" in error["message"]
+    for customer in (one, two):
+        assert (await make_order(api, customerId=customer["id"]))["customer"] == shown(customer)
+    assert (await api.get("/orders")).json()["meta"]["total"] == 2
+
+
+@pytest.mark.parametrize(
+    "twins",
+    [
+        [{"phoneNumber": "08123456789"}] * 8,
+        [{"email": "ayu@example.com"}, {"email": "AYU@example.com"}] * 4,
+        [{"phoneNumber": "08123456789", "email": "ayu@example.com"}, {"phoneNumber": "+628123456789"}] * 4,
+    ],
+)
+async def test_first_orders_of_one_new_customer_at_once_make_one_customer(
+    api: httpx.AsyncClient, database: Database, company: Environments, twins: list[dict[str, Any]]
+) -> None:
+    made = await asyncio.gather(*(make_order(api, customer=given) for given in twins))
+    (customer,) = await list_customers(api)
+    assert [order["customer"]["id"] for order in made] == [customer["id"]] * len(twins)
+    assert sorted(order["orderNumber"] for order in made) == [str(1001 + number) for number in range(len(twins))]
+    kinds = [event["kind"] for event in await events_of(database, company.live)]
+    assert sorted(kinds) == ["customer.created", *["order.created"] * len(twins)]

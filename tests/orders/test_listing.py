@@ -1,0 +1,257 @@
+import random
+from datetime import UTC, datetime
+from itertools import product
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sapa.db.pool import Database
+from sapa.folding import fold
+from sapa.orders.api import LAST_TEXT, build_end
+from tests.conftest import Installation, connect
+from tests.customers.test_api import refusal
+from tests.factories import Environments, make_company, make_customer, make_key, make_order
+
+STATUSES = ["active", "archived", "cancelled", "refunded"]
+FULFILLED = ["unfulfilled", "fulfilled"]
+PAID = ["pending", "paid", "refunded"]
+NAMES = [
+    "Ayu Lestari", "AYU lestari", "José Ñandú", "jose nandu", "Straße", "100%", "a_b", "aXb", "O'Neil", 'Say "hi"',
+    "a\\b", "Дмитрий Ёлкин", "محمد علي", "日本 太郎", "Ayu 🌸", "Ǆemal", "ﬁnn",
+    "  Siti   Nur  ", "web-1", "order_0", "10",
+]  # fmt: skip
+OWN_IDS = [
+    "web-1",
+    "web-10",
+    "WEB-1",
+    "web_1",
+    "web%",
+    "ü-1",
+    "日本-1",
+    "🌸1",
+    "\U0010ffff1",
+    "\ud7ff1",
+    "a'b",
+    "1001",
+    "İ",
+]
+Order = dict[str, Any]
+
+
+async def ask(api: httpx.AsyncClient, **query: Any) -> Order:
+    answer = await api.get("/orders", params=query)
+    assert answer.status_code == 200, answer.text
+    page: Order = answer.json()
+    return page
+
+
+async def walk(api: httpx.AsyncClient, limit: int = 7, **query: Any) -> list[Order]:
+    """Every order of a list, page by page."""
+    found: list[Order] = []
+    for number in range(1, 100):
+        page = await ask(api, **query, limit=limit, page=number)
+        found += page["data"]
+        meta = page["meta"]
+        assert (meta["page"], meta["limit"]) == (number, limit)
+        assert meta["hasNextPage"] == (len(found) < meta["total"])
+        if not meta["hasNextPage"]:
+            assert meta["total"] == len(found)
+            return found
+    raise AssertionError("the list does not end")
+
+
+def newest_first(orders: list[Order]) -> list[Order]:
+    return sorted(orders, key=lambda order: (order["createdAt"], order["id"]), reverse=True)
+
+
+async def make_crowd(api: httpx.AsyncClient, database: Database, company: Environments) -> list[Order]:
+    """Orders of odd names and ids in every state that three moves lead to, some of the same instant."""
+    chance = random.Random(7)
+    customers = [await make_customer(api, firstName=name) for name in NAMES]
+    customers.append(await make_customer(api, firstName="Ayu", lastName="Wulandari"))
+    customers.append(await make_customer(api, lastName="Lestari"))
+    moves: list[Order] = [
+        *({"status": status} for status in STATUSES), {"fulfillmentStatus": "fulfilled"}, {"financialStatus": "paid"},
+        {"financialStatus": "refunded"},
+    ]  # fmt: skip
+    for number in range(60):
+        own = {"orderId": OWN_IDS[number]} if number < len(OWN_IDS) else {}
+        customer = None if number % 9 == 8 else customers[number % len(customers)]["id"]
+        made = await make_order(api, customerId=customer, **own)
+        for move in chance.sample(moves, 3):
+            await api.put(f"/orders/{made['id']}", json=move)
+        at = datetime(2026, 1, 1 + number // 4, tzinfo=UTC)
+        async with database.connection() as db:
+            await db.execute(
+                "UPDATE orders SET created_at = $3 WHERE company_id = $1 AND id = $2", company.live, made["id"], at
+            )
+    return newest_first((await ask(api, limit=100))["data"])
+
+
+def has_text(order: Order, term: str) -> bool:
+    """A naive search: ids by their beginning, the name by any part."""
+    if any(order[name].startswith(term.strip()) for name in ("id", "orderId", "orderNumber")):
+        return True
+    customer = order["customer"] or {"firstName": None, "lastName": None}
+    name = fold(f"{customer['firstName'] or ''} {customer['lastName'] or ''}")
+    return bool(fold(term)) and fold(term) in name
+
+
+def fits(order: Order, query: Order) -> bool:
+    plain = all(
+        order[name] == query[name] for name in ("status", "fulfillmentStatus", "financialStatus") if name in query
+    )
+    return (
+        plain
+        and ("search" not in query or has_text(order, query["search"]))
+        and ("customerId" not in query or (order["customer"] or {}).get("id") == query["customerId"])
+        and order["createdAt"] >= query.get("createdFrom", "")
+        and order["createdAt"] <= query.get("createdTo", "Z")
+    )
+
+
+def random_term(chance: random.Random, crowd: list[Order]) -> str:
+    order = chance.choice(crowd)
+    text: str = chance.choice([order["id"], order["orderId"], order["orderNumber"], *NAMES, *NAMES])
+    start = chance.randrange(len(text))
+    part = text[start : start + chance.randint(1, 8)] if chance.random() < 0.6 else text[: chance.randint(1, len(text))]
+    return chance.choice([part, part.lower(), part.upper()])
+
+
+async def test_searches_and_filters_equal_a_naive_scan(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    crowd = await make_crowd(api, database, company)
+    assert len(crowd) == 60
+    assert await walk(api) == crowd
+    chance = random.Random(11)
+    found = 0
+    for _ in range(150):
+        choices: Order = {
+            "search": random_term(chance, crowd),
+            "status": chance.choice(STATUSES),
+            "fulfillmentStatus": chance.choice(FULFILLED),
+            "financialStatus": chance.choice(PAID),
+            "customerId": (chance.choice(crowd)["customer"] or {"id": "cust_01jc9y3q5me8w92v7x4t6r0n1k"})["id"],
+            "createdFrom": chance.choice(crowd)["createdAt"],
+            "createdTo": chance.choice(crowd)["createdAt"],
+        }
+        query = {name: choices[name] for name in chance.sample(list(choices), chance.choice([1, 1, 1, 2, 3]))}
+        if not query.get("search", "x").strip():
+            continue
+        expected = [order for order in crowd if fits(order, query)]
+        assert await walk(api, chance.choice([3, 20, 100]), **query) == expected, query
+        found += bool(expected)
+    assert found > 75
+
+
+async def test_every_combination_of_statuses_has_its_exact_total(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    crowd = await make_crowd(api, database, company)
+    for status, fulfilled, paid in product([None, *STATUSES], [None, *FULFILLED], [None, *PAID]):
+        asked = {"status": status, "fulfillmentStatus": fulfilled, "financialStatus": paid}
+        query = {name: value for name, value in asked.items() if value}
+        assert await walk(api, 20, **query) == [order for order in crowd if fits(order, query)], query
+
+
+@pytest.mark.parametrize(
+    ("name", "term", "found"),
+    [
+        ("Ayu Lestari", "ayu", True), ("Ayu Lestari", "YU LES", True), ("Ayu Lestari", "ayu  lestari", True),
+        ("Ayu Lestari", "lestari ayu", False), ("José", "jose", True), ("jose", "JOSÉ", True),
+        ("Straße", "STRASSE", True),
+        ("100%", "%", True), ("Ayu", "%", False), ("a_b", "_", True), ("aXb", "a_b", False), ("a\\b", "\\", True),
+        ("Ayu", "\\", False), ("O'Neil", "o'n", True), ('a"b', '"', True), ("محمد علي", "علي", True),
+        ("ДМИТРИЙ", "митр", True), ("Ayu 🌸", "🌸", True), ("日本太郎", "本太", True),
+        ("{b}", "{b}", True), ("a,b", ",", True),
+        ("Ayu", "\u0301", False), ("Ayu", "\U0010ffff", False), ("NULL", "null", True), ("Ayu", "null", False),
+    ],
+)  # fmt: skip
+async def test_a_name_is_found_by_any_part_in_any_case_with_or_without_accents(
+    api: httpx.AsyncClient, name: str, term: str, found: bool
+) -> None:
+    customer = await make_customer(api, firstName=name)
+    made = await make_order(api, customerId=customer["id"], orderId="zz-1")
+    await make_order(api)
+    page = await ask(api, search=term)
+    assert (page["data"], page["meta"]["total"]) == (([made], 1) if found else ([], 0))
+
+
+async def test_ids_are_found_whole_or_by_their_beginning_as_they_are_written(api: httpx.AsyncClient) -> None:
+    made = await make_order(api, orderId="Web-20431")
+    other = await make_order(api, orderId="x")
+    for term in (made["id"], made["id"][:-3], "Web-20431", "Web-2", "W", "1001", " Web-20431 "):
+        assert (await ask(api, search=term))["data"] == [made], term
+    for term in ("order_", "100", "1"):
+        assert (await ask(api, search=term))["data"] == [other, made], term
+    for term in (made["id"].upper(), "web-2", "eb-2", "Web-204311", "01", made["id"] + "0", "20431"):
+        assert (await ask(api, search=term))["data"] == [], term
+
+
+async def test_another_companys_orders_are_not_found(
+    api: httpx.AsyncClient, installation: Installation, database: Database, company: Environments
+) -> None:
+    customer = await make_customer(api, firstName="Ayu")
+    await make_order(api, orderId="web-1", customerId=customer["id"])
+    for company_id in (company.test, (await make_company(database)).live):
+        async with connect(installation, (await make_key(database, company_id)).raw) as other:
+            for query in (
+                {},
+                {"search": "web"},
+                {"search": "ayu"},
+                {"customerId": customer["id"]},
+                {"status": "active"},
+            ):
+                assert await ask(other, **query) == {
+                    "data": [],
+                    "meta": {"page": 1, "limit": 20, "total": 0, "hasNextPage": False},
+                }
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("limit=0", "limit"), ("limit=101", "limit"), ("page=0", "page"), ("page=1000001", "page"),
+        ("status=open", "status"), ("status=", "status"), ("status=active,archived", "status"),
+        ("status=active&status=archived", "status"), ("fulfillmentStatus=partial", "fulfillmentStatus"),
+        ("financialStatus=voided", "financialStatus"), ("search=", "search"), ("search=%20", "search"),
+        ("search=" + "x" * 201, "search"), ("customerId=x", "customerId"), ("customerId=", "customerId"),
+        ("customerId=order_01jc9y3q5me8w92v7x4t6r0n1k", "customerId"), ("createdFrom=2026-01-01", "createdFrom"),
+        ("createdTo=x", "createdTo"), ("sort=createdAt:asc", "sort"),
+        ("fulfilmentStatus=fulfilled", "fulfilmentStatus"),
+    ],
+)  # fmt: skip
+async def test_a_parameter_that_cannot_be_used_is_refused_by_name(
+    api: httpx.AsyncClient, query: str, field: str
+) -> None:
+    answer = await api.get(f"/orders?{query}")
+    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+
+
+@pytest.mark.parametrize(
+    "query", [{}, {"status": "active"}, {"search": "1001"}, {"createdFrom": "2000-01-01T00:00:00Z"}]
+)
+async def test_a_page_beyond_the_end_is_empty_and_the_total_stays(api: httpx.AsyncClient, query: Order) -> None:
+    await make_order(api)
+    for page in (2, 1_000_000):
+        beyond = await ask(api, **query, page=page, limit=100)
+        assert (beyond["data"], beyond["meta"]["total"], beyond["meta"]["hasNextPage"]) == ([], 1, False)
+
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=4)
+STARTS = TEXTS | st.text(st.sampled_from("a\ud7ff\ue000\U0010ffff"), min_size=1, max_size=3).filter(bool)
+
+
+@given(STARTS, TEXTS | st.just(""), TEXTS)
+def test_a_range_of_texts_holds_those_that_begin_with_its_start_and_no_others(
+    start: str, rest: str, other: str
+) -> None:
+    def is_within(text: str) -> bool:
+        return start.encode() <= text.encode() < build_end(start).encode()
+
+    assert is_within(start + rest)
+    assert is_within(other) == other.startswith(start) or build_end(start) == LAST_TEXT

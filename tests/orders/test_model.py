@@ -1,0 +1,219 @@
+"""Random orders and changes over HTTP, held against a small model: states, totals, stock, lists and events agree."""
+
+import asyncio
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
+from itertools import product
+from typing import Any
+
+import httpx
+import msgspec
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, multiple, rule, run_state_machine_as_test
+
+from sapa.db.pool import open_database
+from tests.conftest import Installation
+from tests.factories import make_company, make_key
+
+Order = dict[str, Any]
+FIELDS = {
+    "status": ["active", "archived", "cancelled", "refunded"],
+    "fulfillmentStatus": ["unfulfilled", "fulfilled"],
+    "financialStatus": ["pending", "paid", "refunded"],
+}
+PRICES = st.sampled_from(["0.1", "0.25", "19.99", "150000", "1999999.99"])
+MOVES = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in FIELDS.items()})
+
+
+class Kept(msgspec.Struct):
+    """An order as the model knows it."""
+
+    body: Order
+    units: int
+    before_archive: str | None = None
+    restocked: bool = False
+
+
+def move(kept: Kept, asked: Order) -> Order | None:
+    """The three statuses after a change, or None when it must be refused; written from the rules, one by one."""
+    now: dict[str, str] = {name: kept.body[name] for name in FIELDS}
+    names = ["fulfillmentStatus", "financialStatus", "status"] if now["status"] == "active" else list(FIELDS)
+    for name in names:
+        wanted = asked.get(name, now[name])
+        if wanted == now[name]:
+            continue
+        if name == "financialStatus" and wanted == asked.get("status") == "refunded":
+            continue
+        if not is_allowed(now, name, wanted, kept.before_archive):
+            return None
+        now[name] = wanted
+        if (name, wanted) == ("status", "refunded"):
+            now["financialStatus"] = "refunded"
+    return now if all(now[name] == value for name, value in asked.items()) else None
+
+
+def is_allowed(now: dict[str, str], name: str, wanted: str, before_archive: str | None) -> bool:
+    if name == "fulfillmentStatus":
+        return now["status"] == "active"
+    if name == "financialStatus":
+        return (now[name], wanted) in {("pending", "paid"), ("paid", "pending"), ("paid", "refunded")}
+    match now["status"], wanted:
+        case "active", "cancelled":
+            return now["fulfillmentStatus"] == "unfulfilled"
+        case "active", _:
+            return True
+        case "cancelled", "refunded":
+            return now["financialStatus"] != "pending"
+        case (("cancelled" | "refunded"), "archived"):
+            return True
+        case "archived", _:
+            return wanted == before_archive or (before_archive, wanted) == ("active", "refunded")
+    return False
+
+
+class Orders(RuleBasedStateMachine):
+    installation: Installation
+    known = Bundle("known")
+
+    @initialize(stock=st.integers(0, 12))
+    def open_shop(self, stock: int) -> None:
+        self.company_id, key = run(self._open())
+        self.api = httpx.Client(base_url=self.installation.customer_base, headers={"x-api-key": key}, timeout=30)
+        self.model: dict[str, Kept] = {}
+        self.stock = stock
+        self.events: Counter[tuple[str, str]] = Counter()
+        variants = [{"title": "M", "price": 75000.5, "inventoryQuantity": stock}]
+        answer = self.api.post("/products", json={"name": "Kopi", "variants": variants})
+        self.product = answer.json()["data"]
+        self.events["product.created", self.product["id"]] += 1
+
+    async def _open(self) -> tuple[int, str]:
+        async with open_database(self.installation.server.app_url) as database:
+            company = await make_company(database)
+            return company.live, (await make_key(database, company.live)).raw
+
+    @rule(target=known, units=st.integers(0, 4), price=PRICES, quantity=st.integers(1, 3))
+    def place(self, units: int, price: str, quantity: int) -> Any:
+        lines: list[Order] = [{"title": "Gula", "price": float(price), "quantity": quantity}]
+        if units:
+            lines.append({"productVariantId": self.product["variants"][0]["id"], "quantity": units})
+        answer = self.api.post("/orders", json={"lineItems": lines})
+        if units > self.stock:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (409, "INSUFFICIENT_STOCK")
+            return multiple()
+        assert answer.status_code == 201, answer.text
+        made = answer.json()["data"]
+        total = Decimal(price) * quantity + Decimal("75000.5") * units
+        assert msgspec.json.decode(answer.content, type=Envelope).data.total == total
+        assert made["orderNumber"] == str(1001 + len(self.model))
+        self.model[made["id"]] = Kept(made, units)
+        self._stock(-units)
+        self.events["order.created", made["id"]] += 1
+        return made["id"]
+
+    def _stock(self, change: int) -> None:
+        self.stock += change
+        self.events["product.updated", self.product["id"]] += bool(change)
+
+    @rule(id=known, asked=MOVES)
+    def change(self, id: str, asked: Order) -> None:
+        kept = self.model[id]
+        answer = self.api.put(f"/orders/{id}", json=asked)
+        now = move(kept, asked)
+        if now is None:
+            assert (answer.status_code, answer.json()["error"]["code"]) == (409, "INVALID_TRANSITION"), (kept, asked)
+            return
+        assert answer.status_code == 200, (kept, asked, answer.text)
+        changed = answer.json()["data"]
+        assert changed == {**kept.body, **now, "updatedAt": changed["updatedAt"]}
+        if changed == kept.body:
+            return
+        self.events["order.updated", id] += 1
+        if now["status"] != kept.body["status"]:
+            kept.before_archive = kept.body["status"] if now["status"] == "archived" else None
+        if now["status"] in {"cancelled", "refunded"} and not kept.restocked:
+            self._stock(kept.units)
+            kept.restocked = True
+        kept.body = changed
+
+    @rule(id=known, notes=st.sampled_from(["a", "b", None]))
+    def note(self, id: str, notes: str | None) -> None:
+        kept = self.model[id]
+        changed = self.api.put(f"/orders/{id}", json={"notes": notes}).json()["data"]
+        assert changed == {**kept.body, "notes": notes, "updatedAt": changed["updatedAt"]}
+        self.events["order.updated", id] += notes != kept.body["notes"]
+        kept.body = changed
+
+    @rule()
+    def look_at_the_shelf(self) -> None:
+        variants = self.api.get(f"/products/{self.product['id']}").json()["data"]["variants"]
+        assert variants[0]["inventoryQuantity"] == self.stock
+
+    def teardown(self) -> None:
+        if not hasattr(self, "model"):
+            return
+        try:
+            self.look_at_the_shelf()
+            self._compare_lists()
+            self._compare_events()
+        finally:
+            self.api.close()
+
+    def _compare_lists(self) -> None:
+        orders = sorted(
+            (kept.body for kept in self.model.values()),
+            key=lambda order: (order["createdAt"], order["id"]),
+            reverse=True,
+        )
+        for values in product(*([None, *choices] for choices in FIELDS.values())):
+            query = {name: value for name, value in zip(FIELDS, values, strict=True) if value}
+            page = self.api.get("/orders", params={**query, "limit": 100}).json()
+            fitting = [order for order in orders if query.items() <= order.items()]
+            assert (page["meta"]["total"], page["data"]) == (len(fitting), fitting), query
+
+    def _compare_events(self) -> None:
+        recorded = run(self._read_events())
+        assert Counter((kind, resource) for kind, resource, _ in recorded) == +self.events
+        last = {resource: msgspec.json.decode(body) for _, resource, body in recorded}
+        assert {id: last[id] for id in self.model} == {id: kept.body for id, kept in self.model.items()}
+        assert last[self.product["id"]]["variants"][0]["inventoryQuantity"] == self.stock
+
+    async def _read_events(self) -> list[tuple[str, str, bytes]]:
+        async with open_database(self.installation.server.app_url) as database, database.connection() as db:
+            rows = await db.fetch(
+                "SELECT kind, resource_id, body FROM events WHERE company_id = $1 ORDER BY number", self.company_id
+            )
+        return [tuple(row) for row in rows]
+
+
+class Money(msgspec.Struct):
+    total: Decimal
+
+
+class Envelope(msgspec.Struct):
+    data: Money
+
+
+def run(work: Any) -> Any:
+    """A coroutine, from a test that is none."""
+    with ThreadPoolExecutor(1) as threads:
+        return threads.submit(asyncio.run, work).result()
+
+
+def test_orders_behave_like_their_model(installation: Installation) -> None:
+    class OverHttp(Orders):
+        pass
+
+    OverHttp.installation = installation
+    run_state_machine_as_test(
+        OverHttp,
+        settings=settings(
+            max_examples=15,
+            stateful_step_count=30,
+            deadline=None,
+            database=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )

@@ -1,0 +1,88 @@
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from tests.customers.test_api import refusal
+from tests.factories import Environments, make_order
+from tests.orders.test_api import ADDRESS
+from tests.test_events import events_of
+
+
+async def change(api: httpx.AsyncClient, order: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    answer = await api.put(f"/orders/{order['id']}", json=fields)
+    assert answer.status_code == 200, answer.text
+    changed: dict[str, Any] = answer.json()["data"]
+    assert (await api.get(f"/orders/{order['id']}")).json()["data"] == changed
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("fields", "kept"),
+    [
+        ({"notes": "new"}, {}),
+        ({"notes": ""}, {}),
+        ({"notes": None}, {}),
+        ({"tags": ["b", " a ", "b"]}, {"tags": ["b", "a"]}),
+        ({"tags": []}, {}),
+        ({"tags": None}, {"tags": []}),
+        ({"shippingAddress": None}, {}),
+        ({"fulfillmentStatus": "fulfilled", "notes": "sent"}, {}),
+    ],
+)
+async def test_what_is_given_changes_and_the_rest_stays(
+    api: httpx.AsyncClient, fields: dict[str, Any], kept: dict[str, Any]
+) -> None:
+    order = await make_order(api, notes="old", tags=["x"], shippingAddress=ADDRESS)
+    changed = await change(api, order, **fields)
+    assert changed["updatedAt"] >= order["updatedAt"]
+    assert changed == {**order, **fields, **kept, "updatedAt": changed["updatedAt"]}
+
+
+async def test_an_address_is_replaced_whole_and_keeps_its_id_where_it_is_the_same(api: httpx.AsyncClient) -> None:
+    order = await make_order(api, shippingAddress=ADDRESS)
+    known = order["shippingAddress"]
+    moved = (await change(api, order, shippingAddress={"address1": "Jl. Sudirman 1"}))["shippingAddress"]
+    assert moved == {**dict.fromkeys(ADDRESS), "address1": "Jl. Sudirman 1", "id": moved["id"]}
+    assert moved["id"] != known["id"]
+    mended = (await change(api, order, shippingAddress={**moved, "city": "Jakarta"}))["shippingAddress"]
+    assert mended == {**moved, "city": "Jakarta"}
+    answer = await api.put(f"/orders/{order['id']}", json={"shippingAddress": known})
+    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == "shippingAddress.id"
+
+
+async def test_nothing_changed_is_nothing_written_and_nothing_announced(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    order = await make_order(api, notes="x", tags=["a", "b"], shippingAddress=ADDRESS)
+    for same in (
+        {}, {"notes": "x"}, {"tags": ["a", "b", "a"]}, {"shippingAddress": ADDRESS}, {"status": "active"},
+        {"shippingAddress": order["shippingAddress"]},
+        {"status": "active", "fulfillmentStatus": "unfulfilled", "financialStatus": "pending"},
+    ):  # fmt: skip
+        assert await change(api, order, **same) == order
+    assert len(await events_of(database, company.live)) == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"status": None}, "status"), ({"status": "open"}, "status"), ({"status": "Active"}, "status"),
+        ({"fulfillmentStatus": None}, "fulfillmentStatus"), ({"fulfillmentStatus": "partial"}, "fulfillmentStatus"),
+        ({"financialStatus": None}, "financialStatus"), ({"financialStatus": "voided"}, "financialStatus"),
+        ({"notes": 1}, "notes"), ({"notes": "x" * 5001}, "notes"), ({"tags": "a"}, "tags"), ({"tags": [""]}, "tags[0]"),
+        ({"tags": ["a,b"]}, "tags[0]"), ({"shippingAddress": {}}, "shippingAddress.address1"),
+        ({"shippingAddress": {"address1": "x", "id": "addr_1"}}, "shippingAddress.id"),
+        ({"shippingAddress": {"address1": "x", "street": "y"}}, "shippingAddress.street"),
+        ({"lineItems": []}, "lineItems"), ({"total": 1}, "total"), ({"orderId": "x"}, "orderId"),
+        ({"customerId": "x"}, "customerId"), ({"currency": "USD"}, "currency"), ({"createdAt": "x"}, "createdAt"),
+    ],
+)  # fmt: skip
+async def test_a_field_that_cannot_be_used_is_refused_by_name(
+    api: httpx.AsyncClient, body: dict[str, Any], field: str
+) -> None:
+    order = await make_order(api)
+    answer = await api.put(f"/orders/{order['id']}", json=body)
+    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+    assert (await api.get(f"/orders/{order['id']}")).json()["data"] == order

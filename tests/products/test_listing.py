@@ -1,0 +1,148 @@
+import asyncio
+from datetime import UTC, datetime
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.db import counters
+from sapa.db.pool import Database
+from tests.customers.test_api import refusal
+from tests.factories import Environments, make_product
+
+STATUSES = ["active", "draft", "archived"]
+
+
+async def ask(api: httpx.AsyncClient, query: str | dict[str, Any]) -> dict[str, Any]:
+    answer = await api.get("/products", params=query)
+    assert answer.status_code == 200, answer.text
+    page: dict[str, Any] = answer.json()
+    return page
+
+
+async def walk(api: httpx.AsyncClient, limit: int, **query: Any) -> list[dict[str, Any]]:
+    """Every product of a list, page by page."""
+    found: list[dict[str, Any]] = []
+    for number in range(1, 100):
+        page = await ask(api, {**query, "limit": limit, "page": number})
+        found += page["data"]
+        assert page["meta"]["hasNextPage"] == (len(found) < page["meta"]["total"])
+        if not page["meta"]["hasNextPage"]:
+            assert page["meta"]["total"] == len(found)
+            return found
+    raise AssertionError("the list does not end")
+
+
+async def test_an_empty_list_has_all_of_its_shape(api: httpx.AsyncClient) -> None:
+    for query in ({}, {"status": "draft"}, {"search": "x"}, {"tags": "x", "status": "active"}):
+        page = await ask(api, query)
+        assert page == {"data": [], "meta": {"page": 1, "limit": 20, "total": 0, "hasNextPage": False}}
+
+
+async def test_the_newest_comes_first_and_a_change_moves_nothing(api: httpx.AsyncClient) -> None:
+    made = [await make_product(api, variants=[{"title": t, "price": 1} for t in "ba"]) for _ in range(21)]
+    changed = (await api.put(f"/products/{made[0]['id']}", json={"description": "x"})).json()["data"]
+    first, second = await ask(api, {}), await ask(api, {"page": 2})
+    assert first["meta"] == {"page": 1, "limit": 20, "total": 21, "hasNextPage": True}
+    assert second["meta"] == {"page": 2, "limit": 20, "total": 21, "hasNextPage": False}
+    assert first["data"] + second["data"] == [*reversed(made[1:]), changed]
+
+
+async def test_products_of_the_same_instant_have_one_order_over_all_pages(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    instants = [datetime(2026, 1, 1 + number % 3, tzinfo=UTC) for number in range(12)]
+    for number, instant in enumerate(instants):
+        made = await make_product(api, tags=["even"] if number % 2 == 0 else [], status=STATUSES[number % 2])
+        async with database.connection() as db:
+            await db.execute(
+                "UPDATE products SET created_at = $3 WHERE company_id = $1 AND id = $2",
+                company.live,
+                made["id"],
+                instant,
+            )
+    products = (await ask(api, {"limit": 100}))["data"]
+    expected = sorted(products, key=lambda one: (one["createdAt"], one["id"]), reverse=True)
+    for limit in (1, 5):
+        assert await walk(api, limit) == expected
+        assert await walk(api, limit, tags="even") == [one for one in expected if one["tags"]]
+        assert await walk(api, limit, status="draft") == [one for one in expected if one["status"] == "draft"]
+        assert await walk(api, limit, search="product") == expected
+
+
+async def test_filters_are_combined_and_their_totals_are_exact(api: httpx.AsyncClient) -> None:
+    made = []
+    for number in range(24):
+        own = [tag for tag, step in (("two", 2), ("three", 3)) if number % step == 0]
+        name = "Cap" if number % 5 else "Hat"
+        fields: dict[str, Any] = {"productId": f"p-{number}", "name": name, "tags": own}
+        made.append(await make_product(api, **fields, status=STATUSES[number % 4 % 3]))
+    made.reverse()
+    for status in (None, *STATUSES):
+        for tags in (None, "two", "three,two", "two , two", "none"):
+            for search in (None, "CAP", "at"):
+                given = {"status": status, "tags": tags, "search": search}
+                query = {name: value for name, value in given.items() if value}
+                expected = [
+                    one
+                    for one in made
+                    if (not status or one["status"] == status)
+                    and (not tags or {tag.strip() for tag in tags.split(",")} <= set(one["tags"]))
+                    and (not search or search.lower() in one["name"].lower())
+                ]
+                assert await walk(api, 7, **query) == expected, query
+
+
+@pytest.mark.parametrize(
+    ("query", "field"),
+    [
+        ("limit=0", "limit"), ("limit=101", "limit"), ("page=0", "page"), ("status=", "status"),
+        ("status=Active", "status"), ("status=active,draft", "status"), ("search=", "search"), ("search=%20", "search"),
+        (f"search={'x' * 201}", "search"), ("search=%CC%81", "search"), ("tags=", "tags"), ("tags=,", "tags"),
+        ("sort=name:asc", "sort"), ("q=x", "q"), ("status=draft&status=draft", "status"),
+    ],
+)  # fmt: skip
+async def test_a_parameter_that_cannot_be_used_is_refused_by_name(
+    api: httpx.AsyncClient, query: str, field: str
+) -> None:
+    answer = await api.get(f"/products?{query}")
+    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+
+
+async def test_a_page_beyond_the_end_is_empty(api: httpx.AsyncClient) -> None:
+    await make_product(api)
+    for query in ("page=2", "page=1000000&limit=100", "page=2&status=active", "page=3&search=product"):
+        page = await ask(api, query)
+        assert (page["data"], page["meta"]["total"], page["meta"]["hasNextPage"]) == ([], 1, False), query
+
+
+async def change_at_random(api: httpx.AsyncClient, random: Random) -> None:
+    """A product's life: born in some status, moved about, perhaps deleted, perhaps refused."""
+    made = await make_product(api, status=random.choice(STATUSES))
+    path = f"/products/{made['id']}"
+    for _ in range(random.randrange(5)):
+        assert (await api.put(path, json={"status": random.choice(STATUSES), "name": "N"})).status_code == 200
+    if random.random() < 0.4:
+        assert {(await api.delete(path)).status_code for _ in range(2)} == {204, 404}
+    body = {"name": "Twin", "productId": made["productId"], "variants": [{"title": "M", "price": 1}]}
+    await api.post("/products", json=body)
+
+
+async def test_totals_are_exact_after_many_changes_at_once_while_they_are_folded(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    random = Random(7)
+    lives = asyncio.gather(*(change_at_random(api, random) for _ in range(40)))
+    while not lives.done():
+        await counters.fold(database)
+    await lives
+    async with database.connection() as db:
+        rows = await db.fetch(
+            "SELECT status, count(*) FROM products WHERE company_id = $1 GROUP BY status", company.live
+        )
+    counted: dict[str, int] = {row[0]: row[1] for row in rows}
+    assert len(counted) == 3
+    for status in STATUSES:
+        assert len(await walk(api, 100, status=status)) == counted[status]
+    assert len(await walk(api, 100)) == sum(counted.values())

@@ -1,0 +1,90 @@
+import asyncio
+from decimal import Decimal
+
+import httpx
+import pytest
+
+from sapa.company import Company
+from sapa.db.pool import Database
+from sapa.http.errors import Invalid
+from sapa.products import actions
+from sapa.products.types import Product, ProductPatch, VariantPatch
+from tests.customers.test_updates import count_events
+from tests.factories import Environments, make_product
+
+
+@pytest.fixture
+def owner(company: Environments) -> Company:
+    return Company(company.live, "live", "ID", "IDR")
+
+
+async def upsert(database: Database, owner: Company, id: str, patch: ProductPatch) -> tuple[Product, bool]:
+    async with database.transaction() as tx:
+        return await actions.upsert(tx, owner, id, patch)
+
+
+def patch(price: int, name: str = "Cap") -> ProductPatch:
+    return ProductPatch(name=name, variants=[VariantPatch(title="M", price=Decimal(price), sku="A")])
+
+
+async def test_an_unknown_product_id_is_created_and_a_known_one_updated(
+    api: httpx.AsyncClient, database: Database, company: Environments, owner: Company
+) -> None:
+    made, created = await upsert(database, owner, "cap-1", patch(5))
+    assert (created, made.product_id, made.status) == (True, "cap-1", "active")
+    again, created = await upsert(database, owner, "cap-1", patch(5))
+    assert (created, again) == (False, made)
+    changed, created = await upsert(database, owner, "cap-1", ProductPatch(name="Hat"))
+    assert (created, changed.id, changed.name, changed.variants) == (False, made.id, "Hat", made.variants)
+    assert await count_events(database, company, made.id) == 2
+    assert (await api.get("/products")).json()["meta"]["total"] == 1
+
+
+async def test_a_product_made_over_http_is_found_by_either_id_it_has(
+    api: httpx.AsyncClient, database: Database, owner: Company
+) -> None:
+    for fields in ({"productId": "own"}, {}):
+        made = await make_product(api, **fields)
+        changed, created = await upsert(database, owner, made["productId"], ProductPatch(name="Hat"))
+        assert (created, changed.id) == (False, made["id"])
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        (ProductPatch(variants=[VariantPatch(title="M", price=Decimal(1))]), "name"),
+        (ProductPatch(name="Cap"), "variants"),
+        (ProductPatch(name="Cap", variants=[VariantPatch(title="M")]), "variants[0].price"),
+        (ProductPatch(name="Cap", variants=[VariantPatch(id="x", title="M", price=Decimal(1))]), "variants[0].id"),
+    ],
+)
+async def test_a_new_product_that_lacks_something_is_refused_by_name(
+    database: Database, owner: Company, given: ProductPatch, field: str
+) -> None:
+    with pytest.raises(Invalid) as refused:
+        await upsert(database, owner, "cap-1", given)
+    assert [one.field for one in refused.value.details or []] == [field]
+
+
+async def test_twenty_first_calls_at_once_make_one_product(
+    api: httpx.AsyncClient, database: Database, company: Environments, owner: Company
+) -> None:
+    answers = await asyncio.gather(*(upsert(database, owner, "cap-1", patch(n)) for n in range(20)))
+    assert sorted(created for _, created in answers) == [False] * 19 + [True]
+    assert len({product.id for product, _ in answers}) == 1
+    page = (await api.get("/products")).json()
+    assert page["meta"]["total"] == len(page["data"]) == 1
+    assert len(page["data"][0]["variants"]) == 1
+    assert await count_events(database, company, page["data"][0]["id"]) == 20
+
+
+async def test_an_upsert_races_with_a_delete_without_harm(
+    api: httpx.AsyncClient, database: Database, owner: Company
+) -> None:
+    for number in range(5):
+        made, _ = await upsert(database, owner, "cap-1", patch(number))
+        upserts = asyncio.gather(*(upsert(database, owner, "cap-1", patch(9 + n)) for n in range(4)))
+        deleted, _ = await asyncio.gather(api.delete(f"/products/{made.id}"), upserts)
+        assert deleted.status_code == 204
+        page = (await api.get("/products")).json()
+        assert page["meta"]["total"] == len(page["data"])

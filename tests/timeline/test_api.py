@@ -1,0 +1,260 @@
+"""The timeline, read in both directions and held against a plain list."""
+
+import base64
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from sapa.access import actions as access
+from sapa.company import Company
+from sapa.db.pool import Database
+from sapa.timeline import actions
+from sapa.timeline.actions import Happening
+from sapa.timeline.types import TYPES
+from tests.conftest import Installation, connect
+from tests.factories import Environments, make_customer, make_key, make_order
+
+LONG_AGO = timedelta(days=400)
+
+
+@pytest.fixture
+async def sandbox(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    key = await make_key(database, company.test)
+    async with connect(installation, key.raw) as client:
+        yield client
+
+
+@pytest.fixture
+async def ayu(sandbox: httpx.AsyncClient) -> str:
+    return str((await make_customer(sandbox))["id"])
+
+
+async def tell(database: Database, company: Environments, customer_id: str, types: list[str]) -> None:
+    async with database.transaction() as tx:
+        told = [Happening(customer_id, type, edit_log=str(place)) for place, type in enumerate(types)]
+        await actions.record_all(tx, Company(company.test, "test", "ID", "IDR"), told)
+
+
+async def move_clock(database: Database, company: Environments, by: timedelta) -> None:
+    async with database.transaction() as tx:
+        await access.move_clock(tx, company.test, by)
+
+
+async def read(api: httpx.AsyncClient, customer_id: str, **query: Any) -> dict[str, Any]:
+    answer = await api.get(f"/loyalty/customers/{customer_id}/timeline", params=query)
+    assert answer.status_code == 200, answer.text
+    page: dict[str, Any] = answer.json()
+    return page
+
+
+async def types_of(api: httpx.AsyncClient, customer_id: str) -> list[str]:
+    """Oldest first."""
+    return [entry["type"] for entry in reversed((await read(api, customer_id, limit=100))["data"])]
+
+
+async def walk(api: httpx.AsyncClient, customer_id: str, **query: Any) -> list[list[dict[str, Any]]]:
+    """Every page from the first to the last, and then back again, which gives the same entries."""
+    pages = [await read(api, customer_id, **query)]
+    while pages[-1]["meta"]["hasNextPage"]:
+        pages.append(await read(api, customer_id, **query, after=pages[-1]["meta"]["endCursor"]))
+    entries = [entry for page in pages for entry in page["data"]]
+    assert [page["meta"]["hasPreviousPage"] for page in pages] == [False] + [True] * (len(pages) - 1)
+    assert {page["meta"]["total"] for page in pages} == {len(entries)}
+    back = [pages[-1]]
+    while back[-1]["meta"]["hasPreviousPage"]:
+        back.append(await read(api, customer_id, **query, before=back[-1]["meta"]["startCursor"]))
+    assert [entry for page in reversed(back) for entry in page["data"]] == entries
+    assert all(page["meta"]["hasNextPage"] for page in back[1:])
+    return [page["data"] for page in pages]
+
+
+@given(
+    batches=st.lists(st.lists(st.sampled_from(sorted(TYPES)), max_size=6), max_size=5),
+    limit=st.integers(1, 5),
+    category=st.sampled_from(["system", "loyalty", "support", None]),
+)
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+async def test_both_directions_equal_a_plain_list(
+    sandbox: httpx.AsyncClient,
+    database: Database,
+    company: Environments,
+    batches: list[list[str]],
+    limit: int,
+    category: str | None,
+) -> None:
+    """Entries of one batch share their instant, so that cursors have ties to keep apart."""
+    customer = (await make_customer(sandbox))["id"]
+    for types in batches:
+        await tell(database, company, customer, types)
+    wanted = ["customer_created", *(type for types in batches for type in types)]
+    wanted = [type for type in reversed(wanted) if category is None or TYPES[type][0] == category]
+    query = {"limit": limit} | ({} if category is None else {"category": category})
+    pages = await walk(sandbox, customer, **query)
+    assert [entry["type"] for page in pages for entry in page] == wanted
+    assert all(len(page) == limit for page in pages[:-1])
+    assert len({entry["id"] for page in pages for entry in page}) == len(wanted)
+
+
+async def test_a_cursor_keeps_its_place_while_entries_come(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
+) -> None:
+    await tell(database, company, ayu, ["points_earned"] * 5)
+    first = await read(sandbox, ayu, limit=2)
+    rest = await read(sandbox, ayu, after=first["meta"]["endCursor"])
+    await tell(database, company, ayu, ["points_expired"] * 3)
+    later = await read(sandbox, ayu, after=first["meta"]["endCursor"])
+    assert later["data"] == rest["data"]
+    assert (rest["meta"]["total"], later["meta"]["total"]) == (6, 9)
+    newer = await read(sandbox, ayu, before=first["meta"]["startCursor"])
+    assert [entry["type"] for entry in newer["data"]] == ["points_expired"] * 3
+    assert newer["meta"]["hasNextPage"]
+    assert not newer["meta"]["hasPreviousPage"]
+
+
+async def test_beyond_either_end_there_is_nothing(sandbox: httpx.AsyncClient, ayu: str) -> None:
+    page = await read(sandbox, ayu)
+    older = await read(sandbox, ayu, after=page["meta"]["endCursor"])
+    newer = await read(sandbox, ayu, before=page["meta"]["startCursor"])
+    assert older["data"] == newer["data"] == []
+    assert older["meta"] == {
+        "startCursor": None,
+        "endCursor": None,
+        "hasNextPage": False,
+        "hasPreviousPage": True,
+        "total": 1,
+    }
+    assert (newer["meta"]["hasNextPage"], newer["meta"]["hasPreviousPage"]) == (True, False)
+    empty = await read(sandbox, ayu, category="support")
+    assert empty["meta"] == {
+        "startCursor": None,
+        "endCursor": None,
+        "hasNextPage": False,
+        "hasPreviousPage": False,
+        "total": 0,
+    }
+
+
+async def test_months_are_counted_back_from_the_companys_time(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
+) -> None:
+    await tell(database, company, ayu, ["points_earned"])
+    for days in (20, 70):
+        await move_clock(database, company, timedelta(days=days))
+        await tell(database, company, ayu, ["points_expired"])
+    counts = {}
+    for months in (1, 3, 4, 120):
+        page = await read(sandbox, ayu, months=months)
+        counts[months] = len(page["data"])
+        assert page["meta"]["total"] == counts[months]
+        assert not page["meta"]["hasNextPage"]
+    assert counts == {1: 1, 3: 2, 4: 4, 120: 4}
+    assert len(await walk(sandbox, ayu, months=3, limit=1)) == 2
+
+
+def cursor(text: str) -> str:
+    return base64.urlsafe_b64encode(text.encode()).rstrip(b"=").decode()
+
+
+@pytest.mark.parametrize("name", ["after", "before"])
+@pytest.mark.parametrize(
+    "value",
+    ["", "x", "%", "é", "=" * 4, "a" * 201, cursor(""), cursor("2026-01-31T09:30:00.000Z"),
+     cursor("2026-01-31T09:30:00.000Z evt_01jc9y3q5me8w92v7x4t6r0n1k"), cursor("now tl_01jc9y3q5me8w92v7x4t6r0n1k"),
+     cursor("2026-13-31T09:30:00.000Z tl_01jc9y3q5me8w92v7x4t6r0n1k"), cursor("\0 \0")],
+)  # fmt: skip
+async def test_a_cursor_that_is_none_is_refused(sandbox: httpx.AsyncClient, ayu: str, name: str, value: str) -> None:
+    answer = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params={name: value})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert answer.json()["error"]["details"][0]["field"] == name
+
+
+@pytest.mark.parametrize(
+    "query", [{"category": "sales"}, {"limit": 0}, {"limit": 101}, {"months": 0}, {"months": 121}, {"page": 1}]
+)
+async def test_a_query_that_cannot_be_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: dict[str, Any]) -> None:
+    answer = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params=query)
+    assert answer.json()["error"]["details"][0]["field"] == next(iter(query))
+
+
+async def test_one_direction_at_a_time(sandbox: httpx.AsyncClient, ayu: str) -> None:
+    mark = (await read(sandbox, ayu))["meta"]["startCursor"]
+    answer = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params={"after": mark, "before": mark})
+    assert answer.status_code == 400
+
+
+async def test_another_companys_customer_is_not_found(
+    api: httpx.AsyncClient, sandbox: httpx.AsyncClient, ayu: str
+) -> None:
+    assert (await api.get(f"/loyalty/customers/{ayu}/timeline")).status_code == 404
+
+
+async def test_an_entry_shows_where_it_came_from_and_what_changed(sandbox: httpx.AsyncClient) -> None:
+    customer = (await make_customer(sandbox, firstName="Ayu", tags=["vip"]))["id"]
+    changes = {"firstName": "Ayu Putri", "lastName": "L", "tags": ["vip", "new"], "additionalData": {"a": 1}}
+    await sandbox.put(f"/customers/{customer}", json=changes)
+    await sandbox.put(f"/customers/{customer}", json={"lastName": None, "imageUrl": "https://x/" + "y" * 200})
+    await sandbox.put(f"/customers/{customer}", json={"lastName": None})
+    last, first, made = (await read(sandbox, customer))["data"]
+    assert made == {
+        "id": made["id"],
+        "customerId": customer,
+        "category": "system",
+        "type": "customer_created",
+        "source": "api",
+        "edit_log": None,
+        "notes": None,
+        "createdAt": made["createdAt"],
+        "updatedAt": made["createdAt"],
+    }
+    assert (
+        first["edit_log"] == "firstName: Ayu → Ayu Putri; lastName: – → L; tags: vip → vip, new; additionalData changed"
+    )
+    assert last["edit_log"] == f"lastName: L → –; imageUrl: – → https://x/{'y' * 90}…"
+
+
+async def test_what_an_order_goes_through_is_told_once(sandbox: httpx.AsyncClient, ayu: str) -> None:
+    order = await make_order(sandbox, customerId=ayu, notes="Ring twice")
+    for change in (
+        {"financialStatus": "paid"}, {"fulfillmentStatus": "fulfilled"}, {"notes": "x"}, {"status": "archived"},
+        {"status": "active"}, {"status": "refunded"}, {"status": "archived"}, {"status": "refunded"},
+    ):  # fmt: skip
+        assert (await sandbox.put(f"/orders/{order['id']}", json=change)).status_code == 200
+    other = await make_order(sandbox, customerId=ayu)
+    for change in ({"status": "cancelled"}, {"status": "archived"}, {"status": "cancelled"}):
+        assert (await sandbox.put(f"/orders/{other['id']}", json=change)).status_code == 200
+    assert (await types_of(sandbox, ayu))[1:] == [
+        "order_created", "order_paid", "order_fulfilled", "order_refunded", "order_created", "order_cancelled"
+    ]  # fmt: skip
+    placed = (await read(sandbox, ayu, limit=100))["data"][-2]
+    assert placed["edit_log"] == f"order {order['orderNumber']}: 150000 IDR"
+    assert placed["notes"] == "Ring twice"
+
+
+async def test_an_order_that_makes_its_customer_tells_both(sandbox: httpx.AsyncClient) -> None:
+    order = await make_order(sandbox, customer={"email": "new@example.com"})
+    assert await types_of(sandbox, order["customer"]["id"]) == ["customer_created", "order_created"]
+
+
+async def test_with_the_customer_goes_what_is_told_of_them(
+    sandbox: httpx.AsyncClient, database: Database, ayu: str
+) -> None:
+    order = await make_order(sandbox, customerId=ayu)
+    assert (await sandbox.delete(f"/customers/{ayu}")).status_code == 204
+    assert (await sandbox.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})).status_code == 200
+    async with database.connection() as db:
+        assert await db.fetchval("SELECT count(*) FROM timeline_entries WHERE customer_id = $1", ayu) == 0
+
+
+async def test_what_did_not_happen_is_not_told(sandbox: httpx.AsyncClient, ayu: str) -> None:
+    await sandbox.put(f"/customers/{ayu}", json={"email": None})
+    await sandbox.put(f"/customers/{ayu}", json={})
+    order = await make_order(sandbox, customerId=ayu)
+    await sandbox.put(f"/orders/{order['id']}", json={"status": "active"})
+    assert await types_of(sandbox, ayu) == ["customer_created", "order_created"]

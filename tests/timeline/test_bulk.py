@@ -1,0 +1,36 @@
+"""Customers that are stored together are told of as those that are stored alone."""
+
+import httpx
+
+from sapa.company import Company
+from sapa.customers import bulk
+from sapa.customers.bulk import Given
+from sapa.customers.types import CustomerPatch
+from sapa.db.pool import Database
+from tests.factories import Environments
+
+
+async def test_many_at_once_are_told_one_by_one(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    live = Company(company.live, "live", "ID", "IDR")
+
+    async def store(names: dict[str, str]) -> None:
+        given = [
+            Given(f"own-{mail}", None, CustomerPatch(email=f"{mail}@example.com", first_name=name))
+            for mail, name in names.items()
+        ]
+        async with database.transaction() as tx:
+            assert None not in await bulk.store_together(tx, live, given)
+
+    await store({"a": "Ayu", "b": "Budi"})
+    await store({"a": "Ayu Putri", "b": "Budi", "c": "Citra"})
+    told = {}
+    for customer in (await api.get("/customers?sort=email:asc")).json()["data"]:
+        page = (await api.get(f"/loyalty/customers/{customer['id']}/timeline")).json()
+        told[customer["email"][0]] = [(entry["type"], entry["edit_log"]) for entry in page["data"]]
+    assert told == {
+        "a": [("customer_updated", "firstName: Ayu → Ayu Putri"), ("customer_created", None)],
+        "b": [("customer_created", None)],
+        "c": [("customer_created", None)],
+    }

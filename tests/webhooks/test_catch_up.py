@@ -1,0 +1,221 @@
+"""What a resumed endpoint gets of the events that it missed."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sapa.company import Company
+from sapa.customers.types import CustomerUpdated
+from sapa.db.pool import Database, Tx
+from sapa.events import emit
+from sapa.vault import Vault
+from sapa.webhooks import actions
+from sapa.webhooks.catch_up import Held, Recorded, catch_up, choose_latest
+from sapa.webhooks.types import Missed
+from tests.factories import Environments, make_endpoint
+from tests.webhooks.station import Station, Thing, answer_with, attempts, happen, things, until, waiting
+
+
+async def pause(post: Database, seal: Vault, company_id: int, id: str) -> None:
+    async with post.transaction() as tx:
+        await actions.pause(tx, seal, company_id, id)
+
+
+async def resume(post: Database, seal: Vault, company_id: int, id: str, missed: Missed) -> None:
+    async with post.transaction() as tx:
+        await actions.resume(tx, seal, company_id, id, missed)
+
+
+async def served_again(post: Database, seal: Vault, company_id: int, id: str) -> None:
+    """The job is done with it and all that it queued has arrived."""
+
+    async def is_done() -> bool:
+        async with post.connection() as db:
+            endpoint = await actions.get(db, seal, company_id, id)
+        return endpoint.catching_up is None and await waiting(post, company_id) == 0
+
+    await until(is_done)
+
+
+async def make_held(post: Database, seal: Vault, company_id: int, station: Station) -> str:
+    """An endpoint that was suspended with changes 0–11 of four resources held, and then missed 12–19."""
+    made = await make_endpoint(post, seal, company_id, station.url("shop"), ["customer.updated"])
+    station.answer = answer_with(500)
+    await happen(post, company_id, things(12, resources=4))
+
+    async def is_suspended() -> bool:
+        async with post.connection() as db:
+            return (await actions.get(db, seal, company_id, made.endpoint.id)).status == "suspended"
+
+    await until(is_suspended)
+    await happen(post, company_id, things(8, resources=4, start=12))
+    assert await waiting(post, company_id) == 12
+    station.answer = answer_with(200)
+    station.arrivals.clear()
+    await make_all_due(post, company_id)
+    return made.endpoint.id
+
+
+async def make_all_due(post: Database, company_id: int) -> None:
+    """Retries, too, so that no clock needs to be moved."""
+    async with post.connection() as db:
+        await db.execute("UPDATE webhook_queue SET due_at = event_at WHERE company_id = $1", company_id)
+
+
+def numbers(station: Station) -> list[int]:
+    return sorted(arrival.number for arrival in station.arrivals)
+
+
+async def test_all_that_was_held_and_missed_arrives_once(
+    post: Database, seal: Vault, client: Environments, station: Station
+) -> None:
+    id = await make_held(post, seal, client.live, station)
+    await resume(post, seal, client.live, id, Missed.ALL)
+    await served_again(post, seal, client.live, id)
+    assert numbers(station) == list(range(20))
+    missed = [arrival.number for arrival in station.arrivals if arrival.number >= 12]
+    assert all(first < second or (second - first) % 4 for first, second in pairwise(missed)), (
+        "those of one resource keep their order"
+    )
+    await happen(post, client.live, [Thing("cust_0", 20)])
+    await until(lambda: numbers(station) == list(range(21)))
+
+
+async def test_only_the_latest_of_each_resource_arrives(
+    post: Database, seal: Vault, client: Environments, station: Station
+) -> None:
+    id = await make_held(post, seal, client.live, station)
+    await happen(post, client.live, [Thing("cust_new", 20), Thing("cust_0", 21)])
+    await resume(post, seal, client.live, id, Missed.LATEST)
+    await served_again(post, seal, client.live, id)
+    assert numbers(station) == [17, 18, 19, 20, 21]
+    skipped = [row for row in await attempts(post, client.live) if row["outcome"] == "skipped"]
+    assert len(skipped) == 12
+    assert {row["message"] for row in skipped} == {"skipped when the endpoint was resumed"}
+
+
+async def test_nothing_of_it_arrives_when_it_is_skipped_and_all_that_comes_later_does(
+    post: Database, seal: Vault, client: Environments, station: Station
+) -> None:
+    id = await make_held(post, seal, client.live, station)
+    await resume(post, seal, client.live, id, Missed.SKIP)
+    await happen(post, client.live, [Thing("cust_0", 20)])
+    await served_again(post, seal, client.live, id)
+    assert numbers(station) == [20]
+    skipped = [row for row in await attempts(post, client.live) if row["outcome"] == "skipped"]
+    assert len(skipped) == 12
+    # The number is that of the attempt which did not take place.
+    assert {row["number"] for row in skipped} == {1, 2}
+    assert {row["kind"] for row in skipped} == {"customer.updated"}
+
+
+async def test_what_an_endpoint_got_before_it_was_paused_does_not_come_again(
+    post: Database, seal: Vault, client: Environments, station: Station
+) -> None:
+    """Nor what happened before there was an endpoint, nor kinds it did not ask for."""
+    await happen(post, client.live, things(3))
+    made = await make_endpoint(post, seal, client.live, station.url("shop"), ["customer.updated"])
+    await make_endpoint(post, seal, client.live, station.url("creations"), ["customer.created"])
+    await happen(post, client.live, things(5, start=3))
+    await until(lambda: len(station.arrivals) == 5)
+    id = made.endpoint.id
+    for start, missed in ((8, Missed.ALL), (10, Missed.LATEST)):
+        await pause(post, seal, client.live, id)
+        await happen(post, client.live, things(2, start=start))
+        await resume(post, seal, client.live, id, missed)
+        await served_again(post, seal, client.live, id)
+    assert numbers(station) == list(range(3, 12))
+
+
+@asynccontextmanager
+async def change_under_way(post: Database, company_id: int, thing: Thing) -> AsyncIterator[Tx]:
+    """A transaction that has recorded its event and commits at the end of the block."""
+    async with post.transaction() as tx:
+        await emit(tx, Company(company_id, "live", "ID", "IDR"), CustomerUpdated(thing))
+        yield tx
+
+
+@pytest.mark.parametrize("missed", [Missed.ALL, Missed.LATEST])
+async def test_a_change_that_was_under_way_while_the_endpoint_was_resumed_is_not_lost(
+    post: Database, seal: Vault, client: Environments, station: Station, missed: Missed
+) -> None:
+    made = await make_endpoint(post, seal, client.live, station.url("shop"))
+    id = made.endpoint.id
+    await pause(post, seal, client.live, id)
+    async with change_under_way(post, client.live, Thing("cust_open", 1)):
+        await resume(post, seal, client.live, id, missed)
+        await ran_meanwhile(post)
+        async with post.connection() as db:
+            assert (await actions.get(db, seal, client.live, id)).catching_up == missed
+    await until(lambda: numbers(station) == [1])
+
+
+async def test_a_change_that_began_while_the_resumption_was_under_way_is_not_lost(
+    post: Database, seal: Vault, client: Environments, station: Station
+) -> None:
+    """It bears a higher transaction number than the resumption, and saw the endpoint paused all the same."""
+    made = await make_endpoint(post, seal, client.live, station.url("shop"))
+    id = made.endpoint.id
+    await pause(post, seal, client.live, id)
+    async with post.transaction() as resuming:
+        await actions.resume(resuming, seal, client.live, id, Missed.ALL)
+        under_way = change_under_way(post, client.live, Thing("cust_open", 1))
+        await under_way.__aenter__()
+    await ran_meanwhile(post)
+    async with post.connection() as db:
+        assert (await actions.get(db, seal, client.live, id)).catching_up == Missed.ALL
+    await under_way.__aexit__(None, None, None)
+    await until(lambda: numbers(station) == [1])
+
+
+async def ran_meanwhile(post: Database) -> None:
+    """A run of the job, which is through by now if it does not wait for anybody."""
+    with suppress(TimeoutError):
+        async with asyncio.timeout(1.5):
+            await catch_up(post)
+
+
+async def test_a_run_that_was_stopped_in_the_middle_is_finished_by_the_next(
+    post: Database, seal: Vault, client: Environments, station: Station
+) -> None:
+    """Whatever the first had queued is not queued again."""
+    made = await make_endpoint(post, seal, client.live, station.url("shop"))
+    id = made.endpoint.id
+    await pause(post, seal, client.live, id)
+    await happen(post, client.live, things(1500))
+    async with post.transaction() as tx:
+        rows = await tx.fetch(
+            "SELECT id, created_at FROM events WHERE company_id = $1 ORDER BY number LIMIT 700", client.live
+        )
+        await tx.execute(
+            """INSERT INTO webhook_queue (company_id, id, endpoint_id, due_at, event_id, event_at)
+               SELECT $1, 'whd_' || e.id, $2, e.at, e.id, e.at
+                 FROM unnest($3::text[], $4::text[]::timestamptz[]) AS e (id, at)""",
+            client.live,
+            id,
+            [row["id"] for row in rows],
+            [row["created_at"] for row in rows],
+        )
+    await resume(post, seal, client.live, id, Missed.ALL)
+    await served_again(post, seal, client.live, id)
+    assert numbers(station) == list(range(1500))
+
+
+events = st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=30)
+
+
+@given(events)
+def test_the_latest_of_each_resource_is_kept_wherever_it_waits(history: list[tuple[str, bool]]) -> None:
+    """Events in their order, each of a resource and either held or missed."""
+    held = [Held(f"whd_{n}", f"evt_{n}", n, r) for n, (r, is_held) in enumerate(history, 1) if is_held]
+    missed = [Recorded(f"evt_{n}", "", n, r) for n, (r, is_held) in enumerate(history, 1) if not is_held]
+    outdated, chosen = choose_latest(held, missed)
+    newest: dict[str, Any] = {resource: number for number, (resource, _) in enumerate(history, 1)}
+    kept = {d.number for d in held if d.id not in outdated} | {event.number for event in chosen}
+    assert kept == set(newest.values())
