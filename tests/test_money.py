@@ -44,6 +44,7 @@ def test_an_amount_is_printed_in_its_shortest_form(given: str, currency: str, pr
         ("12345678901234.56", "IDR", "15 digits"),
         ("1e999999", "IDR", "15 digits"),
         ("1e-999999", "IDR", "2 decimal places"),
+        ("1." + "0" * 40 + "1", "IDR", "2 decimal places"),
     ],
 )
 def test_what_the_currency_lacks_is_refused(given: str, currency: str, advice: str) -> None:

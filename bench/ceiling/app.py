@@ -1,6 +1,7 @@
 """The ceiling: the least Python that answers the same rows, with Sapa's own statements and nothing around them.
 
-No key, no rate limit, no request id, no log, no metrics, no validation. The company stands in the path.
+No key, no rate limit, no request id, no log, no metrics, no validation. The company stands in the path. Writes are
+the order with its number, counter and event, and nothing that other domains add to it.
 """
 
 import os
@@ -24,10 +25,10 @@ from sapa.http.query_string import QueryReader
 from sapa.json_text import encode
 from sapa.orders import api as orders_api
 from sapa.orders import queries as orders
+from sapa.orders.document import Draft, revision_of
 from sapa.orders.types import (
     LINE_ITEM_ID,
     ORDER_ID,
-    KeptOrder,
     LineItem,
     Order,
     OrderCreated,
@@ -144,30 +145,22 @@ class Ceiling:
         given, id = decode_order(body), ORDER_ID.new()
         lines = [LineItem(LINE_ITEM_ID.new(), one.quantity, one.price or Decimal(0), one.title or "", None)
                  for one in given.line_items]  # fmt: skip
-        total = sum((line.price * line.quantity for line in lines), Decimal(0))
-        async with self.pool.acquire() as db, db.transaction():
-            found: Any = await db.fetchrow(customers.GET.text, company, given.customer_id)
-            buyer = Customer(*found)
+        draft = Draft(None, sum((one.price * one.quantity for one in lines), Decimal(0)), "IDR", None, lines, None, [])
+        async with self.pool.acquire() as leased, leased.transaction():
+            db: Any = leased
+            buyer = Customer(*await db.fetchrow(customers.GET.text, company, given.customer_id))
             ref = CustomerRef(buyer.id, buyer.first_name, buyer.last_name, buyer.email, buyer.phone_number)
-            row: Any = await db.fetchrow(
-                orders.INSERT.text, company, id, id, total, "IDR", None, encode(lines), None, [], encode(ref), ref.id,
-                f"{ref.first_name} {ref.last_name}".lower(), None,
-            )  # fmt: skip
-            made = encode(Order(*row))
+            made = encode(await orders.insert_order(db, company, id, draft, ref, {}, None))
             await db.fetch(events.RECORD.text, company, [EVENT_ID.new()], [OrderCreated.kind], [id], [made])
         return b'{"data":' + made + b"}"
 
     async def _update(self, company: int, id: str, body: bytes) -> bytes:
         patch = decode_patch(body)
-        async with self.pool.acquire() as db, db.transaction():
-            found: Any = await db.fetchrow(orders.LOCK.text, company, id)
-            kept = KeptOrder(*found)
-            standing = (kept.status, kept.fulfillment_status, kept.financial_status)
-            row: Any = await db.fetchrow(
-                orders.UPDATE.text, company, id, *standing, kept.archived_from, kept.restocked, patch.notes,
-                kept.shipping_address, kept.tags, "/".join(standing),
-            )  # fmt: skip
-            changed = encode(Order(*row))
+        async with self.pool.acquire() as leased, leased.transaction():
+            db: Any = leased
+            now = revision_of(await orders.lock_order(db, company, id))
+            after = msgspec.structs.replace(now, notes=patch.notes)
+            changed = encode(await orders.update_order(db, company, id, after, now.standing.cell))
             await db.fetch(events.RECORD.text, company, [EVENT_ID.new()], [OrderUpdated.kind], [id], [changed])
         return b'{"data":' + changed + b"}"
 

@@ -22,9 +22,9 @@ SHELVES = (
     ("Sambal", "Matah Bawang Roa Terasi Ijo Cumi", "Pedas Sedang", 28_000, "Kemasan", PACKS, "makanan"),
     ("Keripik", "Singkong Pisang Tempe Ubi Apel Nangka", "Asin Manis", 18_000, "Kemasan", PACKS, "makanan"),
     ("Tas", "Anyaman Rotan Pandan Mendong Kulit Kanvas", "Kecil Besar", 175_000, "Pilihan", ONE, "kerajinan"),
-    ("Madu", "Hutan Kelulut Randu Kaliandra", "Murni Herbal", 96_000, "Berat", WEIGHTS[1:], "makanan"),
-    ("Sabun", "Sereh Kopi Kelapa Cendana", "Batang Cair", 24_000, "Kemasan", PACKS, "perawatan"),
-    ("Gelang", "Perak Kayu", "Ukir Polos", 65_000, "Ukuran", SIZES[:3], "kerajinan"),
+    ("Madu", "Hutan Kelulut Randu Kaliandra Karet", "Murni Herbal", 96_000, "Berat", WEIGHTS[1:], "makanan"),
+    ("Sabun", "Sereh Kopi Kelapa Cendana Zaitun", "Batang Cair", 24_000, "Kemasan", PACKS, "perawatan"),
+    ("Gelang", "Perak Kayu Batu Tembaga", "Ukir Polos", 65_000, "Ukuran", SIZES[:3], "kerajinan"),
 )  # fmt: skip
 TAGS = ("baru", "terlaris", "hadiah", "lokal", "diskon")
 

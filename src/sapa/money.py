@@ -1,6 +1,6 @@
 """Money: exact decimals, at most the currency's digits, in their shortest form."""
 
-from decimal import Decimal
+from decimal import Context, Decimal
 from typing import Annotated
 
 from msgspec import Meta
@@ -56,7 +56,8 @@ def parse_amount(amount: Decimal, currency: str) -> Decimal:
 
 def shorten(amount: Decimal) -> Decimal:
     """Without zeros at the end of the fraction and without an exponent: 0.30 → 0.3, 1.5E+5 → 150000."""
-    short = amount.normalize()
+    # With room for every digit that was given: Decimal's own 28 would round away what is to be refused.
+    short = amount.normalize(Context(prec=max(28, len(amount.as_tuple().digits))))
     return short.quantize(Decimal(1)) if _exponent(short) > 0 else short
 
 

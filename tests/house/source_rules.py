@@ -11,7 +11,7 @@ INFRASTRUCTURE = {"http", "db", "work", "cli"}
 
 DOMAIN_FREE = {"http", "db", "settings"}
 LAYERS = ["types", "queries", "actions", "api"]
-OPEN_TO_OTHER_DOMAINS = {"types", "actions", "stock", "bulk"}
+OPEN_TO_OTHER_DOMAINS = {"types", "actions", "stock", "bulk", "carried"}
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "core", "manager", "service", "base"}
 SILENT = {"types", "queries", "api"}
 """Modules of a domain that may not announce anything: the rest are its verbs and jobs."""

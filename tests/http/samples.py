@@ -26,6 +26,19 @@ def address_of(endpoint: Endpoint, ids: Mapping[str, str] | None = None) -> str:
     return path
 
 
+UPLOAD: dict[str, Any] = {
+    "params": {"resource": "customers"},
+    "headers": {"content-type": "text/csv"},
+    "content": b"email\n",
+}
+"""A file that can be uploaded, as options of a request."""
+
+
+def sample_request(endpoint: Endpoint) -> dict[str, Any]:
+    """What to send to an endpoint, as options of a request."""
+    return UPLOAD if endpoint.uploads else {"json": sample_body(endpoint)}
+
+
 def sample_body(endpoint: Endpoint) -> Any:
     """A body that the endpoint's type accepts, or None when it takes none."""
     return None if endpoint.body is None else sample(inspect.type_info(endpoint.body))

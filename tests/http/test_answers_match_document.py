@@ -10,11 +10,12 @@ import pytest
 
 from sapa.access.types import Scope
 from sapa.db.pool import Database
-from sapa.http.bodies import MOST_BYTES
+from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED
 from sapa.http.endpoints import Base
 from tests.conftest import Installation
 from tests.factories import Environments, make_key
 from tests.http.answer_check import Operation, check, check_answer, operations_of
+from tests.http.samples import UPLOAD
 
 CASES = [pytest.param(base, operation, id=operation.id) for base in Base for operation in operations_of(base)]
 
@@ -38,6 +39,10 @@ class Caller:
         return media and self._with_made(media["example"])
 
     @property
+    def uploads(self) -> bool:
+        return "text/csv" in self.operation.content.get("requestBody", {}).get("content", {})
+
+    @property
     def path(self) -> str:
         path = self.operation.path
         for parameter in self.operation.content["parameters"]:
@@ -50,14 +55,20 @@ class Caller:
             created = creator.content["responses"].get("201", {})
             linked = {link["operationId"] for link in created.get("links", {}).values()}
             if creator.id != self.operation.id and self.operation.id in linked and creator.method == "post":
-                media = creator.content["requestBody"]["content"]["application/json"]
-                answer = await self.client.post(creator.path, json=self._with_made(media["example"]))
+                media = creator.content["requestBody"]["content"].get("application/json")
+                options = UPLOAD if media is None else {"json": self._with_made(media["example"])}
+                answer = await self.client.post(creator.path, **options)
                 assert answer.status_code == 201, answer.text
                 self.made[created["content"]["application/json"]["example"]["data"]["id"]] = answer.json()["data"]["id"]
 
     async def call(
         self, client: httpx.AsyncClient | None = None, path: str | None = None, **options: Any
     ) -> httpx.Response:
+        if self.uploads:
+            options = {name: options.get(name, sample) for name, sample in UPLOAD.items()} | {
+                **options,
+                "headers": {**UPLOAD["headers"], **options.get("headers", {})},
+            }
         if self.body is not None and not {"content", "json"} & options.keys():
             options["json"] = self.body
         method = options.pop("method", self.operation.method)
@@ -119,6 +130,9 @@ async def provoke_refusals_of_requests(caller: Caller) -> None:
         assert (await caller.call(content=b"{}", headers={"content-type": "text/plain"})).status_code == 415
         large = b'"' + b"x" * MOST_BYTES + b'"'
         assert (await caller.call(content=large, headers={"content-type": "application/json"})).status_code == 413
+    if caller.uploads:
+        assert (await caller.call(content=b"{}", headers={"content-type": "text/plain"})).status_code == 415
+        assert (await caller.call(content=b"x" * (MOST_UPLOADED + 1))).status_code == 413
 
 
 async def succeed_reading(caller: Caller) -> None:
@@ -140,6 +154,8 @@ async def succeed_writing(caller: Caller) -> None:
     if isinstance(caller.body, dict):
         shorter = dict(list(caller.body.items())[:-1])
         assert (await caller.call(headers=once, json=shorter)).status_code == 409
+    if caller.uploads:
+        assert (await caller.call(headers=once, content=b"firstName\n")).status_code == 409
     await caller.call()
 
 

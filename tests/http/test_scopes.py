@@ -9,7 +9,7 @@ from sapa.domains import ROUTES
 from sapa.http.endpoints import Endpoint
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_customer, make_key
-from tests.http.samples import address_of, sample_body
+from tests.http.samples import address_of, sample_request
 
 ENDPOINTS = [endpoint for routes in ROUTES for endpoint in routes.endpoints]
 NAMES = [f"{endpoint.method} {endpoint.path}" for endpoint in ENDPOINTS]
@@ -22,7 +22,7 @@ async def call(
     key = await make_key(database, company, scopes=scopes)
     url = installation.address + endpoint.routes.base + address_of(endpoint)
     async with connect(installation, key.raw) as client:
-        return await client.request(endpoint.method, url, json=sample_body(endpoint))
+        return await client.request(endpoint.method, url, **sample_request(endpoint))
 
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)

@@ -94,7 +94,7 @@ BAD_LINES: dict[str, tuple[bytes, str, str]] = {
     "overlong": (b"x,x@example.com," + b"A" * 1_100_000 + b",,\n", "", "is longer than"),
     "too few cells": (b"x,x@exam\n", "", "has 2 cells, and the header 5"),
     "too many cells": (b"x,x@example.com,A,,,,\n", "", "has 7 cells, and the header 5"),
-    "unclosed quote": (b'x,x@example.com,"A,,\n', "", "quoted cell that is not closed"),
+    "unclosed quote": (b'x,x@example.com,"A,,\n', "", "CSV"),
     "text after a quote": (b'x,x@example.com,"A"B,,\n', "", "CSV"),
     "carriage return": (b"x,x@example.com,A\rB,,\n", "", "CSV"),
     "no e-mail address": (b"x,nobody,A,,\n", "email", "must be an e-mail address"),

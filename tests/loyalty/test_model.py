@@ -239,7 +239,7 @@ class Ledger(RuleBasedStateMachine):
     def read_back(self, customer: str) -> None:
         """The whole book: each entry goes on where the one before it ended."""
         entries: list[dict[str, Any]] = []
-        before = ""
+        before: str | None = ""
         while before is not None:
             query = f"?limit=9&before={before}" if before else "?limit=9"
             page = self.send("GET", f"/loyalty/customers/{customer}/history{query}").json()

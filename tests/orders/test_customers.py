@@ -94,3 +94,35 @@ async def test_first_orders_of_one_new_customer_at_once_make_one_customer(
     assert sorted(order["orderNumber"] for order in made) == [str(1001 + number) for number in range(len(twins))]
     kinds = [event["kind"] for event in await events_of(database, company.live)]
     assert sorted(kinds) == ["customer.created", *["order.created"] * len(twins)]
+
+
+async def test_orders_show_and_are_found_by_the_name_that_their_customer_has_now(api: httpx.AsyncClient) -> None:
+    customer = await make_customer(api, firstName="Ayu", lastName="Lestari")
+    order = await make_order(api, customerId=customer["id"])
+    other = await make_order(api, customer={"email": "budi@example.com", "firstName": "Ayu"})
+    renamed = (await api.put(f"/customers/{customer['id']}", json={"lastName": "Prameswari"})).json()["data"]
+    now = (await api.get(f"/orders/{order['id']}")).json()["data"]
+    assert now == {**order, "customer": shown(renamed)}
+    assert (await api.get(f"/orders/{other['id']}")).json()["data"] == other
+    for search, found in (("prameswari", [order["id"]]), ("lestari", [])):
+        answer = (await api.get("/orders", params={"search": search})).json()
+        assert [one["id"] for one in answer["data"]] == found
+
+
+async def test_a_customer_renamed_while_they_order_is_on_no_order_by_the_old_name(api: httpx.AsyncClient) -> None:
+    customer = await make_customer(api, firstName="Name 0")
+
+    async def rename() -> None:
+        for number in range(1, 11):
+            await api.put(f"/customers/{customer['id']}", json={"firstName": f"Name {number}"})
+
+    await asyncio.gather(rename(), *(make_order(api, customerId=customer["id"]) for _ in range(20)))
+    orders = (await api.get("/orders", params={"customerId": customer["id"], "limit": 100})).json()["data"]
+    assert {order["customer"]["firstName"] for order in orders} == {"Name 10"}
+
+
+async def test_a_deleted_customer_stays_on_their_orders_as_they_last_were(api: httpx.AsyncClient) -> None:
+    customer = await make_customer(api, firstName="Ayu")
+    order = await make_order(api, customerId=customer["id"])
+    await api.delete(f"/customers/{customer['id']}")
+    assert (await api.get(f"/orders/{order['id']}")).json()["data"] == order

@@ -5,7 +5,7 @@ import pytest
 
 from sapa.db.pool import Database
 from tests.customers.test_api import refusal
-from tests.factories import Environments, make_order
+from tests.factories import Environments, make_order, make_product
 from tests.orders.test_api import ADDRESS
 from tests.test_events import events_of
 
@@ -86,3 +86,20 @@ async def test_a_field_that_cannot_be_used_is_refused_by_name(
     answer = await api.put(f"/orders/{order['id']}", json=body)
     assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
     assert (await api.get(f"/orders/{order['id']}")).json()["data"] == order
+
+
+async def test_what_goes_back_to_stock_is_what_was_taken_from_it(api: httpx.AsyncClient) -> None:
+    """One variant becomes tracked after the order, the other stops being so."""
+    product = await make_product(
+        api,
+        variants=[{"title": "M", "price": 1}, {"title": "L", "price": 1, "inventoryQuantity": 10}],
+    )
+    later, before = [variant["id"] for variant in product["variants"]]
+    order = await make_order(
+        api, lineItems=[{"productVariantId": later, "quantity": 3}, {"productVariantId": before, "quantity": 4}]
+    )
+    changes = [{"id": later, "inventoryQuantity": 5}, {"id": before, "inventoryQuantity": None}]
+    await api.put(f"/products/{product['id']}", json={"variants": changes})
+    await change(api, order, status="cancelled")
+    variants = (await api.get(f"/products/{product['id']}")).json()["data"]["variants"]
+    assert [variant["inventoryQuantity"] for variant in variants] == [5, None]

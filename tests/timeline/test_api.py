@@ -19,8 +19,6 @@ from sapa.timeline.types import TYPES
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_customer, make_key, make_order
 
-LONG_AGO = timedelta(days=400)
-
 
 @pytest.fixture
 async def sandbox(
@@ -145,7 +143,7 @@ async def test_months_are_counted_back_from_the_companys_time(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
 ) -> None:
     await tell(database, company, ayu, ["points_earned"])
-    for days in (20, 70):
+    for days in (20, 80):
         await move_clock(database, company, timedelta(days=days))
         await tell(database, company, ayu, ["points_expired"])
     counts = {}

@@ -333,12 +333,11 @@ async def test_pausing_before_it_caught_up_loses_nothing_of_what_it_missed(
     installation: Installation, database: Database, vault: Vault, company: Environments
 ) -> None:
     id = (await make_endpoint(database, vault, company.live)).endpoint.id
-    long_ago = "SELECT missed_since, catch_up, resumed_by FROM webhook_endpoints WHERE company_id = $1"
+    long_ago = "SELECT missed_since, catch_up, resumed_at FROM webhook_endpoints WHERE company_id = $1"
     async with database.transaction() as tx:
         await tx.execute(
             """
-            UPDATE webhook_endpoints SET catch_up = 'all', missed_since = '2026-01-01', resumed_at = now(),
-                   resumed_by = pg_current_xact_id()
+            UPDATE webhook_endpoints SET catch_up = 'all', missed_since = '2026-01-01', resumed_at = now()
              WHERE company_id = $1""",
             company.live,
         )

@@ -16,9 +16,11 @@ from sapa.customers.types import (
     CustomerPatch,
     CustomerUpdated,
     IdentityConflict,
+    build_ref,
 )
 from sapa.db.pool import Tx
 from sapa.events import emit
+from sapa.orders.carried import carry
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import Happening
 
@@ -66,6 +68,11 @@ async def find_customer(tx: Tx, company: Company, id: str) -> Customer | None:
     return await queries.find_customer(tx, company.id, id)
 
 
+async def find_steady(tx: Tx, company: Company, id: str) -> Customer | None:
+    """The customer, who stays as they are until this transaction ends."""
+    return await queries.find_shared(tx, company.id, id)
+
+
 async def find_or_create(tx: Tx, company: Company, given: CustomerIn) -> Customer:
     """The customer with this e-mail address or phone number, left as it is; a new one when there is none.
 
@@ -73,7 +80,7 @@ async def find_or_create(tx: Tx, company: Company, given: CustomerIn) -> Custome
     """
     profile = build_profile(company, given)
     for tries_left in range(MOST_RACES, -1, -1):
-        known = await queries.list_by_identity(tx, company.id, profile)
+        known = await queries.list_shared_by_identity(tx, company.id, profile)
         if len(known) > 1:
             raise IdentityConflict
         if known:
@@ -97,7 +104,9 @@ async def _revise(tx: Tx, company: Company, customer: Customer, patch: CustomerP
     before, profile = profile_of(customer), revise_profile(company, customer, patch)
     if profile == before:
         return customer
-    customer = await queries.update_customer(tx, company.id, customer.id, profile)
+    shown, customer = build_ref(customer), await queries.update_customer(tx, company.id, customer.id, profile)
+    if build_ref(customer) != shown:
+        await carry(tx, company, build_ref(customer))
     log = build_edit_log(before, profile)
     await timeline.record(tx, company, Happening(customer.id, "customer_updated", edit_log=log))
     await emit(tx, company, CustomerUpdated(customer))

@@ -19,11 +19,13 @@ from sapa.customers.types import (
     CustomerIn,
     CustomerPatch,
     CustomerUpdated,
+    build_ref,
 )
 from sapa.db.pool import Tx
 from sapa.db.sql import sql
 from sapa.events import emit_all
 from sapa.http.errors import ApiError
+from sapa.orders.carried import carry
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import Happening
 
@@ -228,6 +230,10 @@ async def _update(tx: Tx, company: Company, changes: Sequence[Change]) -> list[i
         return []
     ids = [change.known.id for change in changes if change.known]
     customers = await UPDATE_MANY.all(tx, company.id, ids, *_columns(changes))
+    shown = {known.id: build_ref(known) for change in changes if (known := change.known)}
+    for customer in customers:
+        if build_ref(customer) != shown[customer.id]:
+            await carry(tx, company, build_ref(customer))
     await emit_all(tx, company, [CustomerUpdated(customer) for customer in customers])
     told = [
         Happening(known.id, "customer_updated", edit_log=build_edit_log(profile_of(known), change.profile))

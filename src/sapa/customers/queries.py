@@ -20,8 +20,17 @@ LOCK_BY_EXTERNAL_ID = sql(
     f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND external_id = $2 FOR UPDATE", row=Customer
 )
 
-LIST_BY_IDENTITY = sql(
-    f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND (email_key = $2 OR phone_number = $3)", row=Customer
+# Shared locks: whoever writes a customer's name elsewhere keeps it from changing meanwhile.
+SHARE = sql(f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = $2 FOR SHARE", row=Customer)
+
+SHARE_BY_IDENTITY = sql(
+    f"""
+    SELECT {COLUMNS}
+      FROM customers
+     WHERE company_id = $1 AND (email_key = $2 OR phone_number = $3)
+     ORDER BY id
+       FOR SHARE""",
+    row=Customer,
 )
 
 INSERT = sql(
@@ -89,9 +98,13 @@ async def find_customer(db: Connection, company_id: int, id: str) -> Customer | 
     return await GET.find(db, company_id, id)
 
 
-async def list_by_identity(db: Connection, company_id: int, profile: Profile) -> list[Customer]:
+async def find_shared(tx: Tx, company_id: int, id: str) -> Customer | None:
+    return await SHARE.find(tx, company_id, id)
+
+
+async def list_shared_by_identity(tx: Tx, company_id: int, profile: Profile) -> list[Customer]:
     """The customers that have the profile's e-mail address or its phone number: at most two."""
-    return await LIST_BY_IDENTITY.all(db, company_id, profile.email_key, profile.phone_number)
+    return await SHARE_BY_IDENTITY.all(tx, company_id, profile.email_key, profile.phone_number)
 
 
 async def lock_customer(tx: Tx, company_id: int, id: str) -> Customer:

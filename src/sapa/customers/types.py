@@ -107,13 +107,17 @@ class Customer(Struct, frozen=True, rename="camel"):
 
 
 class CustomerRef(Struct, frozen=True, rename="camel"):
-    """A customer as another resource shows it, as it was at that resource's moment."""
+    """A customer as another resource shows it; one that was deleted as it last was."""
 
     id: CustomerId
     first_name: Annotated[str | None, Meta(examples=["Ayu"])]
     last_name: Annotated[str | None, Meta(examples=["Lestari"])]
     email: Annotated[str | None, Meta(examples=["ayu@example.com"], extra_json_schema={"format": "idn-email"})]
     phone_number: Annotated[str | None, Meta(examples=["+628123456789"])]
+
+
+def build_ref(customer: Customer) -> CustomerRef:
+    return CustomerRef(*(getattr(customer, name) for name in CustomerRef.__struct_fields__))
 
 
 class CustomerIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

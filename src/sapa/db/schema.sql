@@ -243,7 +243,7 @@ CREATE TABLE order_numbers (
     CONSTRAINT order_numbers_pkey PRIMARY KEY (company_id)
 ) WITH (fillfactor = 50);
 
--- An order is a document of its moment: customer and line items are kept as they were when it was placed.
+-- An order is a document: its line items are kept as they were when it was placed, its customer as last known.
 CREATE TABLE orders (
     company_id          bigint         NOT NULL,
     id                  text           COLLATE "C" NOT NULL,
@@ -268,6 +268,8 @@ CREATE TABLE orders (
     -- The status to come back to.
     archived_from       text           COLLATE "C",
     restocked           boolean        NOT NULL DEFAULT false,
+    -- Units taken from stock by variant: what goes back, whatever is tracked by then.
+    taken               json           NOT NULL DEFAULT '{}',
     -- The counter's cell and the list's: one index serves every combination of the three.
     cell                text           COLLATE "C" NOT NULL
         GENERATED ALWAYS AS (status || '/' || fulfillment_status || '/' || financial_status) STORED,
@@ -380,7 +382,6 @@ CREATE TABLE webhook_endpoints (
     missed_since     timestamptz(3),
     catch_up         text           COLLATE "C",
     resumed_at       timestamptz(3),
-    resumed_by       xid8,
     created_at       timestamptz(3) NOT NULL DEFAULT now(),
     updated_at       timestamptz(3) NOT NULL DEFAULT now(),
     CONSTRAINT webhook_endpoints_pkey PRIMARY KEY (company_id, id),

@@ -129,7 +129,7 @@ class RecordReader:
                 self._pass(parts[1:])
                 return Record(number, b"".join(line.content for line in parts))
         self._ahead = parts[1:] + self._ahead
-        return Record(number, b"", "has a quoted cell that is not closed")
+        return Record(number, b"", "cannot be read as CSV: a quoted cell is not closed")
 
     def give_back(self, record: Record) -> None:
         """A record of several lines that turned out to be none: all but its first line are read again."""

@@ -15,7 +15,7 @@ from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.http.errors import Invalid
 from sapa.json_text import encode
-from sapa.loyalty import program, queries
+from sapa.loyalty import program, program_queries, queries
 from sapa.loyalty.book import Book
 from sapa.loyalty.telling import list_happenings
 from sapa.loyalty.types import (
@@ -123,7 +123,7 @@ async def settle_order(tx: Tx, company: Company, order: Order, status: Status) -
     customer_id = order.customer_id
     if customer_id is None:
         return
-    terms, before = await program.get_terms(tx, company, order)
+    terms, before = await program_queries.get_terms(tx, company.id, order.id, order.total)
     aim = program.build_aim(company, order, status, terms, before)
     missing = aim.target - aim.posted
     if not missing and aim.target == (before.target if before else 0):
@@ -134,7 +134,7 @@ async def settle_order(tx: Tx, company: Company, order: Order, status: Status) -
     elif taken := min(-missing, book.balance.available):
         portions = await pick_lots(tx, company, book, taken, order_id=order.id)
         book.take("earn_reversal", portions, _order_memo(order, aim))
-    await program.store_position(tx, company, order, book.balance.id, _posted(aim, book))
+    await program_queries.store_position(tx, company.id, order.id, book.balance.id, _posted(aim, book))
     await close_book(tx, company, book, "system")
 
 

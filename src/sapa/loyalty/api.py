@@ -11,7 +11,7 @@ from sapa.customers.types import Customer, CustomerId
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
 from sapa.http.query_string import PageLimit
-from sapa.loyalty import actions, program, queries, reconciliation
+from sapa.loyalty import actions, program, program_queries, queries, reconciliation
 from sapa.loyalty.types import (
     Adjusted,
     AdjustmentIn,
@@ -68,7 +68,7 @@ async def update_settings(call: Call, body: LoyaltySettingsPatch) -> LoyaltySett
 @routes.get("/point-conversion", scope=Scope.CUSTOMERS_READ)
 async def get_point_conversion(call: Call) -> PointConversion:
     """Get the tiers by which orders earn points."""
-    return PointConversion(await program.list_tiers(call.db, call.company))
+    return PointConversion(await program_queries.list_tiers(call.db, call.company.id))
 
 
 @routes.post("/point-conversion", scope=Scope.CUSTOMERS_WRITE, status=200)

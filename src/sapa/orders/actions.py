@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sapa.company import Company
 from sapa.customers import actions as customers
-from sapa.customers.types import Customer, CustomerIn, CustomerRef
+from sapa.customers.types import CustomerIn, CustomerRef, build_ref
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.http.errors import FieldError, Invalid
@@ -16,7 +16,7 @@ from sapa.orders.document import (
     build_revision,
     count_units,
     list_variant_ids,
-    parse_lines,
+    parse_taken,
     revision_of,
     with_sold,
 )
@@ -48,8 +48,8 @@ async def place(
     variants = await stock.find_variants(tx, company, list_variant_ids(given))
     draft = with_sold(build_draft(company, given, variants), sold)
     customer = await _customer(tx, company, given)
-    await stock.take(tx, company, count_units(draft.line_items))
-    order = await queries.insert_order(tx, company.id, ORDER_ID.new(), draft, customer, placed_at)
+    taken = await stock.take(tx, company, count_units(draft.line_items))
+    order = await queries.insert_order(tx, company.id, ORDER_ID.new(), draft, customer, taken, placed_at)
     await emit(tx, company, OrderCreated(order))
     await _pass_on(tx, company, order, None, NEW)
     return order
@@ -62,7 +62,7 @@ async def update(tx: Tx, company: Company, id: str, patch: OrderPatch) -> Order:
     if after == before:
         return kept.order
     if after.standing.restocked and not kept.restocked:
-        await stock.give_back(tx, company, count_units(parse_lines(kept.line_items)))
+        await stock.give_back(tx, company, parse_taken(kept.taken))
     order = await queries.update_order(tx, company.id, id, after, before.standing.cell)
     await emit(tx, company, OrderUpdated(order))
     await _pass_on(tx, company, order, before.standing, after.standing)
@@ -87,22 +87,18 @@ async def _customer(tx: Tx, company: Company, given: OrderIn) -> CustomerRef | N
 
 
 async def _known_customer(tx: Tx, company: Company, id: str) -> CustomerRef:
-    customer = await customers.find_customer(tx, company, id)
+    customer = await customers.find_steady(tx, company, id)
     if customer is None:
         raise Invalid.field("customerId", "is not the id of a customer")
-    return _ref(customer)
+    return build_ref(customer)
 
 
 async def _named_customer(tx: Tx, company: Company, given: OrderCustomerIn) -> CustomerRef:
     fields = {name: getattr(given, name) for name in given.__struct_fields__}
     try:
-        return _ref(await customers.find_or_create(tx, company, CustomerIn(**fields)))
+        return build_ref(await customers.find_or_create(tx, company, CustomerIn(**fields)))
     except Invalid as error:
         raise _in_customer(error) from None
-
-
-def _ref(customer: Customer) -> CustomerRef:
-    return CustomerRef(*(getattr(customer, name) for name in CustomerRef.__struct_fields__))
 
 
 def _in_customer(error: Invalid) -> Invalid:

@@ -27,7 +27,7 @@ from sapa.orders.types import (
 from sapa.products.types import VariantOnSale
 
 _read_address = msgspec.json.Decoder(ShippingAddress).decode
-_read_lines = msgspec.json.Decoder(list[LineItem]).decode
+_read_taken = msgspec.json.Decoder(dict[str, int]).decode
 
 _ADDRESS_FIELDS = [name for name in ShippingAddress.__struct_fields__ if name != "id"]
 
@@ -113,8 +113,8 @@ def count_units(lines: Iterable[LineItem]) -> dict[str, int]:
     return dict(units)
 
 
-def parse_lines(stored: Raw) -> list[LineItem]:
-    return _read_lines(stored)
+def parse_taken(stored: Raw) -> dict[str, int]:
+    return _read_taken(stored)
 
 
 def build_address(given: ShippingAddressIn | None, stored: Raw | None) -> bytes | None:

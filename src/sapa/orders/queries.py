@@ -9,9 +9,9 @@ from sapa.customers.types import CustomerRef
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.folding import fold
 from sapa.http.errors import NotFound
 from sapa.json_text import encode
+from sapa.orders.carried import build_customer_text
 from sapa.orders.document import Draft, Revision
 from sapa.orders.types import KeptOrder, Order
 
@@ -25,7 +25,7 @@ FIND_BY_ORDER_ID = sql(f"SELECT {COLUMNS} FROM orders WHERE company_id = $1 AND 
 
 LOCK = sql(
     f"""
-    SELECT {COLUMNS}, archived_from, restocked
+    SELECT {COLUMNS}, archived_from, restocked, taken
       FROM orders
      WHERE company_id = $1 AND id = $2
        FOR UPDATE""",
@@ -45,9 +45,9 @@ INSERT = sql(
         VALUES ($1, 'orders', 'active/unfulfilled/pending', 1)
     )
     INSERT INTO orders (company_id, id, order_id, total, currency, notes, line_items, shipping_address, tags, customer,
-                        customer_id, customer_text, order_number, created_at, updated_at,
+                        customer_id, customer_text, taken, order_number, created_at, updated_at,
                         status, fulfillment_status, financial_status)
-    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, last::text, coalesce($13, at), GREATEST($13, at),
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, last::text, coalesce($14, at), GREATEST($14, at),
            'active', 'unfulfilled', 'pending'
       FROM numbered
     RETURNING {COLUMNS}""",
@@ -112,7 +112,13 @@ async def lock_order(tx: Tx, company_id: int, id: str) -> KeptOrder:
 
 
 async def insert_order(
-    tx: Tx, company_id: int, id: str, draft: Draft, customer: CustomerRef | None, placed_at: datetime | None
+    tx: Tx,
+    company_id: int,
+    id: str,
+    draft: Draft,
+    customer: CustomerRef | None,
+    taken: Mapping[str, int],
+    placed_at: datetime | None,
 ) -> Order:
     return _found(
         await INSERT.find(
@@ -128,7 +134,8 @@ async def insert_order(
             draft.tags,
             customer and encode(customer),
             customer and customer.id,
-            _customer_text(customer),
+            build_customer_text(customer),
+            encode(taken),
             placed_at,
         )
     )
@@ -145,10 +152,6 @@ async def list_orders(
 ) -> tuple[list[Order], int]:
     """One page, newest first, and how many orders there are in all."""
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
-
-
-def _customer_text(customer: CustomerRef | None) -> str:
-    return "" if customer is None else fold(f"{customer.first_name or ''} {customer.last_name or ''}")
 
 
 def _found(order: Order | None) -> Order:

@@ -114,7 +114,7 @@ class ShippingAddressIn(Struct, frozen=True, kw_only=True, rename="camel", forbi
 
 
 class Order(Struct, frozen=True, rename="camel"):
-    """An order: customer, lines and prices as they were when it was placed."""
+    """An order: lines and prices as they were when it was placed, the customer as last known."""
 
     id: OrderId
     order_id: Annotated[str, Meta(examples=["web-20431"])]
@@ -142,6 +142,7 @@ class KeptOrder(Order, frozen=True):
 
     archived_from: Status | None
     restocked: bool
+    taken: Raw
 
     @property
     def order(self) -> Order:

@@ -19,12 +19,13 @@ async def find_variants(tx: Tx, company: Company, ids: Sequence[str]) -> dict[st
     return {variant.id: variant for variant in await queries.find_on_sale(tx, company.id, ids)}
 
 
-async def take(tx: Tx, company: Company, quantities: Mapping[str, int]) -> None:
-    """Lowers the stock of each variant by its quantity, of all of them or of none."""
+async def take(tx: Tx, company: Company, quantities: Mapping[str, int]) -> dict[str, int]:
+    """Lowers the stock of each variant by its quantity, of all of them or of none; what was really taken."""
     tracked = await queries.lock_tracked(tx, company.id, list(quantities))
     for variant in tracked:
         _refuse_shortage(variant, quantities[variant.id])
     await _change(tx, company, tracked, {id: -quantity for id, quantity in quantities.items()})
+    return {variant.id: quantities[variant.id] for variant in tracked}
 
 
 async def give_back(tx: Tx, company: Company, quantities: Mapping[str, int]) -> None:

@@ -40,21 +40,22 @@ async def get_timeline(call: Call, customer_id: CustomerId, query: TimelineQuery
     """
     if query.after is not None and query.before is not None:
         raise Invalid.field("before", "cannot be given together with after; give one of them")
+    after, before = _parse_cursor("after", query.after), _parse_cursor("before", query.before)
     if await customers.find_customer(call.db, call.company, customer_id) is None:
         raise NotFound
     which = (call.db, call.company.id, customer_id, query.category, query.months)
     total = await queries.count_entries(*which)
-    if query.before is not None:
-        place = _parse_cursor("before", query.before)
-        found = await queries.list_newer(*which, query.limit + 1, place)
+    if before is not None:
+        found = await queries.list_newer(*which, query.limit + 1, before)
         shown = found[: query.limit][::-1]
-        is_more_behind = bool(await queries.list_older(*which, 1, _place_of(shown[-1]) if shown else place))
+        # Where nothing lies before the cursor, all there is lies behind it.
+        is_more_behind = bool(await queries.list_older(*which, 1, _place_of(shown[-1])) if shown else total)
         return _build_page(shown, len(found) > query.limit, is_more_behind, total)
-    start = None if query.after is None else _parse_cursor("after", query.after)
-    found = await queries.list_older(*which, query.limit + 1, start)
+    found = await queries.list_older(*which, query.limit + 1, after)
     shown = found[: query.limit]
-    first = _place_of(shown[0]) if shown else start
-    is_more_ahead = start is not None and first is not None and bool(await queries.list_newer(*which, 1, first))
+    is_more_ahead = after is not None and bool(
+        await queries.list_newer(*which, 1, _place_of(shown[0])) if shown else total
+    )
     return _build_page(shown, is_more_ahead, len(found) > query.limit, total)
 
 
@@ -71,7 +72,9 @@ def _place_of(entry: TimelineEntry) -> Place:
     return parse_date_time(entry.created_at), entry.id
 
 
-def _parse_cursor(name: str, cursor: str) -> Place:
+def _parse_cursor(name: str, cursor: str | None) -> Place | None:
+    if cursor is None:
+        return None
     try:
         text = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
         instant, _, id = text.partition(" ")

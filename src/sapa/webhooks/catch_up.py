@@ -138,7 +138,7 @@ LIST_SKIPPED = sql(
 END = sql(
     """
     UPDATE webhook_endpoints
-       SET catch_up = NULL, missed_since = NULL, resumed_at = NULL, resumed_by = NULL
+       SET catch_up = NULL, missed_since = NULL, resumed_at = NULL
      WHERE company_id = $1 AND id = $2 AND catch_up = $3 AND resumed_at = $4::text::timestamptz"""
 )
 

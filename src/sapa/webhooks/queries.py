@@ -74,7 +74,7 @@ PAUSE = sql(
     """
     UPDATE webhook_endpoints
        SET status = 'paused', reason = NULL, missed_since = coalesce(missed_since, now()),
-           catch_up = NULL, resumed_at = NULL, resumed_by = NULL,
+           catch_up = NULL, resumed_at = NULL,
            updated_at = GREATEST(clock_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2 AND status <> 'paused'"""
 )
@@ -82,7 +82,7 @@ PAUSE = sql(
 RESUME = sql(
     """
     UPDATE webhook_endpoints
-       SET status = 'active', reason = NULL, catch_up = $3, resumed_at = now(), resumed_by = pg_current_xact_id(),
+       SET status = 'active', reason = NULL, catch_up = $3, resumed_at = now(),
            missed_since = coalesce(missed_since, now()), updated_at = GREATEST(clock_timestamp(), updated_at)
      WHERE company_id = $1 AND id = $2 AND status <> 'active'"""
 )

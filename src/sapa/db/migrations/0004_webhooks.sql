@@ -22,7 +22,6 @@ CREATE TABLE webhook_endpoints (
     missed_since     timestamptz(3),
     catch_up         text           COLLATE "C",
     resumed_at       timestamptz(3),
-    resumed_by       xid8,
     created_at       timestamptz(3) NOT NULL DEFAULT now(),
     updated_at       timestamptz(3) NOT NULL DEFAULT now(),
     CONSTRAINT webhook_endpoints_pkey PRIMARY KEY (company_id, id),

@@ -1,0 +1,118 @@
+"""How the program is stored: settings, tiers, and what each order has earned."""
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+import msgspec
+from msgspec import Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.loyalty.types import EarnOn, LoyaltySettings, Position, Rounding, Tier
+
+SETTINGS_COLUMNS = ", ".join(LoyaltySettings.__struct_fields__)
+
+FIND_SETTINGS = sql(f"SELECT {SETTINGS_COLUMNS} FROM loyalty_settings WHERE company_id = $1", row=LoyaltySettings)
+
+# Whoever changes the program takes this row first, made if need be, so that two changes come one after the other.
+LOCK_SETTINGS = sql(
+    f"""
+    INSERT INTO loyalty_settings AS s (company_id) VALUES ($1)
+        ON CONFLICT (company_id) DO UPDATE SET updated_at = now() WHERE s.company_id = $1
+    RETURNING {SETTINGS_COLUMNS}""",
+    row=LoyaltySettings,
+)
+
+UPDATE_SETTINGS = sql(
+    """
+    UPDATE loyalty_settings
+       SET enabled = $2, earn_on = $3, rounding = $4, expiry_months = $5, reservation_ttl_seconds = $6
+     WHERE company_id = $1"""
+)
+
+LIST_TIERS = sql(
+    "SELECT currency_amount, points FROM loyalty_tiers WHERE company_id = $1 ORDER BY currency_amount", row=Tier
+)
+
+DELETE_TIERS = sql("DELETE FROM loyalty_tiers WHERE company_id = $1")
+
+INSERT_TIERS = sql(
+    """
+    INSERT INTO loyalty_tiers (company_id, currency_amount, points)
+    SELECT $1, currency_amount, points FROM unnest($2::numeric[], $3::bigint[]) AS t (currency_amount, points)"""
+)
+
+
+class Terms(Struct, frozen=True):
+    """The program as an order meets it: the tier that its total reaches, if any, and what it earned before."""
+
+    enabled: bool
+    earn_on: EarnOn
+    rounding: Rounding
+    currency_amount: Decimal | None
+    points: int | None
+    position: msgspec.Raw | None
+
+
+TERMS = sql(
+    """
+    SELECT coalesce(s.enabled, true) AS enabled, coalesce(s.earn_on, 'paid') AS earn_on,
+           coalesce(s.rounding, 'floor') AS rounding, t.currency_amount, t.points, row_to_json(p) AS position
+      FROM (SELECT) AS always
+      LEFT JOIN loyalty_settings s ON s.company_id = $1
+      LEFT JOIN LATERAL (
+           SELECT currency_amount, points FROM loyalty_tiers
+            WHERE company_id = $1 AND currency_amount <= $3
+            ORDER BY currency_amount DESC LIMIT 1) AS t ON true
+      LEFT JOIN LATERAL (
+           SELECT earn_on, worth, target, posted, shortfall, postings FROM loyalty_order_positions
+            WHERE company_id = $1 AND order_id = $2) AS p ON true""",
+    row=Terms,
+)
+
+STORE_POSITION = sql(
+    """
+    INSERT INTO loyalty_order_positions AS p (company_id, order_id, wallet_id, earn_on, worth, target, posted,
+                                              shortfall, postings)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+        ON CONFLICT (company_id, order_id) DO UPDATE
+       SET target = excluded.target, posted = excluded.posted, shortfall = excluded.shortfall,
+           postings = excluded.postings
+     WHERE p.company_id = $1"""
+)
+
+
+async def find_settings(db: Connection, company_id: int) -> LoyaltySettings | None:
+    return await FIND_SETTINGS.find(db, company_id)
+
+
+async def lock_settings(tx: Tx, company_id: int) -> LoyaltySettings:
+    settings = await LOCK_SETTINGS.find(tx, company_id)
+    if settings is None:
+        raise AssertionError("an INSERT that always gives its row gave none")
+    return settings
+
+
+async def update_settings(tx: Tx, company_id: int, settings: LoyaltySettings) -> None:
+    await UPDATE_SETTINGS.run(tx, company_id, *msgspec.structs.astuple(settings))
+
+
+async def list_tiers(db: Connection, company_id: int) -> list[Tier]:
+    return await LIST_TIERS.all(db, company_id)
+
+
+async def replace_tiers(tx: Tx, company_id: int, tiers: Sequence[Tier]) -> None:
+    await DELETE_TIERS.run(tx, company_id)
+    await INSERT_TIERS.run(tx, company_id, [tier.currency_amount for tier in tiers], [tier.points for tier in tiers])
+
+
+async def get_terms(tx: Tx, company_id: int, order_id: str, total: Decimal) -> tuple[Terms, Position | None]:
+    """The program as this order meets it, and what the order has earned so far."""
+    terms = await TERMS.find(tx, company_id, order_id, total)
+    if terms is None:
+        raise AssertionError("a SELECT that always gives a row gave none")
+    return terms, None if terms.position is None else msgspec.json.decode(terms.position, type=Position)
+
+
+async def store_position(tx: Tx, company_id: int, order_id: str, wallet_id: str, position: Position) -> None:
+    await STORE_POSITION.run(tx, company_id, order_id, wallet_id, *msgspec.structs.astuple(position))
