@@ -20,7 +20,7 @@ from sapa.products import actions as products
 from sapa.products import bulk as all_products
 
 CUSTOMERS = 3_000
-ORDERS = 8_000
+ORDERS = 4_000
 BATCH = 100
 FIRST_ORDER = "demo-00001"
 

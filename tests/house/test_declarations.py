@@ -19,7 +19,10 @@ def wrong_endpoints(domains: list[Routes]) -> list[str]:
     """Endpoints that a key's scopes cannot open, and those that say nothing about themselves."""
     endpoints = [endpoint for routes in domains for endpoint in routes.endpoints]
     return [
-        f"{_title(one)} has the unknown scope {one.scope!r}" for one in endpoints if one.scope not in list(Scope)
+        f"{_title(one)} has the unknown scope {scope!r}"
+        for one in endpoints
+        for scope in one.scopes
+        if scope not in list(Scope)
     ] + [f"{_title(one)} has no docstring" for one in endpoints if not one.handler.__doc__]
 
 

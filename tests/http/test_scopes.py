@@ -29,7 +29,7 @@ async def call(
 async def test_every_scope_but_its_own_does_not_open_an_endpoint(
     installation: Installation, database: Database, company: Environments, endpoint: Endpoint
 ) -> None:
-    others = [str(scope) for scope in Scope if scope != endpoint.scope]
+    others = [str(scope) for scope in Scope if scope not in endpoint.scopes]
     answer = await call(installation, database, company.live, endpoint, others)
     refusal = endpoint.routes.refusal
     assert (answer.status_code, answer.json()["error"]["code"]) == (refusal.status, refusal.code)
@@ -40,7 +40,7 @@ async def test_every_scope_but_its_own_does_not_open_an_endpoint(
 async def test_its_own_scope_alone_opens_an_endpoint(
     installation: Installation, database: Database, company: Environments, endpoint: Endpoint
 ) -> None:
-    answer = await call(installation, database, company.live, endpoint, [endpoint.scope])
+    answer = await call(installation, database, company.live, endpoint, [endpoint.scopes[0]])
     code = answer.json().get("error", {}).get("code") if answer.content else None
     assert code not in AUTHORISATION_CODES
     assert answer.status_code < 500
@@ -48,7 +48,7 @@ async def test_its_own_scope_alone_opens_an_endpoint(
 
 @pytest.mark.parametrize("endpoint", ENDPOINTS, ids=NAMES)
 def test_the_action_of_a_scope_fits_the_method(endpoint: Endpoint) -> None:
-    action = endpoint.scope.partition(":")[2]
+    (action,) = {scope.partition(":")[2] for scope in endpoint.scopes}
     wanted = {"GET": {"READ"}, "DELETE": {"DELETE", "WRITE"}}.get(endpoint.method, {"WRITE", "READ"})
     assert action in wanted
 

@@ -99,6 +99,10 @@ async def test_the_resources_own_scope_is_needed(
         own = await upload(limited, b"email\n")
         assert [one["id"] for one in (await limited.get("/imports")).json()["data"]] == [own["id"]]
     assert len((await api.get("/imports")).json()["data"]) == 2
+    key = await make_key(database, company.live, ["products:READ", "products:WRITE"])
+    async with connect(installation, key.raw) as other:
+        await upload(other, b"name\n", "products")
+        assert len((await other.get("/imports")).json()["data"]) == 2
 
 
 async def test_an_upload_survives_the_death_of_the_worker(

@@ -28,7 +28,7 @@ from tests.factories import Environments, make_key
 from tests.loyalty.model import Order, Wallet, add_months, worth_of
 
 POINTS = st.integers(1, 60) | st.just(10)
-HOURS = st.sampled_from([1, 24, 24 * 20, 24 * 31, 24 * 70])
+HOURS = st.sampled_from([1, 24 * 12, 24 * 25, 24 * 31, 24 * 40])
 TTL = st.sampled_from([600, 5400, 2_000_000])
 TOTALS = st.sampled_from([5_000, 10_000, 25_000, 99_000, 100_000, 250_000])
 TIERS = st.sampled_from([{}, {10_000: 1}, {10_000: 1, 100_000: 15}, {2_500: 3}, {30_000: 7}])
@@ -38,6 +38,13 @@ PATCHES = st.sampled_from(
      {"status": "cancelled"}, {"status": "refunded"}, {"status": "archived"}, {"status": "active"},
      {"financialStatus": "paid", "status": "archived"}, {"notes": "x"}, {"notes": "y"}]
 )  # fmt: skip
+PROGRAMS = st.fixed_dictionaries(
+    {"enabled": st.sampled_from([True, True, True, False])},
+    optional={
+        "earnOn": st.sampled_from(["paid", "fulfilled", "created"]),
+        "rounding": st.sampled_from(["floor", "round", "ceil"]),
+    },
+)
 WHO = st.integers(0, 1)
 
 SetOffset = Callable[[timedelta], None]
@@ -74,10 +81,10 @@ class Ledger(RuleBasedStateMachine):
         wallet.settle(self.now())
         return wallet
 
-    @rule(change=st.fixed_dictionaries(
-        {}, optional={"earnOn": st.sampled_from(["paid", "fulfilled", "created"]), "enabled": st.booleans(),
-                      "rounding": st.sampled_from(["floor", "round", "ceil"]),
-                      "expiryMonths": st.sampled_from([None, 1, 1, 2])}))  # fmt: skip
+    @rule(change=PROGRAMS)
+    def change_rules(self, change: dict[str, Any]) -> None:
+        self.change_program(change)
+
     def change_program(self, change: dict[str, Any]) -> None:
         self.program |= change
         answer = self.send("PUT", "/loyalty/settings", change)
@@ -92,7 +99,16 @@ class Ledger(RuleBasedStateMachine):
         body = {"tiers": [{"currencyAmount": amount, "points": points} for amount, points in tiers.items()]}
         assert self.send("POST", "/loyalty/point-conversion", body).json()["data"] == body
 
-    @rule(target=keys, who=WHO, points=POINTS, direction=st.sampled_from(["add", "deduct"]))
+    @rule(target=keys, who=WHO, points=POINTS, months=st.sampled_from([None, 1, 2]))
+    def add(self, who: int, points: int, months: int | None) -> Any:
+        """Points of every age beside each other, so that it matters which are spent."""
+        self.change_program({"expiryMonths": months})
+        return self.adjust(who, points, "add")
+
+    @rule(target=keys, who=WHO, points=POINTS)
+    def deduct(self, who: int, points: int) -> Any:
+        return self.adjust(who, points, "deduct")
+
     def adjust(self, who: int, points: int, direction: str) -> Any:
         customer = self.customers[who]
         body = {"direction": direction, "points": points, "idempotencyKey": uuid4().hex}
@@ -278,7 +294,7 @@ def test_the_ledger_behaves_like_its_rules(
     run_state_machine_as_test(
         OverHttp,
         settings=settings(
-            max_examples=15,
+            max_examples=20,
             stateful_step_count=40,
             deadline=None,
             database=None,

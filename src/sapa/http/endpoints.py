@@ -19,6 +19,9 @@ from sapa.ids import IdKind
 
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
 
+OR = " or "
+"""Between scopes of which any one opens an endpoint."""
+
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 _NO_QUERY = QueryReader(msgspec.defstruct("NoQuery", []))
 
@@ -54,6 +57,7 @@ class Endpoint:
         self.path = routes.prefix + path
         self.handler = handler
         self.scope = scope
+        self.scopes = tuple(scope.split(OR))
         self.status = status
         self.raises = tuple(raises)
         hints = get_type_hints(handler, include_extras=True)
@@ -80,7 +84,7 @@ class Endpoint:
         product = self.routes.product
         if product is not None and product not in key.products:
             raise self.routes.refusal(f"The API key lacks the product {product}.")
-        if self.scope not in key.scopes:
+        if not any(scope in key.scopes for scope in self.scopes):
             raise self.routes.refusal(f"The API key lacks the scope {self.scope}.")
 
     def bind(self, path_values: Sequence[str], query: bytes, media_type: str, body: bytes) -> list[Any]:

@@ -7,13 +7,17 @@ from msgspec import Meta, Struct
 from sapa.access.types import Scope
 from sapa.http.answers import Page, build_page
 from sapa.http.bodies import Upload
-from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.endpoints import OR, Base, Call, Routes
 from sapa.http.errors import InsufficientScope, NotFound
 from sapa.http.query_string import PageQuery
 from sapa.imports import actions, queries
 from sapa.imports.types import Format, Import, ImportId, Problem, Resource
 
 routes = Routes("/imports", base=Base.CUSTOMER, tag="Imports")
+
+# Any of them opens the endpoint; which one a call needs depends on what it is about.
+ANY_WRITE = OR.join([Scope.CUSTOMERS_WRITE, Scope.PRODUCTS_WRITE, Scope.ORDERS_WRITE])
+ANY_READ = OR.join([Scope.CUSTOMERS_READ, Scope.PRODUCTS_READ, Scope.ORDERS_READ])
 
 RESOURCES: list[Resource] = ["customers", "products", "orders"]
 FORMATS: dict[str, Format] = {"text/csv": "csv", "application/x-ndjson": "ndjson"}
@@ -32,12 +36,12 @@ class ImportsQuery(PageQuery, frozen=True, kw_only=True):
     resource: Annotated[Resource, Meta(description="Imports of this resource only.")] | None = None
 
 
-@routes.post("", scope=Scope.CUSTOMERS_WRITE)
+@routes.post("", scope=ANY_WRITE)
 async def upload_import(call: Call, query: UploadQuery, body: Upload) -> Import:
     """Import a file.
 
     Send CSV or NDJSON of up to 32 MiB. The file is kept and imported by the worker, record by record, by the rules of
-    the API; ask for the import to see how far it is. Besides customers:WRITE the key needs the resource's own WRITE.
+    the API; ask for the import to see how far it is. The key needs the WRITE of the resource.
     """
     _require(call, query.resource, "WRITE")
     is_trial = query.dry_run == "true"
@@ -45,7 +49,7 @@ async def upload_import(call: Call, query: UploadQuery, body: Upload) -> Import:
     return await actions.upload(call.db, call.company, query.resource, format, body.content, dry_run=is_trial)
 
 
-@routes.get("", scope=Scope.CUSTOMERS_READ)
+@routes.get("", scope=ANY_READ)
 async def list_imports(call: Call, query: ImportsQuery) -> Page[Import]:
     """List imports.
 
@@ -59,13 +63,13 @@ async def list_imports(call: Call, query: ImportsQuery) -> Page[Import]:
     return build_page(imports, query.page, query.limit, total)
 
 
-@routes.get("/{id}", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
+@routes.get("/{id}", scope=ANY_READ, raises=[NotFound])
 async def get_import(call: Call, id: ImportId) -> Import:
     """Get one import, and how far it has come."""
     return await _get(call, id)
 
 
-@routes.get("/{id}/errors", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
+@routes.get("/{id}/errors", scope=ANY_READ, raises=[NotFound])
 async def list_import_errors(call: Call, id: ImportId, query: PageQuery) -> Page[Problem]:
     """List the lines of an import that failed, in their order in the file."""
     found = await _get(call, id)
@@ -80,7 +84,7 @@ async def _get(call: Call, id: str) -> Import:
 
 
 def _require(call: Call, resource: Resource, action: str) -> None:
-    """The declared scope opens the endpoint; the resource's own is known only now."""
+    """Which of the declared scopes is needed is known only now."""
     scope = f"{resource}:{action}"
     if scope not in call.key.scopes:
         raise InsufficientScope(f"The API key lacks the scope {scope}.")

@@ -61,20 +61,28 @@ FIND_DRIFT = sql(
         SELECT h.lot_id, h.points, h.reservation_id, r.wallet_id, r.status
           FROM loyalty_holds h JOIN r ON r.id = h.reservation_id
          WHERE h.company_id = $1
+    ), of_entries AS (
+        SELECT wallet_id, count(*) AS entries, max(occurred_at) AS last, sum(points_delta) AS points,
+               sum(available_delta) AS available,
+               sum(points_delta) FILTER (WHERE points_delta > 0 AND entry_type <> 'redeem_reversal'
+                                            OR entry_type = 'earn_reversal') AS earned
+          FROM e GROUP BY wallet_id
+    ), of_lots AS (
+        SELECT wallet_id, sum(remaining) AS remaining, sum(held) AS held FROM l GROUP BY wallet_id
+    ), of_reservations AS (
+        SELECT wallet_id, sum(points) AS points FROM r WHERE status = 'reserved' GROUP BY wallet_id
     ), totals AS (
         SELECT w.id, w.available, w.reserved, w.lifetime_earned, w.version, w.last_ledger_at,
-               (SELECT coalesce(sum(remaining), 0) FROM l WHERE l.wallet_id = w.id) AS lots_remaining,
-               (SELECT coalesce(sum(held), 0) FROM l WHERE l.wallet_id = w.id) AS lots_held,
-               (SELECT coalesce(sum(points), 0) FROM r WHERE r.wallet_id = w.id AND status = 'reserved')
-                   AS reservations_open,
-               (SELECT coalesce(sum(points_delta), 0) FROM e WHERE e.wallet_id = w.id) AS entries_points,
-               (SELECT coalesce(sum(available_delta), 0) FROM e WHERE e.wallet_id = w.id) AS entries_available,
-               (SELECT coalesce(sum(points_delta) FILTER (
-                           WHERE points_delta > 0 AND entry_type <> 'redeem_reversal'
-                              OR entry_type = 'earn_reversal'), 0) FROM e WHERE e.wallet_id = w.id) AS entries_earned,
-               (SELECT count(*) FROM e WHERE e.wallet_id = w.id) AS entries_count,
-               (SELECT max(occurred_at) FROM e WHERE e.wallet_id = w.id) AS entries_last
+               coalesce(of_lots.remaining, 0) AS lots_remaining, coalesce(of_lots.held, 0) AS lots_held,
+               coalesce(of_reservations.points, 0) AS reservations_open,
+               coalesce(of_entries.points, 0) AS entries_points,
+               coalesce(of_entries.available, 0) AS entries_available,
+               coalesce(of_entries.earned, 0) AS entries_earned,
+               coalesce(of_entries.entries, 0) AS entries_count, of_entries.last AS entries_last
           FROM w
+          LEFT JOIN of_entries ON of_entries.wallet_id = w.id
+          LEFT JOIN of_lots ON of_lots.wallet_id = w.id
+          LEFT JOIN of_reservations ON of_reservations.wallet_id = w.id
     ), drift AS (
         SELECT id AS wallet_id, 'available is the sum of the lots'' remaining points' AS rule,
                lots_remaining::text AS expected, available::text AS found

@@ -16,11 +16,15 @@ from sapa.products.types import InsufficientStock, ProductUpdated, VariantOnSale
 
 async def find_variants(tx: Tx, company: Company, ids: Sequence[str]) -> dict[str, VariantOnSale]:
     """By id, as an order line keeps them; an id that the company does not have is missing."""
+    if not ids:
+        return {}
     return {variant.id: variant for variant in await queries.find_on_sale(tx, company.id, ids)}
 
 
 async def take(tx: Tx, company: Company, quantities: Mapping[str, int]) -> dict[str, int]:
     """Lowers the stock of each variant by its quantity, of all of them or of none; what was really taken."""
+    if not quantities:
+        return {}
     tracked = await queries.lock_tracked(tx, company.id, list(quantities))
     for variant in tracked:
         _refuse_shortage(variant, quantities[variant.id])

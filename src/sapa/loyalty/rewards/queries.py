@@ -1,0 +1,279 @@
+"""How rewards and redemptions are stored."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+from msgspec import Raw, Struct
+
+from sapa.db.listing import Listing
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.folding import fold
+from sapa.http.errors import NotFound
+from sapa.loyalty.rewards.terms import Terms
+from sapa.loyalty.rewards.types import Redeemer, Redemption, RewardOption
+
+COUNTER = "loyalty_reward_options"
+
+OPTION_TEXTS = {name: f"r.{name}::text" for name in ("cost_to_redeem", "discount_value")}
+OPTION_COLUMNS = ", ".join(
+    f"{OPTION_TEXTS[name]} AS {name}" if name in OPTION_TEXTS else f"r.{name}"
+    for name in RewardOption.__struct_fields__
+)
+
+GET_OPTION = sql(
+    f"SELECT {OPTION_COLUMNS} FROM loyalty_reward_options AS r WHERE company_id = $1 AND id = $2", row=RewardOption
+)
+
+LOCK_OPTION = sql(
+    f"SELECT {OPTION_COLUMNS} FROM loyalty_reward_options AS r WHERE company_id = $1 AND id = $2 FOR UPDATE",
+    row=RewardOption,
+)
+
+# Shared: any number may redeem a reward at once, while nobody changes it.
+HOLD_OPTION = sql(
+    f"SELECT {OPTION_COLUMNS} FROM loyalty_reward_options AS r WHERE company_id = $1 AND id = $2 FOR SHARE",
+    row=RewardOption,
+)
+
+INSERT_OPTION = sql(
+    f"""
+    WITH counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'loyalty_reward_options', '', 1)
+    )
+    INSERT INTO loyalty_reward_options AS r (company_id, id, reward_name, cost_to_redeem, discount_type,
+                                             discount_value, expiration_preset, voucher_prefix,
+                                             minimum_purchase_amount, search_text)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)
+    RETURNING {OPTION_COLUMNS}""",
+    row=RewardOption,
+)
+
+UPDATE_OPTION = sql(
+    f"""
+    UPDATE loyalty_reward_options AS r
+       SET reward_name = $3, cost_to_redeem = $4, discount_type = $5, discount_value = $6, expiration_preset = $7,
+           voucher_prefix = $8, minimum_purchase_amount = $9, search_text = $10,
+           updated_at = GREATEST(clock_timestamp(), updated_at)
+     WHERE company_id = $1 AND id = $2
+    RETURNING {OPTION_COLUMNS}""",
+    row=RewardOption,
+)
+
+DELETE_OPTION = sql(
+    """
+    WITH gone AS (
+        DELETE FROM loyalty_reward_options WHERE company_id = $1 AND id = $2 RETURNING id
+    ), counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        SELECT $1, 'loyalty_reward_options', '', -1 FROM gone
+    )
+    SELECT id FROM gone"""
+)
+
+OPTIONS = Listing(
+    "loyalty_reward_options",
+    row=RewardOption,
+    counter=COUNTER,
+    filters={"search": "search_text LIKE {}"},
+    sorts={"createdAt": "created_at"},
+    columns=OPTION_TEXTS,
+)
+
+REDEMPTION_TEXTS = {name: f"r.{name}::text AS {name}" for name in ("points_cost", "discount_value")}
+REDEMPTION_COLUMNS = ", ".join(REDEMPTION_TEXTS.get(name, f"r.{name}") for name in Redemption.__struct_fields__)
+
+# As the next settlement will store it: what is reserved past its time is expired, whether or not that is written.
+STATUS = "CASE WHEN r.status = 'reserved' AND r.reserved_until <= t.now THEN 'expired' ELSE r.status END"
+NOW = "(SELECT now() + clock_offset AS now FROM companies WHERE company_id = $1) AS t"
+
+GET_REDEMPTION = sql(
+    f"SELECT {REDEMPTION_COLUMNS} FROM loyalty_redemptions AS r WHERE company_id = $1 AND id = $2", row=Redemption
+)
+
+RESERVATION_OF = sql("SELECT id FROM loyalty_reservations WHERE company_id = $1 AND redemption_id = $2")
+
+# Who holds a code though the time is over, because nobody has written that down yet.
+LATE_HOLDER = sql(
+    f"""
+    SELECT r.customer_id
+      FROM loyalty_redemptions r CROSS JOIN {NOW}
+     WHERE r.company_id = $1 AND upper(r.voucher_code) = upper($2) AND r.status IN ('reserved', 'committed')
+       AND r.status = 'reserved' AND r.reserved_until <= t.now"""
+)
+
+INSERT_REDEMPTION = sql(
+    f"""
+    INSERT INTO loyalty_redemptions AS r (company_id, id, wallet_id, customer_id, reward_option_id, reward_name,
+                                          points_cost, voucher_code, discount_type, discount_value,
+                                          minimum_purchase_amount, expiration_preset, metadata, search_text,
+                                          reserved_until, created_at, updated_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15::text::timestamptz,
+            $16::text::timestamptz, $16::text::timestamptz)
+    RETURNING {REDEMPTION_COLUMNS}""",
+    row=Redemption,
+)
+
+CLOSE_REDEMPTIONS = sql(
+    f"""
+    UPDATE loyalty_redemptions AS r
+       SET status = $3, updated_at = GREATEST(updated_at, $4),
+           committed_at = CASE WHEN $3 = 'committed' THEN $4 END,
+           expires_at = CASE WHEN $3 = 'committed' THEN $4 + CASE expiration_preset
+                             WHEN 'SEVEN_DAYS' THEN interval '7 days' WHEN 'THIRTY_DAYS' THEN interval '30 days'
+                             WHEN 'NINETY_DAYS' THEN interval '90 days' WHEN 'ONE_YEAR' THEN interval '1 year' END END
+     WHERE company_id = $1 AND id = ANY($2)
+    RETURNING {REDEMPTION_COLUMNS}""",
+    row=Redemption,
+)
+
+LIST_REDEMPTIONS = sql(
+    f"""
+    SELECT {REDEMPTION_COLUMNS.replace("r.status", f"{STATUS} AS status")}
+      FROM loyalty_redemptions r CROSS JOIN {NOW}
+     WHERE r.company_id = $1 AND r.wallet_id = $2 AND r.created_at < $3
+       AND ($5::text IS NULL OR r.search_text LIKE $5)
+       AND ($6::text IS NULL OR {STATUS} = $6)
+     ORDER BY r.created_at DESC
+     LIMIT $4""",
+    row=Redemption,
+)
+
+
+class StatusTally(Struct, frozen=True):
+    status: str
+    count: int
+    points: int
+
+
+TALLY_REDEMPTIONS = sql(
+    f"""
+    SELECT {STATUS} AS status, count(*) AS count, sum(r.points_cost)::bigint AS points
+      FROM loyalty_redemptions r CROSS JOIN {NOW}
+     WHERE r.company_id = $1 AND r.wallet_id = $2
+     GROUP BY 1""",
+    row=StatusTally,
+)
+
+REDEEMED = f"""
+      FROM loyalty_redemptions r
+     CROSS JOIN {NOW}
+      JOIN customers c ON c.company_id = $1 AND c.id = r.customer_id
+     WHERE r.company_id = $1 AND r.reward_option_id = $2 AND r.status IN ('reserved', 'committed')
+       AND {STATUS} <> 'expired'"""
+
+COUNT_REDEEMERS = sql(f"SELECT count(DISTINCT r.customer_id) {REDEEMED}")
+
+LIST_REDEEMERS = sql(
+    f"""
+    SELECT c.id AS customer_id, c.first_name, c.last_name, c.email, c.phone_number, count(*) AS redemptions,
+           sum(r.points_cost)::text AS points, max(r.created_at) AS last_redeemed_at
+      {REDEEMED}
+     GROUP BY c.company_id, c.id
+     ORDER BY last_redeemed_at DESC, customer_id DESC
+     LIMIT $3 OFFSET $4""",
+    row=Redeemer,
+)
+
+
+async def get_option(db: Connection, company_id: int, id: str) -> RewardOption:
+    return _found(await GET_OPTION.find(db, company_id, id))
+
+
+async def lock_option(tx: Tx, company_id: int, id: str) -> RewardOption:
+    return _found(await LOCK_OPTION.find(tx, company_id, id))
+
+
+async def find_held_option(tx: Tx, company_id: int, id: str) -> RewardOption | None:
+    """As it stays until the transaction ends."""
+    return await HOLD_OPTION.find(tx, company_id, id)
+
+
+async def insert_option(tx: Tx, company_id: int, id: str, terms: Terms) -> RewardOption:
+    return _found(await INSERT_OPTION.find(tx, company_id, id, *_columns(terms)))
+
+
+async def update_option(tx: Tx, company_id: int, id: str, terms: Terms) -> RewardOption:
+    return _found(await UPDATE_OPTION.find(tx, company_id, id, *_columns(terms)))
+
+
+async def delete_option(tx: Tx, company_id: int, id: str) -> None:
+    if await DELETE_OPTION.value(tx, company_id, id) is None:
+        raise NotFound
+
+
+async def list_options(
+    db: Connection, company_id: int, filters: Mapping[str, object], limit: int, offset: int
+) -> tuple[list[RewardOption], int]:
+    """One page, newest first, and how many there are in all."""
+    return await OPTIONS.page(db, company_id, filters, "createdAt:desc", limit, offset)
+
+
+async def get_redemption(db: Connection, company_id: int, id: str) -> Redemption:
+    redemption = await GET_REDEMPTION.find(db, company_id, id)
+    if redemption is None:
+        raise NotFound
+    return redemption
+
+
+async def get_reservation_id(db: Connection, company_id: int, redemption_id: str) -> str:
+    """Of the reservation that holds, or held, the redemption's points."""
+    id: str | None = await RESERVATION_OF.value(db, company_id, redemption_id)
+    if id is None:
+        raise NotFound
+    return id
+
+
+async def find_late_holder(tx: Tx, company_id: int, voucher_code: str) -> str | None:
+    """The customer whose redemption has this code still, though its time is over."""
+    customer_id: str | None = await LATE_HOLDER.value(tx, company_id, voucher_code)
+    return customer_id
+
+
+async def insert_redemption(tx: Tx, company_id: int, new: Redemption, terms: Terms) -> Redemption:
+    redemption = await INSERT_REDEMPTION.find(
+        tx, company_id, new.id, new.wallet_id, new.customer_id, new.reward_option_id, terms.reward_name,
+        terms.cost_to_redeem, new.voucher_code, terms.discount_type, terms.discount_value,
+        terms.minimum_purchase_amount, terms.expiration_preset, new.metadata,
+        f"{terms.search_text}\n{fold(new.voucher_code)}", new.reserved_until, new.created_at,
+    )  # fmt: skip
+    if redemption is None:
+        raise NotFound
+    return redemption
+
+
+async def close_redemptions(
+    tx: Tx, company_id: int, ids: Sequence[str], status: str, now: datetime
+) -> list[Redemption]:
+    return await CLOSE_REDEMPTIONS.all(tx, company_id, ids, status, now)
+
+
+async def list_redemptions(
+    db: Connection, company_id: int, wallet_id: str, limit: int, before: datetime, pattern: str | None,
+    status: str | None,
+) -> list[Redemption]:  # fmt: skip
+    """Newest first, all of them before an instant."""
+    return await LIST_REDEMPTIONS.all(db, company_id, wallet_id, before, limit, pattern, status)
+
+
+async def list_tallies(db: Connection, company_id: int, wallet_id: str) -> list[StatusTally]:
+    return await TALLY_REDEMPTIONS.all(db, company_id, wallet_id)
+
+
+async def list_redeemers(
+    db: Connection, company_id: int, option_id: str, limit: int, offset: int
+) -> tuple[list[Redeemer], int]:
+    """One page, the last to redeem first, and how many there are in all."""
+    total = int(await COUNT_REDEEMERS.value(db, company_id, option_id))
+    return await LIST_REDEEMERS.all(db, company_id, option_id, limit, offset), total
+
+
+def _found(option: RewardOption | None) -> RewardOption:
+    if option is None:
+        raise NotFound
+    return option
+
+
+def _columns(terms: Terms) -> list[object]:
+    return [*msgspec.structs.astuple(terms), terms.search_text]

@@ -1,0 +1,98 @@
+"""What is given of a reward, checked and brought into the one form that is stored. Pure: no database."""
+
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Struct
+
+from sapa.company import Company
+from sapa.folding import fold
+from sapa.http.errors import Invalid
+from sapa.loyalty.rewards.types import DiscountType, RewardOption, RewardOptionIn, RewardOptionPatch
+from sapa.loyalty.types import MOST_POINTS
+from sapa.money import BadMoney, parse_amount, shorten
+
+MOST_PERCENT = 100
+PERCENT_DIGITS = 2
+
+
+class Terms(Struct, frozen=True, kw_only=True):
+    """What a caller decides of a reward."""
+
+    reward_name: str
+    cost_to_redeem: int
+    discount_type: DiscountType
+    discount_value: Decimal | None
+    expiration_preset: str
+    voucher_prefix: str | None
+    minimum_purchase_amount: Decimal | None
+
+    @property
+    def search_text(self) -> str:
+        return fold(self.reward_name)
+
+
+def build_terms(company: Company, given: RewardOptionIn) -> Terms:
+    """A new reward's terms; raises Invalid naming the field that cannot be used."""
+    return _checked(company, msgspec.structs.asdict(given))
+
+
+def terms_of(option: RewardOption) -> Terms:
+    """The terms that a stored reward has now."""
+    fields: dict[str, Any] = {name: getattr(option, name) for name in Terms.__struct_fields__}
+    fields["cost_to_redeem"] = int(option.cost_to_redeem)
+    fields["discount_value"] = None if option.discount_value is None else Decimal(option.discount_value)
+    return Terms(**fields)
+
+
+def revise_terms(company: Company, option: RewardOption, patch: RewardOptionPatch) -> Terms:
+    """The terms with the changes made; a reward that becomes free shipping loses its value by itself."""
+    changes = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
+    if changes.get("discount_type") == "free_shipping":
+        changes.setdefault("discount_value", None)
+    known = {name: getattr(option, name) for name in Terms.__struct_fields__}
+    return _checked(company, known | changes)
+
+
+def parse_cost(field: str, given: int | str) -> int:
+    cost = int(given)
+    if cost > MOST_POINTS:
+        raise Invalid.field(field, f"must be at most {MOST_POINTS}")
+    return cost
+
+
+def _checked(company: Company, fields: dict[str, Any]) -> Terms:
+    if not fields["reward_name"].strip():
+        raise Invalid.field("rewardName", "must hold more than blanks")
+    least = fields["minimum_purchase_amount"]
+    fields["cost_to_redeem"] = parse_cost("costToRedeem", fields["cost_to_redeem"])
+    fields["discount_value"] = _discount(company, fields["discount_type"], fields["discount_value"])
+    fields["minimum_purchase_amount"] = None if least is None else _amount(company, "minimumPurchaseAmount", least)
+    return Terms(**fields)
+
+
+def _discount(company: Company, kind: DiscountType, given: str | None) -> Decimal | None:
+    value = None if given is None else Decimal(given)
+    if kind == "free_shipping":
+        if value:
+            raise Invalid.field("discountValue", "must be null for free_shipping, which is a discount by itself")
+        return None
+    if not value:
+        raise Invalid.field("discountValue", f"must be more than 0 for {kind}")
+    return _percentage(value) if kind == "percentage" else _amount(company, "discountValue", value)
+
+
+def _percentage(value: Decimal) -> Decimal:
+    if value > MOST_PERCENT:
+        raise Invalid.field("discountValue", f"must be at most {MOST_PERCENT} for percentage")
+    if value != value.quantize(Decimal(1).scaleb(-PERCENT_DIGITS)):
+        raise Invalid.field("discountValue", f"must have at most {PERCENT_DIGITS} decimal places for percentage")
+    return shorten(value)
+
+
+def _amount(company: Company, field: str, value: Decimal) -> Decimal:
+    try:
+        return parse_amount(value, company.currency)
+    except BadMoney as error:
+        raise Invalid.field(field, str(error)) from None

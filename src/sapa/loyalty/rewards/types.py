@@ -1,0 +1,205 @@
+"""Rewards and their redemptions: what they look like, what can go wrong, what is announced."""
+
+from decimal import Decimal
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from sapa.customers.types import CustomerId
+from sapa.events import Event
+from sapa.http.answers import Envelope, StoredJson, Timestamp
+from sapa.http.errors import Conflict
+from sapa.ids import IdKind
+from sapa.loyalty.types import (
+    MOST_POINTS,
+    Count,
+    HistoryPagination,
+    LedgerEntry,
+    LedgerKey,
+    Metadata,
+    Wallet,
+    WalletId,
+)
+
+OPTION_ID = IdKind("rwd_")
+REDEMPTION_ID = IdKind("rdm_")
+
+RewardOptionId = Annotated[str, OPTION_ID]
+RedemptionId = Annotated[str, REDEMPTION_ID]
+
+DiscountType = Literal["fixed_amount", "percentage", "free_shipping"]
+ExpirationPreset = Annotated[
+    Literal["NO_EXPIRATION", "SEVEN_DAYS", "THIRTY_DAYS", "NINETY_DAYS", "ONE_YEAR"],
+    Meta(description="How long a voucher is valid, from its commit on."),
+]
+RedemptionStatus = Literal["reserved", "committed", "released", "expired", "failed"]
+
+RewardName = Annotated[str, Meta(min_length=1, max_length=255, examples=["Kopi gratis"])]
+Cost = (
+    Annotated[int, Meta(ge=1, le=MOST_POINTS, examples=[50], description="A whole number of points.")]
+    | Annotated[str, Meta(pattern="^[1-9][0-9]{0,12}$", description="The same as a decimal string, as it is answered.")]
+)
+DiscountValue = Annotated[
+    str,
+    Meta(
+        pattern=r"^[0-9]{1,15}(\.[0-9]{1,15})?$",
+        examples=["25000"],
+        description="An amount in the company's currency, or a percentage of at most 100; none for free_shipping.",
+    ),
+]
+VoucherPrefix = Annotated[
+    str,
+    Meta(pattern="^[A-Za-z0-9_-]{1,20}$", examples=["KOPI-"], description="What the voucher codes made by us begin with."),
+]
+VoucherCode = Annotated[
+    str,
+    Meta(
+        pattern="^[!-~]{1,64}$",
+        description="Your own code, without blanks. Unique in any case among redemptions that are reserved or committed.",
+    ),
+]
+PurchaseAmount = Annotated[
+    Decimal,
+    Meta(
+        examples=[100000],
+        description="In major units of the company's currency, at most its digits.",
+        extra_json_schema={"minimum": 0},
+    ),
+]
+
+
+class RewardOption(Struct, frozen=True, rename="camel"):
+    """Something that customers can have for their points."""
+
+    id: RewardOptionId
+    reward_name: Annotated[str, Meta(examples=["Kopi gratis"])]
+    cost_to_redeem: Count
+    discount_type: DiscountType
+    discount_value: Annotated[str | None, Meta(examples=["25000"], description="Null for free_shipping.")]
+    expiration_preset: ExpirationPreset
+    voucher_prefix: Annotated[str | None, Meta(examples=["KOPI-"])]
+    minimum_purchase_amount: Annotated[Decimal | None, Meta(examples=[100000])]
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class RewardOptionIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A new reward."""
+
+    reward_name: RewardName
+    cost_to_redeem: Cost
+    discount_type: DiscountType
+    discount_value: DiscountValue | None = None
+    expiration_preset: ExpirationPreset = "NO_EXPIRATION"
+    voucher_prefix: VoucherPrefix | None = None
+    minimum_purchase_amount: PurchaseAmount | None = None
+
+
+class RewardOptionPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Changes to a reward: what is absent stays as it is, null clears."""
+
+    reward_name: RewardName | UnsetType = UNSET
+    cost_to_redeem: Cost | UnsetType = UNSET
+    discount_type: DiscountType | UnsetType = UNSET
+    discount_value: DiscountValue | None | UnsetType = UNSET
+    expiration_preset: ExpirationPreset | UnsetType = UNSET
+    voucher_prefix: VoucherPrefix | None | UnsetType = UNSET
+    minimum_purchase_amount: PurchaseAmount | None | UnsetType = UNSET
+
+
+class Redemption(Struct, frozen=True, rename="camel"):
+    """A reward that a customer took. It keeps what the reward was at that time, whatever becomes of the reward."""
+
+    id: RedemptionId
+    customer_id: CustomerId
+    wallet_id: WalletId
+    reward_option_id: RewardOptionId
+    reward_name: Annotated[str, Meta(examples=["Kopi gratis"])]
+    points_cost: Count
+    status: RedemptionStatus
+    voucher_code: Annotated[str, Meta(examples=["KOPI-7ZQ4M0XK2BH"], description="To be honoured once committed.")]
+    discount_type: DiscountType
+    discount_value: Annotated[str | None, Meta(examples=["25000"], description="Null for free_shipping.")]
+    minimum_purchase_amount: Annotated[Decimal | None, Meta(examples=[100000])]
+    expiration_preset: ExpirationPreset
+    metadata: Annotated[Raw | None, StoredJson(dict[str, Any] | None)]
+    reserved_until: Annotated[Timestamp, Meta(description="When the points go back unless it is committed by then.")]
+    committed_at: Timestamp | None
+    expires_at: Annotated[
+        Timestamp | None, Meta(description="Until when the voucher is valid; null before the commit, and for ever.")
+    ]
+    created_at: Annotated[Timestamp, Meta(description="Of one customer no two are equal.")]
+    updated_at: Timestamp
+
+
+class RedeemIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The reward to redeem, as the customer was shown it."""
+
+    reward_option_id: Annotated[
+        RewardOptionId, Meta(examples=[OPTION_ID.example], extra_json_schema={"pattern": OPTION_ID.pattern})
+    ]
+    reward_name: RewardName
+    points_cost: Cost
+    voucher_code: VoucherCode | None = None
+    idempotency_key: LedgerKey | None = None
+    metadata: Metadata | None = None
+
+
+class Redeemed(Struct, frozen=True):
+    """The wallet and the redemption as they are now, and the entry by which the points were put aside."""
+
+    wallet: Wallet
+    redemption: Redemption
+    ledger: LedgerEntry
+
+
+class Redemptions(Envelope, frozen=True):
+    """A part of a customer's redemptions, newest first."""
+
+    data: list[Redemption]
+    pagination: HistoryPagination
+
+
+class Tally(Struct, frozen=True):
+    """How many redemptions, and of how many points together."""
+
+    count: Annotated[int, Meta(examples=[1])]
+    points: Count
+
+
+class RedemptionSummary(Struct, frozen=True):
+    """A customer's redemptions by their status."""
+
+    total: Tally
+    reserved: Tally
+    committed: Tally
+    released: Tally
+    expired: Tally
+    failed: Tally
+
+
+class Redeemer(Struct, frozen=True, rename="camel"):
+    """A customer who redeemed a reward: what is released or expired does not count."""
+
+    customer_id: CustomerId
+    first_name: Annotated[str | None, Meta(examples=["Ayu"])]
+    last_name: Annotated[str | None, Meta(examples=["Lestari"])]
+    email: Annotated[str | None, Meta(examples=["ayu@example.com"], extra_json_schema={"format": "idn-email"})]
+    phone_number: Annotated[str | None, Meta(examples=["+628123456789"])]
+    redemptions: Annotated[int, Meta(examples=[2], description="How often.")]
+    points: Annotated[Count, Meta(description="For how many points together.")]
+    last_redeemed_at: Timestamp
+
+
+class VoucherTaken(Conflict):
+    """Another redemption that is reserved or committed has this voucherCode."""
+
+    code = "VOUCHER_TAKEN"
+    constraint = "loyalty_redemptions_voucher_key"
+
+
+class RedemptionUpdated(Event):
+    """A reward was redeemed, or a redemption was committed, released or expired."""
+
+    kind = "loyalty.redemption.updated"
+    resource_type = Redemption
