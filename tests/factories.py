@@ -105,6 +105,31 @@ async def make_reservation(api: httpx.AsyncClient, customer_id: str, points: int
     return made
 
 
+async def make_reward(api: httpx.AsyncClient, cost: int = 50, **fields: Any) -> dict[str, Any]:
+    """A reward over HTTP; free shipping unless another discount is given."""
+    body = {"rewardName": "Kopi gratis", "costToRedeem": cost, "discountType": "free_shipping", **fields}
+    answer = await api.post("/loyalty/reward-options", json=body)
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()["data"]
+    return made
+
+
+async def make_redemption(
+    api: httpx.AsyncClient, customer_id: str, reward: dict[str, Any], **fields: Any
+) -> dict[str, Any]:
+    """A reward redeemed by a customer who has the points; the redemption alone."""
+    body = {
+        "rewardOptionId": reward["id"],
+        "rewardName": reward["rewardName"],
+        "pointsCost": int(reward["costToRedeem"]),
+        **fields,
+    }
+    answer = await api.post(f"/loyalty/customers/{customer_id}/redeem", json=body)
+    assert answer.status_code == 200, answer.text
+    made: dict[str, Any] = answer.json()["data"]["redemption"]
+    return made
+
+
 async def make_import(api: httpx.AsyncClient, content: bytes = b"email\n") -> dict[str, Any]:
     """A file of customers, uploaded; one without records unless some are given."""
     answer = await api.post(

@@ -17,6 +17,8 @@ amounts = st.decimals(min_value=0, max_value=10**13, allow_nan=False, allow_infi
     [
         ("0", "IDR", b"0"),
         ("0.00", "IDR", b"0"),
+        ("-0.0", "IDR", b"0"),
+        ("0e5", "IDR", b"0"),
         ("0.30", "IDR", b"0.3"),
         ("853000.0", "IDR", b"853000"),
         ("1.5E+5", "IDR", b"150000"),

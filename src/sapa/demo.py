@@ -84,7 +84,8 @@ async def _fill_orders(database: Database, company: Company, report: Report) -> 
     async with database.connection() as db:
         people = await customers.ALL.all(db, company.id)
         goods = await all_products.ALL.all(db, company.id)
-    buyers = sorted(person.id for person in people if (person.external_id or "").startswith("demo-"))
+    people.sort(key=lambda person: person.external_id or "")
+    buyers = [person for person in people if (person.external_id or "").startswith("demo-")]
     variants = [
         variant["id"]
         for product in sorted(goods, key=lambda product: product.product_id)

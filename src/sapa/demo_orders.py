@@ -4,14 +4,19 @@ import random
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 
+import msgspec
 from msgspec import Struct
 
+from sapa.customers.types import Address, Customer
 from sapa.orders.types import LineItemIn, OrderIn, OrderPatch, ShippingAddressIn
 
 DAYS = 365
 HOURS = (8, 9, 10, 10, 11, 12, 12, 13, 14, 16, 18, 19, 19, 20, 20, 20, 21, 21, 22)
 NOTES = ("Tolong dibungkus kado.", "Titip di satpam.", "Kirim setelah jam 5 sore.", "Tanpa plastik, ya.")
 TAGS = ("toko", "online", "bazar", "reseller")
+
+
+_read_addresses = msgspec.json.Decoder(list[Address]).decode
 
 
 class Sale(Struct, frozen=True):
@@ -22,28 +27,45 @@ class Sale(Struct, frozen=True):
     fate: OrderPatch | None
 
 
-def build_sales(count: int, customers: Sequence[str], variants: Sequence[str], now: datetime) -> Iterator[Sale]:
-    """In the sequence of time. Customers and variants are ids; a few customers come again and again."""
+def build_sales(count: int, customers: Sequence[Customer], variants: Sequence[str], now: datetime) -> Iterator[Sale]:
+    """In the sequence of time. A few customers come again and again."""
     dice = random.Random(8000)  # noqa: S311 - the same sales every time
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    ages = sorted((int(DAYS * dice.random() ** 1.3) + 1 for _ in range(count)), reverse=True)
-    for number, age in enumerate(ages, start=1):
-        at = midnight - timedelta(days=age) + timedelta(hours=dice.choice(HOURS) - 7, minutes=number % 60)
+    instants = sorted(midnight - _age(dice) for _ in range(count))
+    for number, at in enumerate(instants, start=1):
         customer = customers[int(len(customers) * dice.random() ** 2)]
-        yield Sale(_order(dice, number, customer, variants), at, _fate(dice, age))
+        yield Sale(_order(dice, number, customer, variants), at, _fate(dice, (midnight - at).days))
 
 
-def _order(dice: random.Random, number: int, customer: str, variants: Sequence[str]) -> OrderIn:
+def _age(dice: random.Random) -> timedelta:
+    """Back from midnight: more of the last months than of the first, at the hours when people shop."""
+    days = int(DAYS * dice.random() ** 1.3) + 1
+    return timedelta(days=days) - timedelta(hours=dice.choice(HOURS) - 7, minutes=dice.randrange(60))
+
+
+def _order(dice: random.Random, number: int, customer: Customer, variants: Sequence[str]) -> OrderIn:
     chosen = dice.sample(variants, dice.choice((1, 1, 1, 2, 2, 3)))
     return OrderIn(
         order_id=f"demo-{number:05d}",
-        customer_id=customer,
+        customer_id=customer.id,
         line_items=[LineItemIn(product_variant_id=id, quantity=dice.choice((1, 1, 1, 2, 3))) for id in chosen],
-        shipping_address=ShippingAddressIn(
-            address1=f"Jl. Melati No. {dice.randint(1, 250)}", city="Bandung", country="Indonesia", zip="40111"
-        ),
+        shipping_address=_address(customer),
         notes=dice.choice(NOTES) if dice.random() < 0.1 else None,
         tags=[dice.choice(TAGS)] if dice.random() < 0.3 else None,
+    )
+
+
+def _address(customer: Customer) -> ShippingAddressIn:
+    home = _read_addresses(customer.addresses)[0]
+    return ShippingAddressIn(
+        first_name=customer.first_name,
+        last_name=customer.last_name,
+        phone=customer.phone_number,
+        address1=home.address1,
+        city=home.city,
+        province=home.province,
+        country=home.country,
+        zip=home.zip,
     )
 
 

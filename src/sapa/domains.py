@@ -9,6 +9,7 @@ from sapa.imports import api as imports
 from sapa.imports import uploads
 from sapa.loyalty import api as loyalty
 from sapa.loyalty import jobs as loyalty_jobs
+from sapa.loyalty.rewards import api as rewards
 from sapa.orders import api as orders
 from sapa.products import api as products
 from sapa.timeline import api as timeline
@@ -22,6 +23,7 @@ ROUTES: list[Routes] = [
     orders.routes,
     timeline.routes,
     loyalty.routes,
+    rewards.routes,
     imports.routes,
 ]
 

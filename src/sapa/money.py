@@ -58,6 +58,8 @@ def shorten(amount: Decimal) -> Decimal:
     """Without zeros at the end of the fraction and without an exponent: 0.30 → 0.3, 1.5E+5 → 150000."""
     # With room for every digit that was given: Decimal's own 28 would round away what is to be refused.
     short = amount.normalize(Context(prec=max(28, len(amount.as_tuple().digits))))
+    if not short:
+        return Decimal(0)  # there is a zero below zero, too
     return short.quantize(Decimal(1)) if _exponent(short) > 0 else short
 
 

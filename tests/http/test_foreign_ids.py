@@ -1,6 +1,7 @@
 """An id of another company, of the other environment, or of nothing at all: one and the same 404, on every route."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 import httpx
 import msgspec
@@ -20,7 +21,9 @@ from tests.factories import (
     make_key,
     make_order,
     make_product,
+    make_redemption,
     make_reservation,
+    make_reward,
 )
 from tests.http.samples import address_of, sample_body
 
@@ -46,6 +49,14 @@ async def a_reservation(api: httpx.AsyncClient) -> str:
     return str((await make_reservation(api, await a_customer(api)))["id"])
 
 
+async def a_reward(api: httpx.AsyncClient) -> str:
+    return str((await make_reward(api))["id"])
+
+
+async def a_redemption(api: httpx.AsyncClient) -> str:
+    return str((await make_redemption(api, await a_customer(api), await make_reward(api)))["id"])
+
+
 async def an_import(api: httpx.AsyncClient) -> str:
     return str((await make_import(api))["id"])
 
@@ -56,6 +67,8 @@ MAKERS: dict[str, Maker] = {
     "prod_": a_product,
     "order_": an_order,
     "rsv_": a_reservation,
+    "rwd_": a_reward,
+    "rdm_": a_redemption,
 }
 """How to make one of each kind over HTTP, by id prefix: a new domain adds its line."""
 
@@ -74,13 +87,24 @@ def kinds_of(endpoint: Endpoint) -> dict[str, IdKind]:
     return {name: kind for name, kind in endpoint.path_ids.items() if kind}
 
 
-async def call(client: httpx.AsyncClient, endpoint: Endpoint, ids: dict[str, str]) -> httpx.Response:
+async def call(client: httpx.AsyncClient, endpoint: Endpoint, ids: dict[str, str], body: Any = None) -> httpx.Response:
     base = str(client.base_url).partition("/customer/v1")[0] + endpoint.routes.base
-    return await client.request(endpoint.method, base + address_of(endpoint, ids), json=sample_body(endpoint))
+    url = base + address_of(endpoint, ids)
+    return await client.request(endpoint.method, url, json=body or sample_body(endpoint))
 
 
 async def make_ids(client: httpx.AsyncClient, endpoint: Endpoint) -> dict[str, str]:
     return {name: await MAKERS[kind.prefix](client) for name, kind in kinds_of(endpoint).items()}
+
+
+async def make_body(client: httpx.AsyncClient, endpoint: Endpoint) -> Any:
+    """The sample, with ids of things that are there in place of its examples."""
+    body = sample_body(endpoint)
+    for name, value in body.items() if isinstance(body, dict) else ():
+        prefix = str(value).partition("_")[0] + "_"
+        if prefix in MAKERS and value == IdKind(prefix).example:
+            body[name] = await MAKERS[prefix](client)
+    return body
 
 
 def garbage(prefix: str) -> list[str]:
@@ -129,7 +153,8 @@ async def test_foreign_and_unknown_ids_get_the_same_answer(
                 refused = await call(ours, endpoint, ids)
                 assert (refused.status_code, refused.content) == (404, unknown.content)
                 assert set(refused.headers) == set(unknown.headers)
-                assert (await call(owner, endpoint, ids)).status_code < 300, "the owner can, so the id was good"
+                done = await call(owner, endpoint, ids, await make_body(owner, endpoint))
+                assert done.status_code < 300, "the owner can, so the id was good"
 
 
 @pytest.mark.parametrize("endpoint", WITH_IDS, ids=name_of)

@@ -42,6 +42,11 @@ values = {[f"+62812{number:07}" for number in range(5000)]}
 [[operations]]
 include-method = ["POST", "PUT", "PATCH"]
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409]
+
+# Cursors are ours to make, and only one of them can be given.
+[[operations]]
+include-path = "/loyalty/customers/{{customerId}}/timeline"
+checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404]
 """
 
 

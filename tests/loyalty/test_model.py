@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 from uuid import uuid4
 
@@ -39,7 +40,7 @@ PATCHES = st.sampled_from(
      {"financialStatus": "paid", "status": "archived"}, {"notes": "x"}, {"notes": "y"}]
 )  # fmt: skip
 PROGRAMS = st.fixed_dictionaries(
-    {"enabled": st.sampled_from([True, True, True, False])},
+    {},
     optional={
         "earnOn": st.sampled_from(["paid", "fulfilled", "created"]),
         "rounding": st.sampled_from(["floor", "round", "ceil"]),
@@ -69,6 +70,8 @@ class Ledger(RuleBasedStateMachine):
         self.send("PUT", "/loyalty/settings", self.program)
         self.tiers: dict[int, int] = {10_000: 1}
         self.put_tiers(self.tiers)
+        for who, months in product((0, 1), (None, 2, 1)):
+            self.add(who, 20, months)
 
     def send(self, method: str, path: str, body: Any = None) -> httpx.Response:
         return self.api.request(method, path, json=body)
@@ -90,6 +93,16 @@ class Ledger(RuleBasedStateMachine):
         answer = self.send("PUT", "/loyalty/settings", change)
         assert answer.json()["data"] == {**self.program, "reservationTtlSeconds": 900}
 
+    @rule(which=reservations, id=orders, patch=PATCHES)
+    def switch_off(self, which: tuple[str, str], id: str, patch: dict[str, str]) -> None:
+        """And on again, after everything was tried."""
+        self.change_program({"enabled": False})
+        self.adjust(0, 1, "add")
+        self.reserve_points(0, 1, 600)
+        self.close(which, "commit")
+        self.change_order(id, patch)
+        self.change_program({"enabled": True})
+
     @rule(tiers=TIERS)
     def change_tiers(self, tiers: dict[int, int]) -> None:
         self.tiers = tiers
@@ -100,8 +113,11 @@ class Ledger(RuleBasedStateMachine):
         assert self.send("POST", "/loyalty/point-conversion", body).json()["data"] == body
 
     @rule(target=keys, who=WHO, points=POINTS, months=st.sampled_from([None, 1, 2]))
-    def add(self, who: int, points: int, months: int | None) -> Any:
+    def add_points(self, who: int, points: int, months: int | None) -> Any:
         """Points of every age beside each other, so that it matters which are spent."""
+        return self.add(who, points, months)
+
+    def add(self, who: int, points: int, months: int | None) -> Any:
         self.change_program({"expiryMonths": months})
         return self.adjust(who, points, "add")
 
@@ -144,6 +160,9 @@ class Ledger(RuleBasedStateMachine):
 
     @rule(target=reservations, who=WHO, points=POINTS, ttl=TTL)
     def reserve(self, who: int, points: int, ttl: int) -> Any:
+        return self.reserve_points(who, points, ttl)
+
+    def reserve_points(self, who: int, points: int, ttl: int) -> Any:
         customer = self.customers[who]
         body = {"points": points, "ttlSeconds": ttl}
         answer = self.send("POST", f"/loyalty/customers/{customer}/reservations", body)
@@ -156,7 +175,11 @@ class Ledger(RuleBasedStateMachine):
         wallet.hold(made["id"], points, datetime.fromisoformat(made["expiresAt"]))
         return customer, made["id"]
 
-    @rule(which=reservations, verb=st.sampled_from(["commit", "release"]))
+    @rule(which=reservations, verbs=st.lists(st.sampled_from(["commit", "release"]), min_size=1, max_size=2))
+    def close_once_or_twice(self, which: tuple[str, str], verbs: list[str]) -> None:
+        for verb in verbs:
+            self.close(which, verb)
+
     def close(self, which: tuple[str, str], verb: str) -> None:
         customer, id = which
         answer = self.send("POST", f"/loyalty/reservations/{id}/{verb}")
@@ -182,6 +205,9 @@ class Ledger(RuleBasedStateMachine):
         return made["id"]
 
     @rule(id=orders, patch=PATCHES)
+    def move_order(self, id: str, patch: dict[str, str]) -> None:
+        self.change_order(id, patch)
+
     def change_order(self, id: str, patch: dict[str, str]) -> None:
         before = self.send("GET", f"/orders/{id}").json()["data"]
         answer = self.send("PUT", f"/orders/{id}", patch)
@@ -222,11 +248,9 @@ class Ledger(RuleBasedStateMachine):
     def turn_back(self, hours: int) -> None:
         """What is overdue is settled first: otherwise it would depend on the worker whether it was."""
         for customer in self.customers:
-            self.send("PUT", "/loyalty/settings", {"enabled": True})
             body = {"direction": "add", "points": 1}
             entry = self.send("POST", f"/loyalty/customers/{customer}/points/adjust", body).json()["data"]["ledger"]
             self.settled(customer).add(1, self.expiry_of(entry))
-        self.send("PUT", "/loyalty/settings", {"enabled": self.program["enabled"]})
         self.move(-min(timedelta(hours=hours), self.offset))
 
     def move(self, by: timedelta) -> None:
@@ -249,8 +273,12 @@ class Ledger(RuleBasedStateMachine):
         assert self.send("GET", "/loyalty/reconciliation").json()["data"]["drift"] == []
 
     def teardown(self) -> None:
+        """Time goes by, and shows which points were spent: those that are left expire by and by."""
         for customer in getattr(self, "customers", []):
             self.read_back(customer)
+        for _ in range(3 if hasattr(self, "wallets") else 0):
+            self.move(timedelta(days=25))
+            self.every_wallet_is_what_the_rules_say()
 
     def read_back(self, customer: str) -> None:
         """The whole book: each entry goes on where the one before it ended."""

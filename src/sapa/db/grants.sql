@@ -51,3 +51,6 @@ GRANT SELECT, INSERT, UPDATE ON loyalty_reservations TO {app};
 GRANT SELECT, INSERT ON loyalty_holds TO {app};
 GRANT SELECT, INSERT, UPDATE ON loyalty_order_positions TO {app};
 GRANT SELECT, INSERT, UPDATE ON loyalty_checks TO {app};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON loyalty_reward_options TO {app};
+GRANT SELECT, INSERT, UPDATE ON loyalty_redemptions TO {app};

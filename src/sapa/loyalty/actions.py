@@ -5,7 +5,9 @@ closes the book, which stores the entries with their event and their lines on th
 """
 
 from collections.abc import Sequence
+from datetime import datetime
 from hashlib import sha256
+from typing import Any
 
 import msgspec
 
@@ -17,6 +19,7 @@ from sapa.http.errors import Invalid
 from sapa.json_text import encode
 from sapa.loyalty import program, program_queries, queries
 from sapa.loyalty.book import Book
+from sapa.loyalty.rewards.closing import close_with
 from sapa.loyalty.telling import list_happenings
 from sapa.loyalty.types import (
     RESERVATION_ID,
@@ -34,6 +37,7 @@ from sapa.loyalty.types import (
     Reservation,
     ReservationClosed,
     ReservationIn,
+    ReservationStatus,
     Wallet,
 )
 from sapa.orders.types import Order, Status
@@ -197,19 +201,29 @@ def refuse_disabled(book: Book) -> None:
 
 def build_memo(customer_id: str, given: AdjustmentIn) -> Memo:
     """What the entry of an adjustment says; raises Invalid when it cannot be said."""
-    key = given.idempotency_key
-    if key is not None and key.startswith(OWN_KEYS):
-        raise Invalid.field("idempotencyKey", f"must not begin with {OWN_KEYS!r}, as the ledger's own keys do")
-    metadata = None if given.metadata is None else encode(given.metadata)
-    if metadata is not None and len(metadata) > MOST_METADATA:
-        raise Invalid.field("metadata", f"must have at most {MOST_METADATA} bytes")
+    key = parse_key(given.idempotency_key)
     return Memo(
         reference_type="api",
         note=given.reason,
-        metadata=metadata,
+        metadata=build_metadata(given.metadata),
         idempotency_key=key,
         fingerprint=build_fingerprint("adjust", customer_id, given) if key is not None else None,
     )
+
+
+def parse_key(key: str | None) -> str | None:
+    """A caller's key, if it is given; raises Invalid when it is not theirs to choose."""
+    if key is not None and key.startswith(OWN_KEYS):
+        raise Invalid.field("idempotencyKey", f"must not begin with {OWN_KEYS!r}, as the ledger's own keys do")
+    return key
+
+
+def build_metadata(given: dict[str, Any] | None) -> bytes | None:
+    """A caller's metadata as it is stored; raises Invalid when there is too much of it."""
+    metadata = None if given is None else encode(given)
+    if metadata is not None and len(metadata) > MOST_METADATA:
+        raise Invalid.field("metadata", f"must have at most {MOST_METADATA} bytes")
+    return metadata
 
 
 def build_fingerprint(action: str, customer_id: str, given: msgspec.Struct) -> bytes:
@@ -220,11 +234,11 @@ def build_fingerprint(action: str, customer_id: str, given: msgspec.Struct) -> b
 async def _settle(tx: Tx, company: Company, book: Book) -> None:
     now, wallet_id = book.standing.instant, book.balance.id
     overdue = await queries.list_overdue(tx, company.id, wallet_id, now)
+    closed = await _close(tx, company, list(overdue), "expired", now) if overdue else []
+    memos = {reservation.id: _memo_of(reservation) for reservation in closed}
     for reservation_id, portions in overdue.items():
-        book.release(reservation_id, portions, _reservation_memo(reservation_id, None, None))
+        book.release(reservation_id, portions, memos[reservation_id])
     book.bury(await queries.list_dead_lots(tx, company.id, wallet_id, now))
-    if overdue:
-        await queries.close_reservations(tx, company.id, list(overdue), "expired", now)
     await queries.write(tx, company.id, book)
     book.end_settlement()
 
@@ -240,12 +254,21 @@ async def _open_reservation(tx: Tx, company: Company, id: str) -> tuple[Book, Re
     return book, reservation
 
 
-async def _close_reservation(tx: Tx, company: Company, book: Book, id: str, status: str) -> Reservation:
-    closed = await queries.close_reservations(tx, company.id, [id], status, book.standing.instant)
+async def _close_reservation(tx: Tx, company: Company, book: Book, id: str, status: ReservationStatus) -> Reservation:
+    closed = await _close(tx, company, [id], status, book.standing.instant)
     if not closed:
         raise ReservationClosed
     await close_book(tx, company, book, "api")
     return closed[0]
+
+
+async def _close(
+    tx: Tx, company: Company, ids: Sequence[str], status: ReservationStatus, now: datetime
+) -> list[Reservation]:
+    """The one place where reservations end, and with them the redemptions whose points they hold."""
+    closed = await queries.close_reservations(tx, company.id, ids, status, now)
+    await close_with(tx, company, closed, status, now)
+    return closed
 
 
 def _posted(aim: Position, book: Book) -> Position:

@@ -54,7 +54,7 @@ FIND_DRIFT = sql(
           FROM loyalty_lot_moves
          WHERE company_id = $1 AND wallet_id > $2 AND wallet_id <= $3
     ), r AS (
-        SELECT id, wallet_id, points, status
+        SELECT id, wallet_id, points, status, redemption_id
           FROM loyalty_reservations
          WHERE company_id = $1 AND wallet_id > $2 AND wallet_id <= $3
     ), h AS (
@@ -71,6 +71,10 @@ FIND_DRIFT = sql(
         SELECT wallet_id, sum(remaining) AS remaining, sum(held) AS held FROM l GROUP BY wallet_id
     ), of_reservations AS (
         SELECT wallet_id, sum(points) AS points FROM r WHERE status = 'reserved' GROUP BY wallet_id
+    ), d AS (
+        SELECT id, wallet_id, points_cost, status
+          FROM loyalty_redemptions
+         WHERE company_id = $1 AND wallet_id > $2 AND wallet_id <= $3
     ), totals AS (
         SELECT w.id, w.available, w.reserved, w.lifetime_earned, w.version, w.last_ledger_at,
                coalesce(of_lots.remaining, 0) AS lots_remaining, coalesce(of_lots.held, 0) AS lots_held,
@@ -156,6 +160,12 @@ FIND_DRIFT = sql(
         HAVING coalesce(string_agg(e.entry_type, '+') FILTER (WHERE e.entry_type <> 'redeem_reserve'), '')
                <> CASE r.status WHEN 'reserved' THEN '' WHEN 'committed' THEN 'redeem_commit'
                                 ELSE 'redeem_release' END
+        UNION ALL
+        SELECT coalesce(r.wallet_id, d.wallet_id), 'a redemption''s status and points are its reservation''s',
+               coalesce(r.status || '/' || r.points, ''), coalesce(d.status || '/' || d.points_cost, '')
+          FROM (SELECT wallet_id, status, points, redemption_id FROM r WHERE redemption_id IS NOT NULL) AS r
+          FULL JOIN d ON d.id = r.redemption_id
+         WHERE (r.wallet_id, r.status, r.points) IS DISTINCT FROM (d.wallet_id, d.status, d.points_cost)
         UNION ALL
         SELECT p.wallet_id, 'an order''s posted points are the sum of its entries', p.posted::text,
                coalesce(sum(e.points_delta), 0)::text

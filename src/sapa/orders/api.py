@@ -89,8 +89,8 @@ async def update_order(call: Call, id: OrderId, body: OrderPatch) -> Order:
     """Update an order.
 
     A field that is absent keeps its value, null clears it. An active order can be archived, cancelled while it is
-    unfulfilled, or refunded; an archived one comes back to where it was. A cancelled or refunded order gives its units
-    back to the stock, once.
+    unfulfilled, or refunded; an archived one comes back to where it was. An order whose status
+    becomes cancelled or refunded gives its units back to the stock, once; financialStatus alone moves no goods.
     """
     return await actions.update(call.db, call.company, id, body)
 

@@ -166,8 +166,8 @@ def _line(
 def _own_line(field: str, given: LineItemIn, currency: str) -> LineItem:
     if given.title is None and given.price is None:
         raise Invalid.field(f"{field}.productVariantId", "is required, unless the line has a title and a price")
-    if given.title is None:
-        raise Invalid.field(f"{field}.title", "is required in a line without productVariantId")
+    if given.title is None or not given.title.strip():
+        raise Invalid.field(f"{field}.title", "is required in a line without productVariantId, and not blank")
     if given.price is None:
         raise Invalid.field(f"{field}.price", "is required in a line without productVariantId")
     price = _amount(f"{field}.price", given.price, currency)

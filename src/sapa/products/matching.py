@@ -82,6 +82,8 @@ def _has_same_key(given: Fields, known: Variant) -> bool:
 def _fields(company: Company, place: int, given: VariantIn | VariantPatch) -> Fields:
     """What is given of a variant, its amounts checked and its SKU under its one name."""
     fields = {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not UNSET}
+    if not fields.get("title", "-").strip():
+        raise Invalid.field(f"variants[{place}].title", "must not be blank")
     for name in ("price", "compare_at_price"):
         if fields.get(name) is not None:
             fields[name] = _amount(company, f"variants[{place}].{camel(name)}", fields[name])

@@ -61,6 +61,7 @@ def _clean(
 ) -> dict[str, Any]:
     """The given fields as they are stored; known variants and options keep their ids."""
     clean: dict[str, Any] = {
+        "name": _name,
         "medias": lambda urls: urls or [],
         "variants": lambda patches: build_variants(company, patches, variants),
         "options": lambda patches: build_options(patches or [], options),
@@ -69,6 +70,12 @@ def _clean(
     }
     fields = {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not UNSET}
     return {name: clean[name](value) if name in clean else value for name, value in fields.items()}
+
+
+def _name(text: str) -> str:
+    if not text.strip():
+        raise Invalid.field("name", "must not be blank")
+    return text
 
 
 def _own_id(text: str) -> str:

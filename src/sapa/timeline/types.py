@@ -29,6 +29,10 @@ TYPES: dict[str, tuple[Category, str]] = {
     "points_redeemed": ("loyalty", "Points were spent."),
     "points_expired": ("loyalty", "Points expired."),
     "points_reversed": ("loyalty", "Points of an order were taken back, or spent points were given back."),
+    "reward_redeemed": ("loyalty", "The customer redeemed a reward; its points are put aside."),
+    "redemption_committed": ("loyalty", "The points of a redemption were spent; its voucher is valid."),
+    "redemption_released": ("loyalty", "A redemption was given up."),
+    "redemption_expired": ("loyalty", "A redemption was not committed in time."),
 }
 """Each type with its category and its meaning: the one place to add one."""
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
@@ -99,20 +99,17 @@ LATE_HOLDER = sql(
     f"""
     SELECT r.customer_id
       FROM loyalty_redemptions r CROSS JOIN {NOW}
-     WHERE r.company_id = $1 AND upper(r.voucher_code) = upper($2) AND r.status IN ('reserved', 'committed')
-       AND r.status = 'reserved' AND r.reserved_until <= t.now"""
+     WHERE r.company_id = $1 AND upper(r.voucher_code) = upper($2) AND r.status = 'reserved'
+       AND r.reserved_until <= t.now"""
 )
 
 INSERT_REDEMPTION = sql(
-    f"""
-    INSERT INTO loyalty_redemptions AS r (company_id, id, wallet_id, customer_id, reward_option_id, reward_name,
-                                          points_cost, voucher_code, discount_type, discount_value,
-                                          minimum_purchase_amount, expiration_preset, metadata, search_text,
-                                          reserved_until, created_at, updated_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15::text::timestamptz,
-            $16::text::timestamptz, $16::text::timestamptz)
-    RETURNING {REDEMPTION_COLUMNS}""",
-    row=Redemption,
+    """
+    INSERT INTO loyalty_redemptions (company_id, id, wallet_id, customer_id, reward_option_id, reward_name,
+                                     points_cost, voucher_code, discount_type, discount_value,
+                                     minimum_purchase_amount, expiration_preset, metadata, reserved_until, created_at,
+                                     updated_at, search_text)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $15, $16)"""
 )
 
 CLOSE_REDEMPTIONS = sql(
@@ -231,16 +228,13 @@ async def find_late_holder(tx: Tx, company_id: int, voucher_code: str) -> str | 
     return customer_id
 
 
-async def insert_redemption(tx: Tx, company_id: int, new: Redemption, terms: Terms) -> Redemption:
-    redemption = await INSERT_REDEMPTION.find(
-        tx, company_id, new.id, new.wallet_id, new.customer_id, new.reward_option_id, terms.reward_name,
-        terms.cost_to_redeem, new.voucher_code, terms.discount_type, terms.discount_value,
-        terms.minimum_purchase_amount, terms.expiration_preset, new.metadata,
-        f"{terms.search_text}\n{fold(new.voucher_code)}", new.reserved_until, new.created_at,
+async def insert_redemption(tx: Tx, company_id: int, new: Redemption) -> None:
+    await INSERT_REDEMPTION.run(
+        tx, company_id, new.id, new.wallet_id, new.customer_id, new.reward_option_id, new.reward_name,
+        int(new.points_cost), new.voucher_code, new.discount_type, new.discount_value, new.minimum_purchase_amount,
+        new.expiration_preset, new.metadata, datetime.fromisoformat(new.reserved_until),
+        datetime.fromisoformat(new.created_at), f"{fold(new.reward_name)}\n{fold(new.voucher_code)}",
     )  # fmt: skip
-    if redemption is None:
-        raise NotFound
-    return redemption
 
 
 async def close_redemptions(

@@ -27,7 +27,7 @@ REDEMPTION_ID = IdKind("rdm_")
 RewardOptionId = Annotated[str, OPTION_ID]
 RedemptionId = Annotated[str, REDEMPTION_ID]
 
-DiscountType = Literal["fixed_amount", "percentage", "free_shipping"]
+DiscountType = Annotated[Literal["fixed_amount", "percentage", "free_shipping"], Meta(examples=["fixed_amount"])]
 ExpirationPreset = Annotated[
     Literal["NO_EXPIRATION", "SEVEN_DAYS", "THIRTY_DAYS", "NINETY_DAYS", "ONE_YEAR"],
     Meta(description="How long a voucher is valid, from its commit on."),
@@ -49,13 +49,15 @@ DiscountValue = Annotated[
 ]
 VoucherPrefix = Annotated[
     str,
-    Meta(pattern="^[A-Za-z0-9_-]{1,20}$", examples=["KOPI-"], description="What the voucher codes made by us begin with."),
+    Meta(
+        pattern="^[A-Za-z0-9_-]{1,20}$", examples=["KOPI-"], description="What the voucher codes made by us begin with."
+    ),
 ]
 VoucherCode = Annotated[
     str,
     Meta(
         pattern="^[!-~]{1,64}$",
-        description="Your own code, without blanks. Unique in any case among redemptions that are reserved or committed.",
+        description="Your own code, without blanks; its case makes no difference. One is made unless it is given.",
     ),
 ]
 PurchaseAmount = Annotated[
