@@ -22,6 +22,8 @@ def options(count: int, values: list[str] | None = None) -> list[dict[str, Any]]
 
 LIMITS: list[tuple[str, Any, Any]] = [
     ("name", "😀" * 255, "x" * 256),
+    ("name", " x ", " \t"),
+    ("variants", variants(1, title=" x "), variants(1, title="  ")),
     ("description", "é" * 20_000, "x" * 20_001),
     ("media", "u" * 2048, "u" * 2049),
     ("medias", texts(100), texts(101)),
