@@ -18,7 +18,7 @@ from sapa.db.migrations import is_current, is_writable
 from sapa.db.pool import AWAY, Database
 from sapa.http.edge import new_request_id
 from sapa.http.endpoints import Base, Routes
-from sapa.http.errors import ApiError, InternalError, MethodNotAllowed, NotFound, ServiceUnavailable
+from sapa.http.errors import ApiError, InternalError, Invalid, MethodNotAllowed, NotFound, ServiceUnavailable
 from sapa.http.openapi import build_document
 from sapa.http.reference import render_reference
 from sapa.settings import Settings
@@ -58,7 +58,9 @@ def build_pages(settings: Settings, database: Database, domains: Sequence[Routes
         """A company's events as they happen, for `sapa listen`."""
         if request.method != "GET":
             raise MethodNotAllowed(headers={"allow": "GET"})
-        kinds = [kind for kind in request.query_params.get("kinds", "").split(",") if kind]
+        if unknown := set(request.query_params) - {"kinds"}:
+            raise Invalid.field(min(unknown), "is not a parameter of this call; kinds is")
+        kinds = [kind for part in request.query_params.getlist("kinds") for kind in part.split(",") if kind]
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
         token = token if scheme.lower() == "bearer" else ""
         try:
@@ -89,12 +91,13 @@ class EventStream(StreamingResponse):
         headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
         super().__init__(listeners.run(stream), headers=headers, media_type="text/event-stream")
         self._listeners = listeners
+        self._stream = stream
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await super().__call__(scope, receive, send)
         finally:
-            self._listeners.close()
+            self._listeners.close(self._stream)
 
 
 class Identified:

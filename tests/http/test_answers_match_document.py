@@ -12,8 +12,9 @@ from sapa.access.types import Scope
 from sapa.db.pool import Database
 from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED
 from sapa.http.endpoints import OR, Base
+from sapa.loyalty.rewards.types import OPTION_ID, REDEMPTION_ID
 from tests.conftest import Installation
-from tests.factories import Environments, add_points, make_key
+from tests.factories import Environments, add_points, make_customer, make_key, make_redemption, make_reward
 from tests.http.answer_check import Operation, check, check_answer, operations_of
 from tests.http.samples import UPLOAD
 
@@ -48,6 +49,16 @@ class Caller:
 
     async def make_resources(self) -> None:
         await self._make_resources_of(self.operation)
+        if "redeem" in self.operation.id or "redemption" in self.operation.id:
+            await self._make_redemption()
+
+    async def _make_redemption(self) -> None:
+        """Redeeming answers 200, and so is no creation that the document could link from."""
+        reward = await make_reward(self.client)
+        customer = await make_customer(self.client)
+        await add_points(self.client, customer["id"], 1_000)
+        self.made[OPTION_ID.example] = reward["id"]
+        self.made[REDEMPTION_ID.example] = (await make_redemption(self.client, customer["id"], reward))["id"]
 
     async def _make_resources_of(self, operation: Operation) -> None:
         """Whatever creates a resource is called with its own example; later examples then name the real ids."""

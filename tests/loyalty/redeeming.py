@@ -29,6 +29,7 @@ async def redemptions_of(
         assert answer.status_code == 200, answer.text
         page = answer.json()
         found += page["data"]
+        assert len({one["id"] for one in found}) == len(found), "one came twice"
         if not page["pagination"]["hasMore"]:
             assert page["pagination"] == {"limit": limit, "hasMore": False, "nextBefore": None}
             return found

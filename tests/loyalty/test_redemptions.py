@@ -334,6 +334,7 @@ async def test_redemptions_keep_their_order_though_the_clock_goes_back(
 ) -> None:
     reward = await make_reward(sandbox, 10)
     made = []
+    await move_clock(timedelta(hours=5))
     for _ in range(3):
         made.append(await make_redemption(sandbox, rich, reward))
         await move_clock(-timedelta(hours=1))

@@ -4,11 +4,8 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
-from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sapa.company import Company
 from sapa.customers.types import CustomerUpdated
@@ -16,7 +13,7 @@ from sapa.db.pool import Database, Tx
 from sapa.events import emit
 from sapa.vault import Vault
 from sapa.webhooks import actions
-from sapa.webhooks.catch_up import Held, Recorded, catch_up, choose_latest
+from sapa.webhooks.catch_up import catch_up
 from sapa.webhooks.types import Missed
 from tests.factories import Environments, make_endpoint
 from tests.webhooks.station import Station, Thing, answer_with, attempts, happen, things, until, waiting
@@ -205,17 +202,3 @@ async def test_a_run_that_was_stopped_in_the_middle_is_finished_by_the_next(
     await resume(post, seal, client.live, id, Missed.ALL)
     await served_again(post, seal, client.live, id)
     assert numbers(station) == list(range(1500))
-
-
-events = st.lists(st.tuples(st.sampled_from("abcd"), st.booleans()), max_size=30)
-
-
-@given(events)
-def test_the_latest_of_each_resource_is_kept_wherever_it_waits(history: list[tuple[str, bool]]) -> None:
-    """Events in their order, each of a resource and either held or missed."""
-    held = [Held(f"whd_{n}", f"evt_{n}", n, r) for n, (r, is_held) in enumerate(history, 1) if is_held]
-    missed = [Recorded(f"evt_{n}", "", n, r) for n, (r, is_held) in enumerate(history, 1) if not is_held]
-    outdated, chosen = choose_latest(held, missed)
-    newest: dict[str, Any] = {resource: number for number, (resource, _) in enumerate(history, 1)}
-    kept = {d.number for d in held if d.id not in outdated} | {event.number for event in chosen}
-    assert kept == set(newest.values())

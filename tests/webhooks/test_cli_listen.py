@@ -253,6 +253,58 @@ async def test_ready_is_not_said_before_there_is_a_stream(
         assert "Ready" not in terminal.text
 
 
+class Wire:
+    """Between listener and server, and it can be cut."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._open: set[asyncio.StreamWriter] = set()
+        self.is_cut = False
+
+    async def carry(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if self.is_cut:
+            writer.transport.abort()
+            return
+        server, client = await asyncio.open_connection("127.0.0.1", self._port)
+        self._open |= {writer, client}
+        await asyncio.gather(self._pump(reader, client), self._pump(server, writer))
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            while data := await reader.read(65_536):
+                writer.write(data)
+                await writer.drain()
+        writer.transport.abort()
+
+    def cut(self) -> None:
+        self.is_cut = True
+        for writer in self._open:
+            writer.transport.abort()
+
+
+async def test_what_happens_while_the_wire_is_cut_is_heard_though_nothing_was_heard_before(
+    victim: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    await make_customer(api, firstName="long before")
+    wire = Wire(int(victim.address.rpartition(":")[2]))
+    async with await asyncio.start_server(wire.carry, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        arguments = ["--company", str(company.live), "--server", f"http://127.0.0.1:{port}", "--json", "-v"]
+        async with listening(victim.data, tmp_path / "out", *arguments) as terminal:
+            await terminal.tells("ready")
+            wire.cut()
+            await terminal.tells("interrupted")
+            missed = await make_customer(api)
+            wire.is_cut = False
+            await terminal.tells("ready", 2)
+            after = await make_customer(api)
+            heard = await terminal.tells("event", 2)
+    assert [customer["id"] in event["body"] for customer, event in zip((missed, after), heard, strict=True)] == [
+        True,
+        True,
+    ]
+
+
 def test_a_token_that_does_not_work_is_told_in_one_sentence(victim: Installation, tmp_path: Path) -> None:
     outcome = sapa_process(tmp_path / "unused", "listen", "--server", victim.address, "--token", "dev_x")
     assert outcome.code == 1
@@ -298,4 +350,3 @@ def test_what_was_heard_is_remembered_for_as_long_as_a_stream_goes_back(monkeypa
     assert all(memory.is_new(id) for id in ids)
     assert not any(memory.is_new(id) for id in ids[-60:])
     assert memory.is_new(ids[0]), "what is long past is forgotten"
-    assert memory.last == ids[-1]

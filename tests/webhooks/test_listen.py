@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from sapa.db.pool import Database, open_database
 from sapa.events import EVENT_ID
 from sapa.ids import new_id
 from sapa.webhooks import listen, tokens
-from sapa.webhooks.listen import Listeners, TooManyStreams, made_at
+from sapa.webhooks.listen import POSITION, Listeners, Place, Stream, TooManyStreams, made_at, parse_position
 from tests.conftest import Installation, connect, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_customer, make_key
 from tests.http.wire import eventually
@@ -82,7 +83,13 @@ async def test_kinds_can_be_chosen(
 
 
 @pytest.mark.parametrize(
-    ("headers", "query"), [({}, "?kinds=customer.exploded"), ({"last-event-id": "x"}, ""), ({"last-event-id": "é"}, "")]
+    ("headers", "query"),
+    [
+        ({}, "?kinds=customer.exploded"),
+        ({}, "?kind=customer.created"),
+        ({"last-event-id": "x"}, ""),
+        ({"last-event-id": "é"}, ""),
+    ],
 )
 async def test_what_cannot_be_listened_to_is_a_400(
     installation: Installation, token: str, headers: dict[str, str], query: str
@@ -200,15 +207,28 @@ async def test_a_stream_ends_with_its_token(installation: Installation, database
 
 
 async def test_the_places_of_a_process_are_bounded_and_become_free(
-    database: Database, token: str, monkeypatch: pytest.MonkeyPatch
+    database: Database, company: Environments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(listen, "MOST_STREAMS", 3)
     listeners = Listeners(database, "https://sapa.example.com")
-    for _ in range(3):
-        await listeners.open(token, [], None)
+    streams = [await listeners.open(await make_token(database, company.live), [], None) for _ in range(3)]
+    one_more = await make_token(database, company.live)
     with pytest.raises(TooManyStreams):
+        await listeners.open(one_more, [], None)
+    listeners.close(streams[0])
+    await listeners.open(one_more, [], None)
+
+
+async def test_one_token_gets_five_places_and_the_others_keep_theirs(
+    database: Database, company: Environments, token: str
+) -> None:
+    listeners = Listeners(database, "https://sapa.example.com")
+    streams = [await listeners.open(token, [], None) for _ in range(5)]
+    with pytest.raises(TooManyStreams, match="this token") as refusal:
         await listeners.open(token, [], None)
-    listeners.close()
+    assert (refusal.value.status, refusal.value.headers["retry-after"]) == (503, "30")
+    await listeners.open(await make_token(database, company.live), [], None)
+    listeners.close(streams[0])
     await listeners.open(token, [], None)
 
 
@@ -226,8 +246,10 @@ async def own(tmp_path: Path) -> AsyncIterator[Installation]:
 async def test_listeners_that_leave_free_their_places_and_a_stop_ends_the_rest(own: Installation) -> None:
     async with open_database(own.server.app_url) as database:
         token = await make_token(database, (await make_company(database)).live)
-        for _ in range(listen.MOST_STREAMS + 5):
-            async with hearing(own.address, token):
+        company_id = (await make_company(database)).live
+        tokens_of_others = [await make_token(database, company_id) for _ in range(11)]
+        for other in tokens_of_others * 5:
+            async with hearing(own.address, other):
                 pass
         streams = [hearing(own.address, token) for _ in range(3)]
         ears = [await stream.__aenter__() for stream in streams]
@@ -239,6 +261,65 @@ async def test_listeners_that_leave_free_their_places_and_a_stop_ends_the_rest(o
     finally:
         for stream in streams:
             await stream.__aexit__(None, None, None)
+
+
+async def test_a_place_before_any_event_misses_nothing_and_repeats_nothing(
+    installation: Installation, api: httpx.AsyncClient, token: str
+) -> None:
+    await make_customer(api, firstName="before it listened")
+    async with hearing(installation.address, token) as ear:
+        (place,) = [line.removeprefix("id: ") for line in ear.lines if line.startswith("id: ")]
+    missed = await make_customer(api)
+    async with hearing(installation.address, token, last_id=place) as ear:
+        after = await make_customer(api)
+        heard = await ear.hears(2)
+    assert [customer["id"] in event["body"] for customer, event in zip((missed, after), heard, strict=True)] == [
+        True,
+        True,
+    ]
+
+
+async def test_a_late_event_is_told_before_a_later_one_of_its_resource(
+    database: Database, company: Environments, token: str
+) -> None:
+    """Looks of a stream, each right after the one before: nobody waits for a sweep that comes later."""
+    ours = Company(company.live, "live", "ID", "IDR")
+    stream = Stream(company.live, tokens.hash_token(token), [], None)
+    async with database.connection() as db:
+        await stream.start(db)
+        async with database.transaction() as tx:
+            late = await actions.create(tx, ours, CustomerIn(email="late@example.com"))
+            async with database.transaction() as other:
+                await actions.create(other, ours, CustomerIn(email="quick@example.com"))
+            assert len((await stream.look(db))[0]) == 1
+        async with database.transaction() as tx:
+            await actions.delete(tx, ours, late.id)
+        told, _ = await stream.look(db)
+        assert [event.kind for event in told] == ["customer.created", "customer.deleted"]
+        assert {event.resource_id for event in told} == {late.id}
+        assert (await stream.look(db))[0] == []
+
+
+async def test_an_event_inside_a_savepoint_is_heard_when_it_commits(
+    database: Database, company: Environments, token: str
+) -> None:
+    ours = Company(company.live, "live", "ID", "IDR")
+    stream = Stream(company.live, tokens.hash_token(token), [], None)
+    async with database.connection() as db:
+        await stream.start(db)
+        async with database.transaction() as tx:
+            async with tx.transaction():
+                await actions.create(tx, ours, CustomerIn(email="inner@example.com"))
+            assert (await stream.look(db))[0] == []
+            assert (await stream.look(db))[0] == []
+        assert len((await stream.look(db))[0]) == 1
+
+
+@given(milliseconds=st.integers(0, 1_700_000_000_000), oldest=st.integers(0, 2**62))
+def test_a_place_is_found_again(milliseconds: int, oldest: int) -> None:
+    at = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    place = Place(at, oldest)
+    assert parse_position(listen.build_position(place)) == place
 
 
 @given(milliseconds=st.integers(0, 2**48 - 1))
@@ -277,16 +358,21 @@ async def test_a_heartbeat_keeps_a_quiet_stream_open(
     monkeypatch.setattr(listen, "HEARTBEAT_SECONDS", 0.0)
     listeners = Listeners(database, "https://sapa.example.com")
     text = listeners.run(await listeners.open(token, [], None))
-    assert [await anext(text) for _ in range(3)] == [b": ready\n\n", b": still here\n\n", b": still here\n\n"]
+    blocks = [(await anext(text)).decode().split("\n") for _ in range(3)]
+    assert [block[0] for block in blocks] == [": ready", ": still here", ": still here"]
+    places = [block[1].removeprefix("id: ") for block in blocks]
+    assert places == sorted(places)
+    assert all(POSITION.matches(place) for place in places)
     listeners.stop()
     assert [part async for part in text] == []
 
 
 async def test_nothing_is_held_while_a_stream_is_quiet(
-    installation: Installation, token: str, database: Database
+    installation: Installation, company: Environments, database: Database
 ) -> None:
     """Streams take a connection for the length of a look only: more of them than the pool has work side by side."""
-    streams = [hearing(installation.address, token) for _ in range(30)]
+    others = [await make_token(database, company.live) for _ in range(6)]
+    streams = [hearing(installation.address, other) for other in others for _ in range(5)]
     try:
         ears = [await stream.__aenter__() for stream in streams]
         async with httpx.AsyncClient() as client:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.webhooks.lanes import Delivery, Grant
-from sapa.webhooks.places import HEALTHY_PLACES, MOST_PER_COMPANY, MOST_PER_ENDPOINT, SLOW_PLACES, Lane, Places
+from sapa.webhooks.places import HEALTHY_PLACES, MOST_PER_ENDPOINT, MOST_SLOW_PER_COMPANY, SLOW_PLACES, Lane, Places
 
 _numbers = count()
 
@@ -72,21 +72,65 @@ def test_endpoints_that_fail_share_the_small_pool() -> None:
     assert len(start(spaces, make_lane(5000, 10))) == 1
 
 
-def test_a_company_has_its_share_and_what_is_held_back_goes_on() -> None:
+def test_a_company_has_its_share_of_the_small_pool_and_what_is_held_back_goes_on() -> None:
     spaces = Places()
-    lanes = [make_lane(1, 10) for _ in range(MOST_PER_COMPANY + 8)]
+    lanes = [make_lane(1, 3, failures=1) for _ in range(MOST_SLOW_PER_COMPANY + 8)]
     under_way = start(spaces, *lanes)
-    assert len(under_way) == MOST_PER_COMPANY
-    assert len(start(spaces, make_lane(2, 10))) == 1
+    assert len(under_way) == MOST_SLOW_PER_COMPANY
+    assert len(start(spaces, make_lane(2, 10, failures=1))) == 1
     served = {lane.endpoint_id for lane, _ in under_way}
     while under_way:
         lane, delivery = under_way.pop(0)
-        spaces.finish(lane, delivery, has_failed=False, is_counted=True)
+        spaces.finish(lane, delivery, has_failed=True, is_counted=True)
         under_way += spaces.assign()
-        assert len(under_way) <= MOST_PER_COMPANY
+        assert len(under_way) <= MOST_SLOW_PER_COMPANY
         served.add(lane.endpoint_id)
     assert len(served) == len(lanes)
     assert spaces.in_flight == 1
+
+
+def test_endpoints_that_hang_leave_those_of_their_own_company_alone(clock: list[float]) -> None:
+    """However many places they took while they still answered."""
+    spaces = Places()
+    hanging = [make_lane(1, 100) for _ in range(9)]
+    under_way = start(spaces, *hanging)
+    while len(under_way) < 9 * MOST_PER_ENDPOINT:
+        lane, delivery = under_way.pop(0)
+        spaces.finish(lane, delivery, has_failed=False, is_counted=True)
+        under_way += spaces.assign()
+    healthy = make_lane(1, 100)
+    assert [lane for lane, _ in start(spaces, healthy)] == [healthy]
+    clock[0] += 2.1
+    for lane in hanging:
+        spaces.judge(lane)
+    for lane, delivery in under_way[:4]:
+        spaces.finish(lane, delivery, has_failed=False, is_counted=True)
+    assert list(spaces.assign()) == [], "they have more than the company's share of the small pool already"
+    other = make_lane(1, 100)
+    assert [lane for lane, _ in start(spaces, other)] == [other]
+
+
+@given(st.lists(st.tuples(st.sampled_from(["finish", "fail", "wait"]), st.integers(0, 50)), max_size=120))
+def test_nothing_is_forgotten_while_lanes_change_pools(moves: list[tuple[str, int]]) -> None:
+    """Whatever happens to twelve endpoints of one company: when all answer again, all is sent."""
+    now = [1000.0]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(time, "monotonic", lambda: now[0])
+        spaces, lanes = Places(), [make_lane(1, 40) for _ in range(12)]
+        under_way = start(spaces, *lanes)
+        sent = len(under_way)
+        for move, choice in moves + [("finish", 0)] * 1000:
+            if move == "wait":
+                now[0] += 1.5
+                for lane in lanes:
+                    spaces.judge(lane)
+            elif under_way:
+                lane, delivery = under_way.pop(choice % len(under_way))
+                spaces.finish(lane, delivery, move == "fail", is_counted=not lane.is_exhausted and move != "fail")
+            begun = list(spaces.assign())
+            under_way, sent = under_way + begun, sent + len(begun)
+            assert spaces.in_flight == len(under_way)
+    assert sent == 12 * 40
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=80), st.integers(1, 6))

@@ -156,6 +156,19 @@ ZOO: dict[str, tuple[Behaviour, str | None, str | None]] = {
     "never ends its chunks": (answering_and(flooding(b"2000\r\n" + b"x" * 0x2000 + b"\r\n"), CHUNKED), None, None),
     "never ends one chunk": (answering_and(flooding(b"x" * 65_536), CHUNKED + b"ffffffffff\r\n"), None, None),
     "breaks its chunks": (answering_and(dripping(b"zz\r\n", 0.05), CHUNKED + b"3\r\nabc\r\n"), None, None),
+    "sends a body with its 204": (answering(b"HTTP/1.1 204 No Content\r\n\r\nhello"), None, None),
+    "sends a body with its 204 after hints": (
+        answering(b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 X\nContent-Length: 5\n\nhello"),
+        None,
+        None,
+    ),
+    "sends bad chunks with its head": (answering(CHUNKED + b"ZZ\r\nhello"), None, None),
+    "cuts its head in its last blank line": (
+        answering_and(dripping(b"\n\0hello", 0.05), b"HTTP/1.1 204 X\r\n\r"),
+        None,
+        None,
+    ),
+    "sends blank lines only": (answering_and(flooding(b"\r\n" * 30_000)), "timeout_response", LATE),
     "ends before its length": (answering_and(close, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), None, None),
     "resets in its body": (answering_and(reset, b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc"), None, None),
     "sends a bomb": (
@@ -234,6 +247,22 @@ async def test_whatever_a_receiver_does_is_an_outcome_in_time(name: str) -> None
 async def test_the_start_of_an_answer_is_kept_as_it_came(name: str, captured: bytes) -> None:
     async with serve(ZOO[name][0]) as receiver, sending(deadline=1) as sender:
         assert (await send(sender, receiver.url())).response == captured
+
+
+@pytest.mark.parametrize("cut", range(20, 60, 3))
+async def test_an_answer_stands_wherever_the_network_cuts_it_and_whatever_follows(cut: int) -> None:
+    answer = b"HTTP/1.1 204 No Content\r\nX-Shop: melati\r\n\r\n\0stray\r\n\r\n"
+
+    async def say_the_rest(reader: Reader, writer: Writer) -> None:
+        await asyncio.sleep(0.02)
+        writer.write(answer[cut:])
+        await writer.drain()
+        await hang(reader, writer)
+
+    async with serve(answering_and(say_the_rest, answer[:cut])) as receiver, sending(deadline=5) as sender:
+        outcome = await send(sender, receiver.url())
+        assert (outcome.status, outcome.error) == (204, None)
+        assert (await send(sender, receiver.url())).delivered, "what was stray does not answer the next request"
 
 
 async def test_a_receiver_that_does_not_accept_is_given_up() -> None:

@@ -46,6 +46,18 @@ MOVE_CLOCK = sql(
      WHERE company_id = $1"""
 )
 
+# Retries wait for company time. When that goes back they go back with it, or they would wait for the whole way.
+PULL_RETRIES = sql(
+    """
+    UPDATE webhook_queue AS q
+       SET due_at = q.due_at - c.back
+      FROM (SELECT clock_offset, CASE WHEN $2::interval IS NULL THEN clock_offset ELSE -$2 END AS back
+              FROM companies
+             WHERE company_id = $1) AS c
+     WHERE q.company_id = $1 AND c.back > '0' AND q.due_at <> q.event_at
+       AND q.due_at > now() + c.clock_offset - c.back"""
+)
+
 _KEY_COLUMNS = """k.id, k.company_id, c.environment, k.name, k.prefix, k.last_four, k.scopes, k.products, k.allow_list,
            k.rate_limit, k.status, k.replaced_by, k.created_at, k.expires_at, k.last_used_at, k.last_used_ip"""
 
@@ -177,6 +189,7 @@ async def get_company(db: Connection, company_id: int) -> CompanyRow:
 
 
 async def move_clock(tx: Tx, company_id: int, by: timedelta | None) -> None:
+    await PULL_RETRIES.run(tx, company_id, by)
     await MOVE_CLOCK.run(tx, company_id, by)
 
 

@@ -1,10 +1,6 @@
 """`sapa export`: a company's data into a file."""
 
 import asyncio
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, BinaryIO
 
@@ -12,11 +8,11 @@ import typer
 
 from sapa.access import actions as access
 from sapa.cli.connect import CompanyId, reach_database
+from sapa.cli.files import open_output, write_all
 from sapa.cli.import_ import EXTENSIONS, FileFormat, ResourceName
 from sapa.cli.progress import open_progress
 from sapa.exports.actions import Resource, open_snapshot
 from sapa.exports.sheet import Format, write_header, write_rows
-from sapa.http.errors import Invalid
 
 
 def export(
@@ -28,7 +24,7 @@ def export(
     """Export all customers, products or orders as they are at one instant, in a file that can be imported again."""
     by_name = EXTENSIONS.get(output.suffix.lower()) if output else None
     chosen: Format = (format or by_name or FileFormat.csv).value
-    with _opened(output) as file:
+    with open_output(output) as file:
         rows = asyncio.run(_export(resource.value, company, chosen, file))
     if output:
         typer.echo(f"{rows:,} {resource.value} were written to {output}.", err=True)
@@ -40,33 +36,10 @@ async def _export(resource: Resource, company_id: int, format: Format, file: Bin
         async with database.connection() as db:
             company = await access.get_company(db, company_id)
         async with open_snapshot(database, company, resource) as snapshot:
-            file.write(write_header(snapshot.row, format))
+            write_all(file, write_header(snapshot.row, format))
             with open_progress(f"exporting {resource}", snapshot.total, is_quiet=False) as show:
                 async for batch in snapshot.batches:
-                    file.write(write_rows(batch, format))
+                    write_all(file, write_rows(batch, format))
                     rows += len(batch)
                     show(rows, rows)
     return rows
-
-
-@contextmanager
-def _opened(output: Path | None) -> Iterator[BinaryIO]:
-    """A file appears under its name when it is whole."""
-    if output is None:
-        yield sys.stdout.buffer
-        sys.stdout.buffer.flush()
-        return
-    beside = output.with_name(f".{output.name}.{os.getpid()}")
-    try:
-        with _made(beside) as file:
-            yield file
-        beside.replace(output)
-    finally:
-        beside.unlink(missing_ok=True)
-
-
-def _made(path: Path) -> BinaryIO:
-    try:
-        return path.open("wb")
-    except OSError as error:
-        raise Invalid(f"The folder {path.parent} cannot be written to: {error.strerror}.") from None

@@ -1,11 +1,10 @@
 """`sapa import`: a file into a company."""
 
 import asyncio
-import csv
 import hashlib
 import os
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -17,10 +16,11 @@ from rich.console import Console
 
 from sapa.access import actions as access
 from sapa.cli.connect import AsJson, CompanyId, reach_database
+from sapa.cli.error_file import HEADER, build_lines, check_error_file, drop_error_file
+from sapa.cli.files import explained, open_input, open_output, write_all
 from sapa.cli.progress import open_progress
 from sapa.company import Company
 from sapa.db.pool import Database
-from sapa.formulas import disarm
 from sapa.imports import actions
 from sapa.imports.lines import Read
 from sapa.imports.resources import KINDS
@@ -30,6 +30,7 @@ from sapa.imports.work import Report, Work, go_on, new_holder
 
 PIECE = 1_048_576
 SOME_FAILED = 2
+INTERRUPTED = 130
 
 
 class ResourceName(StrEnum):
@@ -75,21 +76,23 @@ def import_(
     chosen = format or EXTENSIONS.get(file.suffix.lower())
     if chosen is None:
         raise UnusableFile("The file's name does not tell whether it is csv or ndjson; give --format.")
-    error_file = errors or file.with_name(f"{file.name}.errors.csv")
-    with _opened(file) as source:
+    with open_input(file) as source:
+        error_file = errors or file.with_name(f"{file.name}.errors.csv")
+        check_error_file(error_file, source)
         size = os.fstat(source.fileno()).st_size
         order = Order(resource.value, chosen.value, source, size, dry_run, json)
-        done = asyncio.run(_import(order, company, error_file))
+        done = _run_interruptibly(order, company, error_file)
     _tell(done, error_file, json)
     if done.failed:
         raise typer.Exit(SOME_FAILED)
 
 
-def _opened(file: Path) -> BinaryIO:
+def _run_interruptibly(order: Order, company_id: int, error_file: Path) -> Import:
     try:
-        return file.open("rb")
-    except OSError as error:
-        raise UnusableFile(f"The file {file} cannot be read: {error.strerror}.") from None
+        return asyncio.run(_import(order, company_id, error_file))
+    except KeyboardInterrupt:
+        typer.echo("sapa: Stopped; the same command goes on from here.", err=True)
+        raise typer.Exit(INTERRUPTED) from None
 
 
 async def _import(order: Order, company_id: int, error_file: Path) -> Import:
@@ -115,8 +118,9 @@ async def _run(database: Database, company: Company, order: Order) -> Import:
 
 def _reader(file: BinaryIO) -> Read:
     async def read(position: int) -> bytes:
-        file.seek(position)
-        return file.read(PIECE)
+        with explained("The file cannot be read any more"):
+            file.seek(position)
+            return file.read(PIECE)
 
     return read
 
@@ -131,9 +135,10 @@ async def _claim(database: Database, company: Company, order: Order, holder: str
 
 def _fingerprint(file: BinaryIO) -> bytes:
     digest = hashlib.sha256()
-    file.seek(0)
-    while piece := file.read(PIECE):
-        digest.update(piece)
+    with explained("The file cannot be read"):
+        file.seek(0)
+        while piece := file.read(PIECE):
+            digest.update(piece)
     return digest.digest()
 
 
@@ -173,33 +178,20 @@ def _shown(order: Order, job: Job) -> Iterator[Report]:
 
 
 async def _write_errors(database: Database, company: Company, done: Import, path: Path) -> None:
-    """Whole or not at all; one of an earlier run is not left to be mistaken for this one's."""
-    with _open_errors(path, done) as write:
+    if not done.failed:
+        drop_error_file(path)
+        return
+    with open_output(path) as file:
+        write_all(file, HEADER)
         line = 0
         while problems := await _next_problems(database, company, done.id, line):
-            write(problems)
+            write_all(file, build_lines(problems))
             line = problems[-1].line
 
 
 async def _next_problems(database: Database, company: Company, id: str, line: int) -> list[Problem]:
     async with database.connection() as db:
         return await actions.list_problems_after(db, company, id, line, 1_000)
-
-
-@contextmanager
-def _open_errors(path: Path, done: Import) -> Iterator[Callable[[list[Problem]], None]]:
-    beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with beside.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(["line", "field", "reason"])
-        yield lambda problems: writer.writerows(
-            [problem.line, disarm(problem.field), disarm(problem.message)] for problem in problems
-        )
-    if done.failed:
-        beside.replace(path)
-    else:
-        beside.unlink()
-        path.unlink(missing_ok=True)
 
 
 def _tell(done: Import, error_file: Path, as_json: bool) -> None:

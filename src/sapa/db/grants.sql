@@ -36,6 +36,7 @@ GRANT SELECT, INSERT, DELETE ON import_errors TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_endpoints TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_lanes TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_queue TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON webhook_newest TO {app};
 GRANT SELECT, INSERT ON webhook_attempts TO {app};
 GRANT SELECT, INSERT, DELETE ON notices TO {app};
 

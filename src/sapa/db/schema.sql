@@ -309,6 +309,8 @@ CREATE TABLE imports (
     created_rows  bigint         NOT NULL DEFAULT 0,
     updated_rows  bigint         NOT NULL DEFAULT 0,
     failed_rows   bigint         NOT NULL DEFAULT 0,
+    -- Failures in a row at this place that nobody foresaw: after a few of them the import is given up.
+    attempts      integer        NOT NULL DEFAULT 0,
     error         text,
     created_at    timestamptz(3) NOT NULL DEFAULT now(),
     updated_at    timestamptz(3) NOT NULL DEFAULT now(),
@@ -324,8 +326,8 @@ CREATE TABLE imports (
 
 CREATE INDEX imports_created_idx ON imports (company_id, created_at, id);
 CREATE INDEX imports_unfinished_idx ON imports (updated_at) WHERE finished_at IS NULL;
--- A file that the command reads is imported once at a time.
-CREATE UNIQUE INDEX imports_file_key ON imports (company_id, resource, fingerprint, dry_run)
+-- A file that the command reads is imported once at a time; read in another format it is another file.
+CREATE UNIQUE INDEX imports_file_key ON imports (company_id, resource, format, fingerprint, dry_run)
     WHERE finished_at IS NULL AND NOT is_upload;
 
 CREATE TABLE import_chunks (
@@ -382,6 +384,8 @@ CREATE TABLE webhook_endpoints (
     missed_since     timestamptz(3),
     catch_up         text           COLLATE "C",
     resumed_at       timestamptz(3),
+    -- How far that has come, as its job keeps it.
+    progress         text,
     created_at       timestamptz(3) NOT NULL DEFAULT now(),
     updated_at       timestamptz(3) NOT NULL DEFAULT now(),
     CONSTRAINT webhook_endpoints_pkey PRIMARY KEY (company_id, id),
@@ -418,6 +422,27 @@ CREATE TABLE webhook_queue (
         autovacuum_analyze_scale_factor = 0, autovacuum_analyze_threshold = 20000);
 
 CREATE INDEX webhook_queue_lane_idx ON webhook_queue (company_id, endpoint_id, due_at, id);
+
+-- Retries that are due behind a long backlog.
+CREATE INDEX webhook_queue_retries_idx ON webhook_queue (company_id, endpoint_id, due_at) WHERE attempt > 1;
+
+-- Deliveries that cannot be found by the time of their event.
+CREATE INDEX webhook_queue_moved_idx ON webhook_queue (company_id, endpoint_id, event_id) WHERE due_at <> event_at;
+
+-- The newest event of each resource, gathered for an endpoint that catches up with nothing else.
+CREATE TABLE webhook_newest (
+    company_id   bigint         NOT NULL,
+    endpoint_id  text           COLLATE "C" NOT NULL,
+    resource_id  text           COLLATE "C" NOT NULL,
+    number       bigint         NOT NULL,
+    event_id     text           COLLATE "C" NOT NULL,
+    event_at     timestamptz(3) NOT NULL,
+    CONSTRAINT webhook_newest_pkey PRIMARY KEY (company_id, endpoint_id, resource_id),
+    CONSTRAINT webhook_newest_endpoint_fkey FOREIGN KEY (company_id, endpoint_id)
+        REFERENCES webhook_endpoints (company_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX webhook_newest_event_idx ON webhook_newest (company_id, endpoint_id, event_at, event_id);
 
 -- Append-only, partitioned by day. The last attempt of a delivery tells its outcome.
 CREATE TABLE webhook_attempts (

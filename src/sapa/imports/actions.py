@@ -8,7 +8,9 @@ from sapa.imports import queries
 from sapa.imports.lines import Read
 from sapa.imports.resources import KINDS
 from sapa.imports.rows import read_header
-from sapa.imports.types import IMPORT_ID, Format, Import, ImportRunning, Job, Problem, Resource
+from sapa.imports.types import IMPORT_ID, Format, Import, ImportRunning, ImportTakenOver, Job, Problem, Resource
+
+MOST_ATTEMPTS = 5
 
 
 async def upload(
@@ -30,10 +32,10 @@ async def upload(
 async def begin(
     tx: Tx, company: Company, resource: Resource, format: Format, fingerprint: bytes, size: int, *, dry_run: bool
 ) -> str:
-    """The id of the file's unfinished import, or of a new one."""
+    """The id of the file's unfinished import in this format, or of a new one."""
     given = (company.id, IMPORT_ID.new(), resource, format, dry_run, False, fingerprint, size)
     made: str | None = await queries.INSERT.value(tx, *given)
-    found: str = made or await queries.FIND_UNFINISHED.value(tx, company.id, resource, fingerprint, dry_run)
+    found: str = made or await queries.FIND_UNFINISHED.value(tx, company.id, resource, format, fingerprint, dry_run)
     return found
 
 
@@ -57,10 +59,21 @@ async def release(tx: Tx, company: Company, id: str, holder: str) -> None:
 
 async def finish(tx: Tx, company: Company, id: str, holder: str, error: str | None = None) -> Import:
     """The end is reached, or the file cannot be used at all."""
-    await queries.FINISH.run(tx, company.id, id, holder, error)
+    if not await queries.FINISH.run(tx, company.id, id, holder, error):
+        raise ImportTakenOver
     await queries.DROP_PIECES.run(tx, company.id, id)
     await queries.DROP_KEYS.run(tx, company.id, id)
     return await queries.get_import(tx, company.id, id)
+
+
+async def lay_down(tx: Tx, company: Company, id: str, holder: str) -> None:
+    """After something unexpected: to be tried again, a few times."""
+    failure = await queries.COUNT_FAILURE.find(tx, company.id, id, holder)
+    if failure is not None and failure.attempts >= MOST_ATTEMPTS:
+        reason = (
+            f"The import failed {failure.attempts} times behind line {failure.line:,}, for no reason of the file's."
+        )
+        await finish(tx, company, id, holder, f"{reason} The worker's log says more under its id.")
 
 
 async def list_problems_after(tx: Tx, company: Company, id: str, line: int, most: int) -> list[Problem]:

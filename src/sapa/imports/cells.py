@@ -13,6 +13,8 @@ from sapa.imports.lines import LONGEST_RECORD
 from sapa.imports.types import UnusableFile
 
 SEPARATORS = ",;\t"
+MOST_SHOWN = 20
+LONGEST_SHOWN = 60
 
 _is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
 # Written as JSON would print it again: 007 and 1.50 are words.
@@ -60,7 +62,7 @@ def build_columns(names: Sequence[str], row: type[msgspec.Struct]) -> list[Colum
         except LookupError:
             unknown.append(name or "(a column without a name)")
     if unknown:
-        raise UnusableFile(f"The header has columns that are not known: {', '.join(unknown)}.")
+        raise UnusableFile(f"The header has columns that are not known: {_some(unknown)}.")
     _refuse_overlaps(columns)
     return columns
 
@@ -122,7 +124,7 @@ def _step(kind: inspect.Type, steps: list[str]) -> tuple[tuple[str | int, inspec
         field = next(field for field in kind.fields if field.encode_name == first) if _has(kind, first) else None
         if field is not None:
             return (first, field.type), rest
-    if isinstance(kind, inspect.ListType) and first.isascii() and first.isdigit() and 0 < int(first) < 10_000:
+    if isinstance(kind, inspect.ListType) and first.isascii() and first.isdigit() and len(first) < 5 and int(first):
         return (int(first), kind.item_type), rest
     if isinstance(kind, inspect.DictType) and ".".join(steps):
         return (".".join(steps), kind.value_type), []
@@ -176,10 +178,27 @@ def _json(cell: str) -> Raw:
 
 
 def _refuse_overlaps(columns: Sequence[Column]) -> None:
-    """A field that is given whole must not be given in parts as well, and nothing twice."""
-    names = [column.name for column in columns]
-    whole = set(names)
-    twice = {name for name in names if names.count(name) > 1}
-    twice |= {name for name in names if any(name.startswith(f"{other}.") for other in whole)}
+    """A field that is given whole must not be given in parts as well, and nothing twice.
+
+    In order, whatever lies within a field comes right after it.
+    """
+    twice, whole = [], None
+    for place, name in sorted((_place(column), column.name) for column in columns):
+        if whole is not None and place[: len(whole)] == whole:
+            twice.append(name)
+        else:
+            whole = place
     if twice:
-        raise UnusableFile(f"The header gives the same field more than once: {', '.join(sorted(twice))}.")
+        raise UnusableFile(f"The header gives the same field more than once: {_some(twice)}.")
+
+
+def _place(column: Column) -> tuple[str, ...]:
+    """Where a field lies, also one that is not read."""
+    return tuple(map(str, column.path) if column.read else column.name.split("."))
+
+
+def _some(names: Sequence[str]) -> str:
+    """As many as a person reads."""
+    shown = [name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}…" for name in names[:MOST_SHOWN]]
+    rest = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {rest:,} more" if rest else "")

@@ -4,6 +4,7 @@ What cannot be a record is passed on as a fault with its line number, and readin
 """
 
 import re
+from collections import deque
 from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
@@ -12,6 +13,9 @@ from sapa.imports.types import Format
 
 LONGEST_RECORD = 1_048_576
 MOST_LINES_OF_A_RECORD = 1_000
+# How much is read again for each byte that is read once. A file whose quotes are all astray would otherwise be read a
+# thousand times, once for each line from which a record might begin.
+MOST_READ_AGAIN = 4
 BOM = b"\xef\xbb\xbf"
 
 Read = Callable[[int], Awaitable[bytes]]
@@ -88,7 +92,13 @@ class RecordReader:
         self._is_quoted = format == "csv"
         self._opening = re.compile(rb'(?:^|%s)"' % re.escape(separator))
         self._complete_cell = re.compile(rb'(?:^|%s)"[^"]*+(?:""[^"]*+)*+"' % re.escape(separator))
-        self._ahead: list[Line] = []
+        self._ahead: deque[Line] = deque()
+        # Of the lines ahead, so many from the first on close no cell that is open before them.
+        self._unclosing = 0
+        self._start = position
+        self._given_back = 0
+        # Lines up to here are records by themselves.
+        self._single_until = 0
         self.position = position
         self.line = line
 
@@ -99,7 +109,7 @@ class RecordReader:
         self._pass([first])
         number = self.line
         if len(first.content) > LONGEST_RECORD:
-            return Record(number, b"", f"is longer than {LONGEST_RECORD:,} bytes")
+            return Record(number, first.content, f"is longer than {LONGEST_RECORD:,} bytes")
         if not self._is_quoted or b'"' not in first.content or not self._is_open(first.content):
             return Record(number, first.content)
         return await self._join(first, number)
@@ -110,35 +120,54 @@ class RecordReader:
             self.line += len(lines)
 
     async def _next_line(self) -> Line:
-        if self._ahead:
-            return self._ahead.pop(0)
+        if not self._ahead:
+            return await self._read_line()
+        self._unclosing = max(0, self._unclosing - 1)
+        return self._ahead.popleft()
+
+    async def _read_line(self) -> Line:
         content = await self._lines.next()
         return Line(content, self._lines.position)
 
     async def _join(self, first: Line, number: int) -> Record:
         """Lines up to the one that closes the cell. If none does, only the first line is at fault."""
-        parts, size = [first], len(first.content)
-        while size <= LONGEST_RECORD and len(parts) < MOST_LINES_OF_A_RECORD:
-            part = await self._next_line()
-            if not part.content:
-                break
-            parts.append(part)
-            size += len(part.content)
-            closing = _REST_OF_CELL.match(part.content)
-            if closing and not self._is_open(b"x" + part.content[closing.end() :]):
-                self._pass(parts[1:])
-                return Record(number, b"".join(line.content for line in parts))
-        self._ahead = parts[1:] + self._ahead
-        return Record(number, b"", "cannot be read as CSV: a quoted cell is not closed")
+        more = 0 if first.end <= self._single_until else await self._count_to_closing(first)
+        if not more:
+            return Record(number, b"", "cannot be read as CSV: a quoted cell is not closed")
+        rest = [await self._next_line() for _ in range(more)]
+        self._pass(rest)
+        return Record(number, b"".join([first.content, *(line.content for line in rest)]))
+
+    async def _count_to_closing(self, first: Line) -> int:
+        """How many lines ahead close the record; 0 when none does. No line is looked at twice."""
+        while self._unclosing < MOST_LINES_OF_A_RECORD - 1:
+            if self._unclosing == len(self._ahead):
+                self._ahead.append(await self._read_line())
+            line = self._ahead[self._unclosing]
+            if not line.content or line.end - first.end + len(first.content) > LONGEST_RECORD:
+                return 0
+            if self._closes(line.content):
+                return self._unclosing + 1
+            self._unclosing += 1
+        return 0
+
+    def _closes(self, text: bytes) -> bool:
+        """Whether an open cell ends here, and no other stays open."""
+        closing = _REST_OF_CELL.match(text)
+        return closing is not None and not self._is_open(b"x" + text[closing.end() :])
 
     def give_back(self, record: Record) -> None:
         """A record of several lines that turned out to be none: all but its first line are read again."""
         end = self.position
         again: list[Line] = []
         for content in reversed(_cut(record.content)[1:]):
-            again.insert(0, Line(content, end))
+            again.append(Line(content, end))
             end -= len(content)
-        self._ahead = again + self._ahead
+        self._given_back += self.position - end
+        if self._given_back > LONGEST_RECORD + MOST_READ_AGAIN * (self.position - self._start):
+            self._single_until = self.position
+        self._ahead.extendleft(again)
+        self._unclosing = 0
         self.position = end
         self.line -= len(again)
 

@@ -1,7 +1,7 @@
 """Orders as rows of a file: new ones are placed and moved to where they stand, known ones are updated."""
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from typing import Annotated, Any
@@ -31,6 +31,8 @@ from sapa.orders.types import (
 
 Text = Annotated[str, Meta(min_length=1, max_length=255)]
 Url = Annotated[str, Meta(max_length=2048)]
+
+EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 
 
 class SoldVariant(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -69,22 +71,22 @@ class OrderRow(OrderPatch, frozen=True, kw_only=True):
 
 
 async def store_orders(tx: Tx, company: Company, rows: Sequence[Row]) -> list[Result]:
-    started: str = await queries.STARTED_AT.value(tx)
-    return [await attempt(tx, row.line, partial(_store, tx, company, row.value, started)) for row in rows]
+    return [await attempt(tx, row.line, partial(_store, tx, company, row.value)) for row in rows]
 
 
-async def _store(tx: Tx, company: Company, row: Any, started: str) -> Outcome:
+async def _store(tx: Tx, company: Company, row: Any) -> Outcome:
     known = await actions.find_by_order_id(tx, company, row.order_id) if row.order_id else None
     if known is None:
         await _place(tx, company, row)
         return "created"
     order = await actions.update(tx, company, known.id, _patch(row))
-    return "updated" if order.updated_at >= started else "unchanged"
+    return "unchanged" if order == known else "updated"
 
 
 async def _place(tx: Tx, company: Company, row: OrderRow) -> Order:
     sold = _sold(company, row)
-    order = await actions.place(tx, company, _new(row), placed_at=_instant(row.created_at), sold=sold)
+    placed_at = None if row.created_at is None else await _past(tx, company, row.created_at)
+    order = await actions.place(tx, company, _new(row), placed_at=placed_at, sold=sold)
     for move in _moves(row):
         order = await actions.update(tx, company, order.id, move)
     return order
@@ -130,11 +132,18 @@ def _moves(row: OrderRow) -> Iterator[OrderPatch]:
         yield asked
 
 
-def _instant(text: str | None) -> datetime | None:
+async def _past(tx: Tx, company: Company, text: str) -> datetime:
     try:
-        return None if text is None else parse_date_time(text)
+        instant = parse_date_time(text)
     except BadValue as error:
         raise Invalid.field("createdAt", str(error)) from None
+    if instant < EARLIEST:
+        raise Invalid.field("createdAt", f"must not lie before {EARLIEST.year}")
+    # Cut, since PostgreSQL would round, and an instant of this moment into the future.
+    instant = instant.replace(microsecond=instant.microsecond // 1_000 * 1_000)
+    if not await queries.IS_PAST.value(tx, company.id, instant):
+        raise Invalid.field("createdAt", "must not lie in the future")
+    return instant
 
 
 def _sold(company: Company, row: OrderRow) -> list[LineItemVariant | None]:

@@ -29,6 +29,13 @@ JOB_COLUMNS = ", ".join(Job.__struct_fields__)
 # own index; plans for this one may prefer to read all that it has.
 PLAN_FOR_ANY_COMPANY = sql("SELECT set_config('plan_cache_mode', 'force_generic_plan', true)")
 
+# For all but the last of a series of commits. PostgreSQL makes commits durable in their sequence: the last one, which
+# waits for the disk, takes the others along. If the machine goes down before, the latest rows are lost together with
+# the place behind them, and the import goes on from the place that was kept.
+HASTEN = sql("SELECT set_config('synchronous_commit', 'off', true)")
+
+IS_PAST = sql("SELECT $2::timestamptz <= clock_timestamp() + clock_offset FROM companies WHERE company_id = $1")
+
 # As the rows' own instants are kept: what changes in this transaction carries this one or a later.
 STARTED_AT = sql("SELECT now()::timestamptz(3)")
 
@@ -40,7 +47,7 @@ INSERT = sql(
     WITH made AS (
         INSERT INTO imports (company_id, id, resource, format, dry_run, is_upload, fingerprint, size)
         VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
-            ON CONFLICT (company_id, resource, fingerprint, dry_run) WHERE finished_at IS NULL AND NOT is_upload
+            ON CONFLICT (company_id, resource, format, fingerprint, dry_run) WHERE finished_at IS NULL AND NOT is_upload
             DO NOTHING
         RETURNING company_id, id
     ), counted AS (
@@ -52,7 +59,7 @@ INSERT = sql(
 FIND_UNFINISHED = sql(
     """
     SELECT id FROM imports
-     WHERE company_id = $1 AND resource = $2 AND fingerprint = $3 AND dry_run = $4
+     WHERE company_id = $1 AND resource = $2 AND format = $3 AND fingerprint = $4 AND dry_run = $5
        AND finished_at IS NULL AND NOT is_upload"""
 )
 
@@ -71,13 +78,35 @@ HOLDER = sql("SELECT holder FROM imports WHERE company_id = $1 AND id = $2 AND h
 
 RELEASE = sql("UPDATE imports SET held_until = '-infinity' WHERE company_id = $1 AND id = $2 AND holder = $3")
 
+RENEW = sql(
+    """
+    UPDATE imports SET held_until = clock_timestamp() + make_interval(secs => $4)
+     WHERE company_id = $1 AND id = $2 AND holder = $3 AND finished_at IS NULL"""
+)
+
 ADVANCE = sql(
     """
     UPDATE imports
-       SET position = $5, line = $6, rows = rows + $7, created_rows = created_rows + $8,
+       SET attempts = 0, position = $5, line = $6, rows = rows + $7, created_rows = created_rows + $8,
            updated_rows = updated_rows + $9, failed_rows = failed_rows + $10,
            held_until = clock_timestamp() + make_interval(secs => $11), updated_at = clock_timestamp()
      WHERE company_id = $1 AND id = $2 AND holder = $3 AND position = $4 AND finished_at IS NULL"""
+)
+
+
+class Failure(Struct, frozen=True):
+    """How often an import has failed at the same place, and the last line before it."""
+
+    attempts: int
+    line: int
+
+
+COUNT_FAILURE = sql(
+    """
+    UPDATE imports SET attempts = attempts + 1, held_until = '-infinity', updated_at = clock_timestamp()
+     WHERE company_id = $1 AND id = $2 AND holder = $3 AND finished_at IS NULL
+    RETURNING attempts, line""",
+    row=Failure,
 )
 
 FINISH = sql(
@@ -197,6 +226,11 @@ async def advance(
 ) -> bool:
     """Moves from a position to the next place, a position and a line; False when it is not the holder's any more."""
     return bool(await ADVANCE.run(tx, company_id, id, holder, position, *place, *counts, HOLD_SECONDS))
+
+
+async def renew(tx: Tx, company_id: int, id: str, holder: str) -> bool:
+    """Holds on to it; False when it is not the holder's any more."""
+    return bool(await RENEW.run(tx, company_id, id, holder, HOLD_SECONDS))
 
 
 async def add_problems(tx: Tx, company_id: int, id: str, problems: Sequence[Problem]) -> None:

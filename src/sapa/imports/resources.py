@@ -22,14 +22,18 @@ class Kind(msgspec.Struct, frozen=True):
 
     row: type[msgspec.Struct]
     batch: int
-    """Rows of one transaction. Whoever wants the same rows waits for it."""
+    """Rows that are read together."""
     store: Store
+    is_single: bool
+    """Each row has its own transaction, which locks in the sequence that the API's do: products and customers, then the
+    company's order number. With several rows in one, the second would lock products behind the first one's number, and
+    meet the API in a deadlock. Otherwise the rows of a batch have one, and whoever wants the same rows waits for it."""
     list_keys: ListKeys | None = None
     """Whose a row is, and what no other row may have; a dry run holds the lines of a file against each other."""
 
 
 KINDS: dict[Resource, Kind] = {
-    "customers": Kind(CustomerRow, 500, store_customers, list_customer_keys),
-    "products": Kind(ProductRow, 100, store_products),
-    "orders": Kind(OrderRow, 100, store_orders),
+    "customers": Kind(CustomerRow, 500, store_customers, False, list_customer_keys),
+    "products": Kind(ProductRow, 100, store_products, True),
+    "orders": Kind(OrderRow, 100, store_orders, True),
 }

@@ -1,5 +1,7 @@
 """Records as rows of a resource, each with its line; what cannot be a row is a problem with its reason."""
 
+import asyncio
+
 import msgspec
 from msgspec import Struct
 
@@ -10,6 +12,9 @@ from sapa.imports.lines import BOM, Read, Record, RecordReader
 from sapa.imports.types import Format, Job, Problem, UnusableFile, build_problem
 
 MOST_BYTES_OF_A_BATCH = 4 * 1_048_576
+MOST_COLUMNS = 1_000
+# Others share the event loop: webhooks go out from it, too.
+BYTES_BETWEEN_RESTS = 16_384
 
 
 class Row(Struct, frozen=True):
@@ -17,18 +22,40 @@ class Row(Struct, frozen=True):
     value: msgspec.Struct
 
 
-class Batch(Struct, frozen=True):
-    """Rows that are imported together, and where the file goes on after them."""
+class Part(Struct, frozen=True):
+    """One record, and where the file goes on after it."""
 
-    rows: list[Row]
-    problems: list[Problem]
+    found: Row | Problem
+    position: int
+    line: int
+
+
+class Batch(Struct, frozen=True):
+    """Records that follow each other, and where the file goes on after them."""
+
+    parts: list[Part]
     position: int
     line: int
     is_last: bool
 
     @property
     def size(self) -> int:
-        return len(self.rows) + len(self.problems)
+        return len(self.parts)
+
+    @property
+    def rows(self) -> list[Row]:
+        return [part.found for part in self.parts if isinstance(part.found, Row)]
+
+    @property
+    def problems(self) -> list[Problem]:
+        return [part.found for part in self.parts if isinstance(part.found, Problem)]
+
+    def split(self) -> list["Batch"]:
+        """A batch for each record; what lies behind the last one belongs to it."""
+        if self.size <= 1:
+            return [self]
+        alone = [Batch([part], part.position, part.line, is_last=False) for part in self.parts[:-1]]
+        return [*alone, Batch(self.parts[-1:], self.position, self.line, self.is_last)]
 
 
 class Header(Struct, frozen=True):
@@ -55,6 +82,8 @@ async def read_header(read: Read, format: Format, row: type[msgspec.Struct]) -> 
         names = [name.strip() for name in parse_cells(text, separator)]
     except BadCell as error:
         raise UnusableFile(f"The header {error}.") from None
+    if len(names) > MOST_COLUMNS:
+        raise UnusableFile(f"The header has {len(names):,} columns; a file may have {MOST_COLUMNS:,}.")
     return Header(separator, build_columns(names, row), records.position, records.line)
 
 
@@ -63,12 +92,15 @@ async def _after_bom(read: Read) -> int:
 
 
 def _header_text(record: Record) -> str:
+    line = record.content.rstrip(b"\r\n")
+    if b"\r" in line and b"\n" not in line:
+        raise UnusableFile("The file's lines end with CR alone; save it with LF or CRLF at the end of each line.")
+    if record.fault:
+        raise UnusableFile(f"The header {record.fault}.")
     try:
         text = record.content.decode()
     except UnicodeDecodeError:
         raise UnusableFile("The header is not valid UTF-8.") from None
-    if record.fault:
-        raise UnusableFile(f"The header {record.fault}.")
     if not text.strip():
         raise UnusableFile("The first line is empty; it must be the header with the fields' names.")
     return text
@@ -91,20 +123,20 @@ class RowReader:
         self._decoder = build_decoder(row)
 
     async def next_batch(self, most_rows: int) -> Batch:
-        rows: list[Row] = []
-        problems: list[Problem] = []
-        start = self._records.position
+        parts: list[Part] = []
+        records, start, rested = self._records, self._records.position, self._records.position
         record = None
-        while len(rows) + len(problems) < most_rows and self._records.position - start < MOST_BYTES_OF_A_BATCH:
-            record = await self._records.next()
+        while len(parts) < most_rows and records.position - start < MOST_BYTES_OF_A_BATCH:
+            record = await records.next()
             if record is None:
                 break
             found = self._row(record)
-            if isinstance(found, Row):
-                rows.append(found)
-            elif found is not None:
-                problems.append(found)
-        return Batch(rows, problems, self._records.position, self._records.line, is_last=record is None)
+            if found is not None:
+                parts.append(Part(found, records.position, records.line))
+            if records.position - rested > BYTES_BETWEEN_RESTS:
+                rested = records.position
+                await asyncio.sleep(0)
+        return Batch(parts, records.position, records.line, is_last=record is None)
 
     def _row(self, record: Record) -> Row | Problem | None:
         """None for an empty line."""

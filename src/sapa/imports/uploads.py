@@ -7,11 +7,11 @@ from contextlib import suppress
 import structlog
 
 from sapa.access import actions as access
-from sapa.db.pool import Database
+from sapa.db.pool import AWAY, Database
 from sapa.imports import actions, queries
 from sapa.imports.queries import Waiting
 from sapa.imports.types import ImportRunning, ImportTakenOver, UnusableFile
-from sapa.imports.work import Work, go_on, new_holder
+from sapa.imports.work import Until, Work, go_on, new_holder
 from sapa.settings import Settings
 
 REST_SECONDS = 1.0
@@ -34,22 +34,49 @@ async def import_uploads(database: Database, _: Settings, stopping: asyncio.Even
 
 
 async def _take_turn(database: Database, upload: Waiting, stopping: asyncio.Event) -> None:
+    """What goes wrong with one file is told and counted, and the next one has its turn; without a database none has."""
     holder, ends = new_holder(), time.monotonic() + TURN_SECONDS
     async with database.transaction() as tx:
         company = await access.get_company(tx, upload.company_id)
         job = await actions.claim(tx, company, upload.id, holder)
     work = Work(database, company, job, holder, actions.read_upload(database, company, upload.id))
-    error = None
     try:
-        if not await go_on(work, _unseen, lambda: stopping.is_set() or time.monotonic() > ends):
-            async with database.transaction() as tx:
-                await actions.release(tx, company, upload.id, holder)
+        await _go_on(work, lambda: stopping.is_set() or time.monotonic() > ends)
+    except BaseException as error:
+        is_unforeseen = _is_unforeseen(error)
+        if is_unforeseen:
+            log.exception("import failed", company_id=company.id, id=job.id)
+        await _lay_down(work, is_unforeseen=is_unforeseen)
+        if not is_unforeseen:
+            raise
+
+
+async def _go_on(work: Work, until: Until) -> None:
+    refusal = None
+    try:
+        is_done = await go_on(work, _unseen, until)
+    except UnusableFile as error:
+        refusal, is_done = error.message, True
+    async with work.database.transaction() as tx:
+        if not is_done:
+            await actions.release(tx, work.company, work.job.id, work.holder)
             return
-    except UnusableFile as refusal:
-        error = refusal.message
-    async with database.transaction() as tx:
-        done = await actions.finish(tx, company, upload.id, holder, error)
-    log.info("import finished", company_id=company.id, id=done.id, status=done.status, rows=done.rows)
+        done = await actions.finish(tx, work.company, work.job.id, work.holder, refusal)
+    log.info("import finished", company_id=work.company.id, id=done.id, status=done.status, rows=done.rows)
+
+
+def _is_unforeseen(error: BaseException) -> bool:
+    """Neither a database that is away nor another worker; an argument that the database cannot take is a ValueError."""
+    is_away = isinstance(error, AWAY) and not isinstance(error, ValueError)
+    return isinstance(error, Exception) and not is_away and not isinstance(error, ImportTakenOver)
+
+
+async def _lay_down(work: Work, *, is_unforeseen: bool) -> None:
+    """For whoever comes next to go on at once; if not even that can be told, the hold runs out by itself."""
+    give = actions.lay_down if is_unforeseen else actions.release
+    with suppress(*AWAY, ImportTakenOver):
+        async with work.database.transaction() as tx:
+            await give(tx, work.company, work.job.id, work.holder)
 
 
 def _unseen(position: int, rows: int) -> None:

@@ -1,4 +1,4 @@
-"""Working through a file: batch by batch, each with the place where the file goes on, in one transaction."""
+"""Working through a file: rows are stored in one transaction with the place where the file goes on behind them."""
 
 import asyncio
 import os
@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 
+import asyncpg
 from msgspec import Struct
 
 from sapa.company import Company
@@ -17,10 +18,13 @@ from sapa.imports.resources import KINDS
 from sapa.imports.rows import Batch, Row, RowReader, read_header
 from sapa.imports.types import ImportTakenOver, Job, Problem
 
-MOST_TRIES = 3
+IN_THE_WAY = (*RETRYABLE, asyncpg.LockNotAvailableError)
+SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 Report = Callable[[int, int], None]
 """Told after each batch: the bytes and the rows that are done."""
+Until = Callable[[], bool]
+"""Whether it is time to stop."""
 
 
 def new_holder() -> str:
@@ -37,7 +41,7 @@ class Work(Struct, frozen=True):
     read: Read
 
 
-async def go_on(work: Work, report: Report, until: Callable[[], bool] = lambda: False) -> bool:
+async def go_on(work: Work, report: Report, until: Until = lambda: False) -> bool:
     """Imports what is left; whether the end was reached before it had to stop."""
     kind = KINDS[work.job.resource]
     header = await read_header(work.read, work.job.format, kind.row)
@@ -45,7 +49,8 @@ async def go_on(work: Work, report: Report, until: Callable[[], bool] = lambda: 
     position, rows = work.job.position, 0
     while not until():
         batch = await reader.next_batch(kind.batch)
-        await _import(work, position, batch)
+        if not await _import(work, position, batch, until):
+            return False
         position, rows = batch.position, rows + batch.size
         report(position, rows)
         if batch.is_last:
@@ -54,16 +59,43 @@ async def go_on(work: Work, report: Report, until: Callable[[], bool] = lambda: 
     return False
 
 
-async def _import(work: Work, position: int, batch: Batch) -> None:
-    """Run again when another transaction stood in the way."""
-    for tries_left in range(MOST_TRIES - 1, -1, -1):
-        try:
-            async with work.database.transaction() as tx:
-                await _import_batch(tx, work, position, batch)
-            return
-        except RETRYABLE:
-            if not tries_left:
-                raise
+async def _import(work: Work, position: int, batch: Batch, until: Until) -> bool:
+    """Together, or row by row where others may stand in the way; whether it came to its end."""
+    is_single = KINDS[work.job.resource].is_single
+    if not is_single and await _has_imported(work, position, batch, is_last=True):
+        return True
+    rows = batch.split()
+    for row in rows:
+        if not await _insist(work, position, row, until, is_last=row is rows[-1]):
+            return False
+        position = row.position
+    return True
+
+
+async def _insist(work: Work, position: int, row: Batch, until: Until, *, is_last: bool) -> bool:
+    """A row that others stand in the way of is no bad row: it is tried until it is through, or time is up."""
+    pause = SHORTEST_PAUSE
+    while not await _has_imported(work, position, row, is_last=is_last):
+        if until():
+            return False
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+        async with work.database.transaction() as tx:
+            if not await queries.renew(tx, work.company.id, work.job.id, work.holder):
+                raise ImportTakenOver
+    return True
+
+
+async def _has_imported(work: Work, position: int, batch: Batch, *, is_last: bool) -> bool:
+    """One try, in one transaction; False when another one stood in the way."""
+    try:
+        async with work.database.transaction() as tx:
+            if not is_last:
+                await queries.HASTEN.value(tx)
+            await _import_batch(tx, work, position, batch)
+    except IN_THE_WAY:
+        return False
+    return True
 
 
 async def _import_batch(tx: Tx, work: Work, position: int, batch: Batch) -> None:

@@ -267,7 +267,10 @@ class Dispatcher:
             message = build_message(delivery, self._address)
             if message is None or lane.target is None:
                 return build_gone(lane, delivery)
-            return build_result(lane, delivery, await self._sender.send(lane.target, message))
+            outcome = await self._sender.send(lane.target, message)
+            if outcome.retry_uncounted:
+                log.warning("a webhook was not sent, by our own fault", delivery=delivery.id, reason=outcome.message)
+            return build_result(lane, delivery, outcome)
         except Exception:
             log.exception("a webhook could not be sent", delivery=delivery.id)
             return build_stumble(lane, delivery)

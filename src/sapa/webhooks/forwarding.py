@@ -39,7 +39,9 @@ class Memory:
     """The events that were heard already: a stream that is opened again goes back a little."""
 
     def __init__(self) -> None:
-        self.last: str | None = None
+        self.position: str | None = None
+        """Where the stream was when it last told; to come back with it misses nothing."""
+        self._newest = ""
         self._known: set[str] = set()
 
     def is_new(self, id: str) -> bool:
@@ -47,9 +49,9 @@ class Memory:
         if id in self._known:
             return False
         self._known.add(id)
-        self.last = max(self.last or id, id)
+        self._newest = max(self._newest, id)
         if len(self._known) > _MOST_REMEMBERED:
-            oldest = made_at(self.last) - 4 * MARGIN_SECONDS
+            oldest = made_at(self._newest) - 4 * MARGIN_SECONDS
             self._known = {known for known in self._known if made_at(known) >= oldest}
         return True
 
@@ -84,13 +86,14 @@ class Listener:
 
     async def _open(self, session: aiohttp.ClientSession, token: str) -> AsyncIterator[Heard]:
         headers = {"authorization": f"Bearer {token}", "accept": "text/event-stream"}
-        if self._memory.last is not None:
-            headers["last-event-id"] = self._memory.last
+        if self._memory.position is not None:
+            headers["last-event-id"] = self._memory.position
         params = {"kinds": ",".join(self._kinds)} if self._kinds else {}
         async with session.get(self._url, headers=headers, params=params, allow_redirects=False) as answer:
             if answer.status != 200:
                 await _refuse(answer)
             async for block in _blocks(answer.content):
+                self._memory.position = parse_position(block) or self._memory.position
                 if block.startswith(b": ready"):
                     yield Opened()
                 told = parse_block(block)
@@ -134,6 +137,12 @@ def parse_block(block: bytes) -> Told | None:
         if line.startswith(b"data: "):
             return msgspec.json.decode(line.removeprefix(b"data: "), type=Told)
     return None
+
+
+def parse_position(block: bytes) -> str | None:
+    """The stream's place in a comment; an event's id is none, as earlier events may still come."""
+    comment, _, line = block.partition(b"\n")
+    return line.removeprefix(b"id: ").decode() or None if comment.startswith(b":") else None
 
 
 class Forwarder:

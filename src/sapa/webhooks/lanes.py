@@ -12,9 +12,6 @@ from msgspec import Struct
 from sapa.db.pool import Connection, Database, Tx
 from sapa.db.sql import sql
 
-MOST_READ = 500
-"""How far into a lane one look goes, to find first tries behind retries."""
-
 # The queue is empty now and long a moment later. A plan that was made for the empty one would read all of it.
 STEADY = sql("SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true)")
 
@@ -127,24 +124,39 @@ class Delivery(Struct, frozen=True):
     body: bytes | None
 
 
-# First tries go before late retries, and those of one resource in the order in which it changed. Ties are read
-# together, because within a millisecond only the event's number knows.
+# Every fourth place is a retry's when one is due, however long the backlog; what one of them leaves is the others'.
+# First tries of one resource go in the order in which it changed. Ties are read together, because within a millisecond
+# only the event's number knows.
 FILL = sql(
     """
     SELECT lane.endpoint_id, d.id, d.attempt, d.event_id, d.kind, d.resource_id, d.body
       FROM unnest($2::text[], $3::integer[]) AS lane (endpoint_id, room)
      CROSS JOIN LATERAL (
-           SELECT w.id, w.attempt, w.event_id, v.kind, v.resource_id, v.body
-             FROM (SELECT q.id, q.attempt, q.due_at, q.event_id, q.event_at
-                     FROM webhook_queue q
-                     JOIN companies c ON c.company_id = $1
-                    WHERE q.company_id = $1 AND q.endpoint_id = lane.endpoint_id
-                      AND q.due_at <= now() + c.clock_offset AND q.id <> ALL($4::text[])
-                    ORDER BY q.due_at
-                    FETCH FIRST $5 ROWS WITH TIES) AS w
-             LEFT JOIN events v ON v.company_id = $1 AND v.created_at = w.event_at AND v.id = w.event_id
-            ORDER BY w.attempt > 1, w.due_at, v.number
-            LIMIT lane.room) AS d""",
+           (SELECT w.id, w.attempt, w.event_id, v.kind, v.resource_id, v.body,
+                   row_number() OVER win + (row_number() OVER win + 2) / 3 AS place
+              FROM (SELECT q.id, q.attempt, q.due_at, q.event_id, q.event_at
+                      FROM webhook_queue q
+                      JOIN companies c ON c.company_id = $1
+                     WHERE q.company_id = $1 AND q.endpoint_id = lane.endpoint_id AND q.attempt = 1
+                       AND q.due_at <= now() + c.clock_offset AND q.id <> ALL($4::text[])
+                     ORDER BY q.due_at
+                     FETCH FIRST lane.room ROWS WITH TIES) AS w
+              LEFT JOIN events v ON v.company_id = $1 AND v.created_at = w.event_at AND v.id = w.event_id
+            WINDOW win AS (ORDER BY w.due_at, v.number))
+           UNION ALL
+           (SELECT w.id, w.attempt, w.event_id, v.kind, v.resource_id, v.body,
+                   row_number() OVER (ORDER BY w.due_at, w.id) * 4 - 3
+              FROM (SELECT q.id, q.attempt, q.due_at, q.event_id, q.event_at
+                      FROM webhook_queue q
+                      JOIN companies c ON c.company_id = $1
+                     WHERE q.company_id = $1 AND q.endpoint_id = lane.endpoint_id AND q.attempt > 1
+                       AND q.due_at <= now() + c.clock_offset AND q.id <> ALL($4::text[])
+                     ORDER BY q.due_at
+                     LIMIT lane.room) AS w
+              LEFT JOIN events v ON v.company_id = $1 AND v.created_at = w.event_at AND v.id = w.event_id)
+            ORDER BY place
+            LIMIT lane.room) AS d
+     ORDER BY lane.endpoint_id, d.place""",
     row=Delivery,
 )
 
@@ -188,7 +200,7 @@ async def release(db: Connection, company_id: int, held: dict[str, int], owner: 
 
 async def fill(tx: Tx, company_id: int, room: dict[str, int], known: Sequence[str]) -> list[Delivery]:
     """What is due in the lanes, as much as each has room for, without what is known already."""
-    return await FILL.all(tx, company_id, list(room), list(room.values()), known, MOST_READ)
+    return await FILL.all(tx, company_id, list(room), list(room.values()), known)
 
 
 async def drop_orphans(db: Connection, company_id: int, endpoint_ids: Sequence[str]) -> None:

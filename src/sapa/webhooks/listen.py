@@ -1,12 +1,14 @@
 """`/listen`: a company's events as they happen, as server-sent events that lose none.
 
 Events become visible when their transactions commit, which is not the order in which they were recorded. So a stream
-looks again and again at the last half minute, longer than any transaction of ours lasts, and sends what it has not
-sent yet. A listener that comes back with the last id it saw starts a little before it, and drops what it knows.
+sweeps again and again through the last half minute, longer than any transaction of ours lasts, for what was written
+by transactions that were not over at its sweep before, and sends what it has not sent yet. Its place is told with
+`ready` and every heartbeat; a listener that comes back with it, or with the last event's id, drops what it knows.
 """
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,7 +21,7 @@ from sapa.db.pool import AWAY, Connection, Database
 from sapa.db.sql import sql
 from sapa.events import EVENT_ID
 from sapa.http.errors import ApiError, Invalid, ServiceUnavailable
-from sapa.ids import ALPHABET
+from sapa.ids import ALPHABET, IdKind
 from sapa.webhooks import tokens
 from sapa.webhooks.attempt import build_url
 from sapa.webhooks.endpoint import check_events
@@ -28,6 +30,7 @@ from sapa.webhooks.sender import shorten
 LOOK_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15.0
 MOST_STREAMS = 50
+MOST_STREAMS_PER_TOKEN = 5
 MOST_AT_ONCE = 200
 LONGEST_TRANSACTION_SECONDS = 30
 # Ids are made by the clocks of the API's machines, events are dated by the database's.
@@ -35,7 +38,11 @@ CLOCK_SKEW_SECONDS = 5
 MARGIN_SECONDS = LONGEST_TRANSACTION_SECONDS + CLOCK_SKEW_SECONDS
 """How far before its last event a listener starts again."""
 
+POSITION = IdKind("pos_")
+RETRY_SECONDS = 30
 _TIME_DIGITS = 10
+_REST_DIGITS = 16
+_LARGEST = 2**62
 
 
 class InvalidToken(ApiError):
@@ -50,36 +57,59 @@ class TooManyStreams(ServiceUnavailable):
 
 
 class Sight(Struct, frozen=True):
-    """One event of a look, or none; what was recorded before `settled` is visible by now."""
+    """One event of a look, or none. What was recorded before `settled` is visible by now, and so is what was written
+    by transactions before `oldest`."""
 
     settled: str
+    oldest: int
     id: str | None
-    kind: str | None
-    resource_id: str | None
-    body: bytes | None
     created_at: str | None
-    settled_then: str | None
+    number: int | None
 
 
-# No row at all: the token does not open the company any more.
+# No row at all: the token does not open the company any more. A row bears the last 32 bits of its transaction's number.
 LOOK = sql(
     f"""
-    SELECT now() - interval '{LONGEST_TRANSACTION_SECONDS} seconds' AS settled,
-           seen.id, seen.kind, seen.resource_id, seen.body, seen.created_at,
-           seen.created_at - interval '{LONGEST_TRANSACTION_SECONDS} seconds' AS settled_then
+    SELECT now() - interval '{LONGEST_TRANSACTION_SECONDS} seconds' AS settled, here.oldest,
+           seen.id, seen.created_at, seen.number
       FROM developer_tokens t
       JOIN companies c ON c.company_id = $1
+     CROSS JOIN LATERAL (
+           SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint AS oldest,
+                  pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next) AS here
       LEFT JOIN LATERAL (
-           SELECT v.id, v.kind, v.resource_id, v.body, v.created_at
+           SELECT v.id, v.created_at, v.number
              FROM events v
             WHERE v.company_id = $1
               AND v.created_at >= coalesce($3::text::timestamptz,
                                            now() - interval '{LONGEST_TRANSACTION_SECONDS} seconds')
-              AND (v.kind = ANY($4) OR $4 = '{{}}') AND v.id <> ALL($5)
+              AND ($3 IS NULL OR (v.created_at, v.number) > ($3::text::timestamptz, $4))
+              AND (v.kind = ANY($5) OR $5 = '{{}}')
+              AND ((here.next - v.xmin::text::bigint) & 4294967295 <= here.next - $6 OR $6 > here.next)
             ORDER BY v.created_at, v.number
-            LIMIT $6) AS seen ON true
+            LIMIT $7) AS seen ON true
      WHERE t.company_id = $1 AND t.hash = $2 AND t.expires_at > now() + c.clock_offset""",
     row=Sight,
+)
+
+
+class Found(Struct, frozen=True):
+    id: str
+    kind: str
+    resource_id: str
+    body: bytes
+    created_at: str
+
+
+READ = sql(
+    """
+    SELECT v.id, v.kind, v.resource_id, v.body, v.created_at
+      FROM unnest($2::text[], $3::text[]::timestamptz[]) AS w (id, created_at)
+      JOIN events v ON v.id = w.id AND v.created_at = w.created_at
+     WHERE v.company_id = $1
+       AND v.created_at BETWEEN $4::text::timestamptz AND $5::text::timestamptz
+     ORDER BY v.created_at, v.number""",
+    row=Found,
 )
 
 
@@ -92,38 +122,71 @@ class Told(Struct, frozen=True, rename="camel"):
     body: str
 
 
+class Place(Struct, frozen=True):
+    """Where a stream stands: what was recorded before `at`, or written by transactions before `oldest`, was told."""
+
+    at: str
+    oldest: int = 0
+
+
 class Stream:
     """One listener: what it may see, and what it was sent."""
 
-    def __init__(self, company_id: int, token: bytes, kinds: list[str], last_id: str | None) -> None:
+    def __init__(self, company_id: int, token: bytes, kinds: list[str], place: Place | None) -> None:
+        self.token = token
         self._company_id = company_id
-        self._token = token
         self._kinds = kinds
-        self._place = None if last_id is None else _place_of(last_id)
+        self._place = place
+        self._sweep: Place | None = None
+        self._cursor: tuple[str, int] | None = None
         self._sent: dict[str, str] = {}
+
+    @property
+    def position(self) -> str:
+        """With this as its last id, a listener goes on from here."""
+        return build_position(self._place) if self._place else ""
 
     async def start(self, db: Connection) -> None:
         """Without a place to go on from, a listener hears of what is not visible yet."""
         has_more = self._place is None
         while has_more:
-            _, has_more = await self.look(db)
+            has_more = self._note(await self._see(db))
 
-    async def look(self, db: Connection) -> tuple[list[Sight], bool]:
-        """What is new, and whether there is more of it; raises when the token does not work any more."""
-        sights = await LOOK.all(
-            db, self._company_id, self._token, self._place, self._kinds, list(self._sent), MOST_AT_ONCE
-        )
+    async def look(self, db: Connection) -> tuple[list[Found], bool]:
+        """What is new, and whether there may be more of it; raises when the token does not work any more."""
+        sights = await self._see(db)
+        new = [sight for sight in sights if sight.id is not None and sight.id not in self._sent]
+        ids, times = [sight.id for sight in new], [sight.created_at for sight in new]
+        found = await READ.all(db, self._company_id, ids, times, times[0], times[-1]) if new else []
+        return found, self._note(sights)
+
+    async def _see(self, db: Connection) -> list[Sight]:
+        at, number = self._cursor or (self._place.at if self._place else None, -1)
+        oldest = self._place.oldest if self._place else 0
+        sights = await LOOK.all(db, self._company_id, self.token, at, number, self._kinds, oldest, MOST_AT_ONCE)
         if not sights:
             raise InvalidToken
-        seen = [sight for sight in sights if sight.id is not None]
-        self._sent |= {sight.id or "": sight.created_at or "" for sight in seen}
-        is_full = len(seen) == MOST_AT_ONCE
-        self._move((sights[-1].settled_then if is_full else None) or sights[0].settled)
-        return seen, is_full
+        return sights
 
-    def _move(self, settled: str) -> None:
-        place = self._place = max(self._place or "", settled)
-        self._sent = {id: at for id, at in self._sent.items() if at >= place}
+    def _note(self, sights: list[Sight]) -> bool:
+        """Whether there may be more to see at once."""
+        seen = {sight.id: sight.created_at or "" for sight in sights if sight.id is not None}
+        self._sent |= seen
+        self._move(sights[0], sights[-1] if len(seen) == MOST_AT_ONCE else None)
+        return self._cursor is not None
+
+    def _move(self, first: Sight, last: Sight | None) -> None:
+        """A sweep may take many looks. What became visible during it is the next one's, too."""
+        place = self._place or Place(first.settled)
+        sweep = self._sweep or Place(max(place.at, first.settled), first.oldest)
+        if last is None:
+            self._place, self._sweep, self._cursor = sweep, None, None
+        else:
+            self._cursor = (last.created_at or "", last.number or 0)
+            self._place = Place(max(place.at, min(sweep.at, self._cursor[0])), place.oldest)
+            self._sweep = sweep
+        at = self._place.at
+        self._sent = {id: created_at for id, created_at in self._sent.items() if created_at >= at}
 
 
 class Listeners:
@@ -132,7 +195,7 @@ class Listeners:
     def __init__(self, database: Database, address: str) -> None:
         self._database = database
         self._address = address
-        self._count = 0
+        self._places: Counter[bytes] = Counter()
         self._stopping = asyncio.Event()
 
     def stop(self) -> None:
@@ -141,41 +204,50 @@ class Listeners:
 
     async def open(self, token: str, kinds: list[str], last_id: str | None) -> Stream:
         """A stream that has a place until `close`."""
-        wanted = check_events(kinds)
-        if last_id is not None and not EVENT_ID.matches(last_id):
-            raise Invalid.field("Last-Event-ID", f"must be an event's id, such as {EVENT_ID.example}")
+        wanted, place = check_events(kinds), None if last_id is None else parse_position(last_id)
         async with self._database.connection() as db:
             company_id = await tokens.find_company(db, token)
             if company_id is None:
                 raise InvalidToken(headers={"www-authenticate": "Bearer"})
-            stream = Stream(company_id, tokens.hash_token(token), wanted, last_id)
-            await stream.start(db)
-        if self._count >= MOST_STREAMS or self._stopping.is_set():
-            raise TooManyStreams
-        self._count += 1
+            stream = Stream(company_id, tokens.hash_token(token), wanted, place)
+            self._take_place(stream.token)
+            try:
+                await stream.start(db)
+            except BaseException:
+                self.close(stream)
+                raise
         return stream
 
-    def close(self) -> None:
-        self._count -= 1
+    def _take_place(self, token: bytes) -> None:
+        wait = {"retry-after": str(RETRY_SECONDS)}
+        if self._places[token] >= MOST_STREAMS_PER_TOKEN:
+            raise TooManyStreams("Too many listeners use this token; end one, or try again later.", headers=wait)
+        if self._places.total() >= MOST_STREAMS or self._stopping.is_set():
+            raise TooManyStreams(headers=wait)
+        self._places[token] += 1
+
+    def close(self, stream: Stream) -> None:
+        self._places[stream.token] -= 1
+        self._places = +self._places
 
     async def run(self, stream: Stream) -> AsyncIterator[bytes]:
         """The stream's text, until its token or this process ends."""
-        yield b": ready\n\n"
+        yield _build_comment("ready", stream)
         heartbeat = time.monotonic() + HEARTBEAT_SECONDS
         while not self._stopping.is_set():
             try:
-                seen, has_more = await self._look(stream)
+                found, has_more = await self._look(stream)
             except InvalidToken:
                 return
-            for sight in seen:
-                yield build_message(_build_told(sight, self._address))
+            for event in found:
+                yield build_message(_build_told(event, self._address))
             if time.monotonic() >= heartbeat:
                 heartbeat = time.monotonic() + HEARTBEAT_SECONDS
-                yield b": still here\n\n"
+                yield _build_comment("still here", stream)
             if not has_more:
                 await self._rest()
 
-    async def _look(self, stream: Stream) -> tuple[list[Sight], bool]:
+    async def _look(self, stream: Stream) -> tuple[list[Found], bool]:
         """While PostgreSQL is away there is nothing to see; the stream stays and goes on afterwards."""
         try:
             async with self._database.connection() as db:
@@ -198,19 +270,44 @@ def build_message(event: Told) -> bytes:
 
 def made_at(id: str) -> float:
     """The Unix time in an id, to the millisecond."""
+    return _read(id.partition("_")[2][:_TIME_DIGITS]) / 1000
+
+
+def build_position(place: Place) -> str:
+    milliseconds = round(datetime.fromisoformat(place.at).timestamp() * 1000)
+    return POSITION.prefix + _write(milliseconds, _TIME_DIGITS) + _write(place.oldest, _REST_DIGITS)
+
+
+def parse_position(last_id: str) -> Place:
+    """Of a stream, or a little before an event. What nobody of us made may lie beyond any calendar."""
+    if POSITION.matches(last_id):
+        oldest = _read(last_id.removeprefix(POSITION.prefix)[_TIME_DIGITS:])
+        return Place(_moment(made_at(last_id)), min(oldest, _LARGEST))
+    if EVENT_ID.matches(last_id):
+        return Place(_moment(made_at(last_id) - MARGIN_SECONDS))
+    raise Invalid.field("Last-Event-ID", f"must be an event's id, such as {EVENT_ID.example}, or the stream's own")
+
+
+def _moment(seconds: float) -> str:
+    bounded = min(max(0.0, seconds), time.time())
+    return datetime.fromtimestamp(bounded, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _read(digits: str) -> int:
     number = 0
-    for digit in id.partition("_")[2][:_TIME_DIGITS]:
+    for digit in digits:
         number = number * 32 + ALPHABET.index(digit)
-    return number / 1000
+    return number
 
 
-def _place_of(last_id: str) -> str:
-    # An id that nobody of us made may lie beyond any calendar.
-    moment = min(max(0.0, made_at(last_id) - MARGIN_SECONDS), time.time())
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+def _write(number: int, length: int) -> str:
+    return "".join(ALPHABET[number >> 5 * place & 31] for place in reversed(range(length)))
 
 
-def _build_told(sight: Sight, address: str) -> Told:
-    id, kind, resource_id = sight.id or "", sight.kind or "", sight.resource_id or ""
-    body = shorten(sight.body or b"", resource_id, build_url(address, kind, resource_id))
-    return Told(id, kind, sight.created_at or "", body.decode())
+def _build_comment(words: str, stream: Stream) -> bytes:
+    return f": {words}\nid: {stream.position}\n\n".encode()
+
+
+def _build_told(event: Found, address: str) -> Told:
+    url = build_url(address, event.kind, event.resource_id)
+    return Told(event.id, event.kind, event.created_at, shorten(event.body, event.resource_id, url).decode())

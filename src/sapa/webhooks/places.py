@@ -5,7 +5,7 @@ small one, and the large one stays free for those that answer.
 """
 
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
@@ -14,9 +14,10 @@ from sapa.webhooks.sender import Target
 from sapa.webhooks.settling import MOST_FAILURES
 
 MOST_PER_ENDPOINT = 4
-MOST_PER_COMPANY = 32
 HEALTHY_PLACES = 350
 SLOW_PLACES = 150
+MOST_SLOW_PER_COMPANY = 32
+"""Those of its endpoints that answer are bounded by their number only."""
 MOST_SOCKETS = 800
 """A lane that turns slow takes its deliveries into the small pool; together they stay below this."""
 
@@ -174,8 +175,8 @@ class Places:
         self.in_flight = 0
         self._taken = {True: 0, False: 0}
         self._line: dict[bool, deque[Lane]] = {True: deque(), False: deque()}
-        self._by_company: dict[int, int] = {}
-        self._held_back: dict[int, list[Lane]] = {}
+        self._slow_by_company: Counter[int] = Counter()
+        self._held_back: dict[int, set[Lane]] = {}
 
     def line_up(self, lane: Lane) -> None:
         if not lane.is_lined_up and lane.may_start:
@@ -189,37 +190,40 @@ class Places:
             while line and self._taken[is_slow] < most and self.in_flight < MOST_SOCKETS:
                 lane = line.popleft()
                 lane.is_lined_up = False
-                if self._by_company.get(lane.company_id, 0) >= MOST_PER_COMPANY:
-                    self._held_back.setdefault(lane.company_id, []).append(lane)
+                if is_slow and self._slow_by_company[lane.company_id] >= MOST_SLOW_PER_COMPANY:
+                    self._held_back.setdefault(lane.company_id, set()).add(lane)
                 elif delivery := lane.take():
-                    self._add(lane, 1)
+                    self.in_flight += 1
+                    self._count(lane, 1)
                     yield lane, delivery
                     self.line_up(lane)
 
     def finish(self, lane: Lane, delivery: Delivery, has_failed: bool, is_counted: bool) -> None:
-        self._add(lane, -1)
+        self.in_flight -= 1
+        self._count(lane, -1)
         lane.finish(delivery, has_failed, is_counted)
         self.judge(lane)
         self.line_up(lane)
-        for waiting in self._held_back.pop(lane.company_id, ()):
-            self.line_up(waiting)
 
     def judge(self, lane: Lane) -> None:
         """Moves a lane, with what it has under way, to the pool where it belongs."""
         is_slow = lane.find_pace()
-        if is_slow != lane.is_slow:
-            self._taken[lane.is_slow] -= len(lane.started)
-            self._taken[is_slow] += len(lane.started)
-            if lane.is_lined_up:
-                self._line[lane.is_slow].remove(lane)
-                self._line[is_slow].append(lane)
-            lane.is_slow = is_slow
+        if is_slow == lane.is_slow:
+            return
+        self._count(lane, -len(lane.started))
+        if lane.is_lined_up:
+            self._line[lane.is_slow].remove(lane)
+            self._line[is_slow].append(lane)
+        lane.is_slow = is_slow
+        self._count(lane, len(lane.started))
 
-    def _add(self, lane: Lane, number: int) -> None:
-        self.in_flight += number
+    def _count(self, lane: Lane, number: int) -> None:
         self._taken[lane.is_slow] += number
-        count = self._by_company.get(lane.company_id, 0) + number
-        if count:
-            self._by_company[lane.company_id] = count
-        else:
-            del self._by_company[lane.company_id]
+        if not lane.is_slow:
+            return
+        self._slow_by_company[lane.company_id] += number
+        if number < 0:
+            for waiting in self._held_back.pop(lane.company_id, ()):
+                self.line_up(waiting)
+        if not self._slow_by_company[lane.company_id]:
+            del self._slow_by_company[lane.company_id]

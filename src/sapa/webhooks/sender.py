@@ -1,6 +1,7 @@
 """One attempt at one delivery: a signed POST through the guard, bounded in time and memory, and what came of it."""
 
 import asyncio
+import re
 import ssl
 import time
 from collections.abc import Callable
@@ -43,6 +44,7 @@ MOST_INTERIM_ANSWERS = 16
 MOST_HEADERS = 64
 MOST_HEADER_BYTES = 16_384
 _READ_BYTES = 8192
+_HEAD_END = re.compile(rb"\n\r?\n")
 
 RESERVED_HEADERS = frozenset(
     "content-type user-agent x-service-webhook-id x-service-webhook-event x-service-webhook-timestamp"
@@ -118,17 +120,38 @@ class _Line(ResponseHandler):
 
     interim = 0
     is_answered = False
+    heads = 0
+    before = b""
 
     def begin(self) -> None:
         self.interim = 0
         self.is_answered = False
+        self.heads = 0
+        self.before = b""
 
     def data_received(self, data: bytes) -> None:
-        """Looked through piece by piece, so that hanging up spares us the rest."""
-        super().data_received(data[:_READ_BYTES])
-        for start in range(_READ_BYTES, len(data), _READ_BYTES):
-            if self.is_connected():
-                super().data_received(data[start : start + _READ_BYTES])
+        """Looked through piece by piece: hanging up spares us the rest, and an answer stands whatever follows it."""
+        start = self._take(data, 0)
+        while start < len(data) and self.is_connected():
+            start = self._take(data, start)
+
+    def _take(self, data: bytes, start: int) -> int:
+        piece = data[start : start + _READ_BYTES]
+        if not self.is_answered and self.heads <= MOST_INTERIM_ANSWERS:
+            piece = self._cut_after_head(piece)
+        super().data_received(piece)
+        return start + len(piece)
+
+    def _cut_after_head(self, piece: bytes) -> bytes:
+        """The parser forgets a good head when what it is given with it is bad."""
+        end = _HEAD_END.search(self.before + piece)
+        if end is None:
+            self.before = (self.before + piece)[-2:]
+            return piece
+        cut = end.end() - len(self.before)
+        self.heads += 1
+        self.before = b""
+        return piece[:cut]
 
     def feed_data(self, data: tuple[RawResponseMessage, aiohttp.StreamReader], size: int = 0) -> None:
         is_interim = data[0].code < 200

@@ -21,6 +21,8 @@ CREATE TABLE imports (
     created_rows  bigint         NOT NULL DEFAULT 0,
     updated_rows  bigint         NOT NULL DEFAULT 0,
     failed_rows   bigint         NOT NULL DEFAULT 0,
+    -- Failures in a row at this place that nobody foresaw: after a few of them the import is given up.
+    attempts      integer        NOT NULL DEFAULT 0,
     error         text,
     created_at    timestamptz(3) NOT NULL DEFAULT now(),
     updated_at    timestamptz(3) NOT NULL DEFAULT now(),
@@ -36,8 +38,8 @@ CREATE TABLE imports (
 
 CREATE INDEX imports_created_idx ON imports (company_id, created_at, id);
 CREATE INDEX imports_unfinished_idx ON imports (updated_at) WHERE finished_at IS NULL;
--- A file that the command reads is imported once at a time.
-CREATE UNIQUE INDEX imports_file_key ON imports (company_id, resource, fingerprint, dry_run)
+-- A file that the command reads is imported once at a time; read in another format it is another file.
+CREATE UNIQUE INDEX imports_file_key ON imports (company_id, resource, format, fingerprint, dry_run)
     WHERE finished_at IS NULL AND NOT is_upload;
 
 CREATE TABLE import_chunks (

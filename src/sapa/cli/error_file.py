@@ -1,0 +1,49 @@
+"""The file with the lines that an import did not take."""
+
+import csv
+import os
+import stat
+from io import StringIO
+from pathlib import Path
+from typing import BinaryIO
+
+from sapa.cli.files import build_name_beside, explained, find_kind
+from sapa.formulas import disarm
+from sapa.http.errors import Invalid
+from sapa.imports.types import Problem
+
+HEADER = b"line,field,reason\r\n"
+
+
+def check_error_file(path: Path, source: BinaryIO) -> None:
+    """Before the first row: that it can be written, and that nothing but an error file of before is lost by it."""
+    kind = find_kind(path)
+    if kind == stat.S_IFDIR:
+        raise Invalid(f"The error file {path} cannot be written to: it is a folder.")
+    with explained(f"The error file {path} cannot be written to"):
+        if kind is not None and os.path.samestat(path.stat(), os.fstat(source.fileno())):
+            raise Invalid(f"{path} is the file to import; name another one with --errors.")
+        if kind in {None, stat.S_IFREG}:
+            beside = build_name_beside(path.resolve())
+            beside.touch()
+            beside.unlink()
+    if kind == stat.S_IFREG and not _is_ours(path):
+        raise Invalid(f"{path} exists and is no error file of an import; name another one with --errors.")
+
+
+def _is_ours(path: Path) -> bool:
+    with explained(f"The error file {path} cannot be read"), path.open("rb") as file:
+        return file.readline(len(HEADER)).rstrip() == HEADER.rstrip()
+
+
+def drop_error_file(path: Path) -> None:
+    """One of an earlier run is not left to be mistaken for this one's."""
+    if find_kind(path) == stat.S_IFREG and _is_ours(path):
+        with explained(f"The error file {path} cannot be removed"):
+            path.resolve().unlink(missing_ok=True)
+
+
+def build_lines(problems: list[Problem]) -> bytes:
+    text = StringIO()
+    csv.writer(text).writerows([problem.line, disarm(problem.field), disarm(problem.message)] for problem in problems)
+    return text.getvalue().encode()

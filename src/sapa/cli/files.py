@@ -1,0 +1,95 @@
+"""Files that commands read and write: what is wrong with one is said before any work is done, and of the file."""
+
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from sapa.http.errors import Invalid
+
+
+@contextmanager
+def explained(words: str) -> Iterator[None]:
+    """An OSError of the block as a sentence of ours: it is about a file, not about the database."""
+    try:
+        yield
+    except OSError as error:
+        raise Invalid(f"{words}: {error.strerror or error}.") from None
+
+
+def open_input(path: Path) -> BinaryIO:
+    """A file that can be read from any place, since a command that is stopped goes on in the middle."""
+    with explained(f"The file {path} cannot be read"):
+        mode = path.stat().st_mode
+        if stat.S_ISREG(mode):
+            return path.open("rb")
+    raise Invalid(f"{path} is {'a folder' if stat.S_ISDIR(mode) else 'no file but a stream'}; a file is needed.")
+
+
+def find_kind(path: Path) -> int | None:
+    """What a name stands for, behind any links: a kind of `stat`, None for nothing."""
+    with explained(f"{path} cannot be used"):
+        try:
+            return stat.S_IFMT(path.stat().st_mode)
+        except FileNotFoundError:
+            return None
+
+
+@contextmanager
+def open_output(path: Path | None) -> Iterator[BinaryIO]:
+    """Standard output, or a file that appears under its name when it is whole; a device or a pipe is written to."""
+    if path is None:
+        with _standard_output() as file:
+            yield file
+        return
+    words = f"{path} cannot be written to"
+    kind = find_kind(path)
+    if kind == stat.S_IFDIR:
+        raise Invalid(f"{words}: it is a folder.")
+    if kind not in {None, stat.S_IFREG}:
+        with explained(words):
+            file = path.open("wb", buffering=0)
+        with file:
+            yield file
+        return
+    target = path.resolve()
+    beside = build_name_beside(target)
+    try:
+        with explained(words):
+            file = beside.open("wb")
+        with file:
+            yield file
+            with explained(words):
+                file.flush()
+        with explained(words):
+            beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def _standard_output() -> Iterator[BinaryIO]:
+    try:
+        yield sys.stdout.buffer
+        with explained("Standard output cannot be written to"):
+            sys.stdout.buffer.flush()
+    except Invalid:
+        # What is left in the buffer has nowhere to go, and Python would complain of it at its end.
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise
+
+
+def write_all(file: BinaryIO, content: bytes) -> None:
+    """A pipe may take less at a time."""
+    with explained("The output cannot be written to"):
+        while content:
+            content = content[file.write(content) :]
+
+
+def build_name_beside(path: Path) -> Path:
+    """Of the same folder, so that it can take the other's place at once."""
+    return path.with_name(f".{path.name}.{os.getpid()}")
