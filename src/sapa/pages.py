@@ -58,13 +58,9 @@ def build_pages(settings: Settings, database: Database, domains: Sequence[Routes
         """A company's events as they happen, for `sapa listen`."""
         if request.method != "GET":
             raise MethodNotAllowed(headers={"allow": "GET"})
-        if unknown := set(request.query_params) - {"kinds"}:
-            raise Invalid.field(min(unknown), "is not a parameter of this call; kinds is")
-        kinds = [kind for part in request.query_params.getlist("kinds") for kind in part.split(",") if kind]
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        token = token if scheme.lower() == "bearer" else ""
         try:
-            stream = await listeners.open(token, kinds, request.headers.get("last-event-id"))
+            last_id = request.headers.get("last-event-id")
+            stream = await listeners.open(_token_of(request), _kinds_of(request), last_id)
         except AWAY:
             raise ServiceUnavailable from None
         return EventStream(listeners, stream)
@@ -126,6 +122,17 @@ def _document_routes(base: Base, settings: Settings, domains: Sequence[Routes]) 
         return Response(page, headers=PAGE_HEADERS, media_type="text/html")
 
     return [Route(f"{base}/openapi.json", openapi), Route(f"{base}/docs", reference)]
+
+
+def _token_of(request: Request) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token if scheme.lower() == "bearer" else ""
+
+
+def _kinds_of(request: Request) -> list[str]:
+    if unknown := set(request.query_params) - {"kinds"}:
+        raise Invalid.field(min(unknown), "is not a parameter of this call; kinds is")
+    return [kind for part in request.query_params.getlist("kinds") for kind in part.split(",") if kind]
 
 
 def _process_metrics() -> bytes:

@@ -10,13 +10,14 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from sapa.domains import ROUTES
-from sapa.events import CATALOGUE
+from sapa.events import CATALOGUE, EVENT_ID
 from sapa.http.answers import Created, Page, StoredJson
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Conflict, Unauthorized
 from sapa.http.openapi import build_document
 from sapa.http.schemas import SchemaBook, build_example
 from sapa.ids import IdKind
+from sapa.webhooks.signing import build_headers, new_secret
 from tests.conftest import Installation
 from tests.http.answer_check import Schema, document_of, resolve, validator
 
@@ -326,6 +327,19 @@ def test_every_event_stands_in_one_document_with_its_body_and_headers() -> None:
         assert headers["User-Agent"]["const"] == "Service-Webhooks/1.0"
         assert headers["X-Service-Webhook-Event"]["const"] == kind
         assert headers.keys() >= {f"X-Service-Webhook-{name}" for name in ("Id", "Timestamp", "Signature")}
+        assert headers.keys() >= {"webhook-id", "webhook-timestamp", "webhook-signature"}
+        sent = build_headers([new_secret(), new_secret()], EVENT_ID.new(), kind, b"{}", 1_700_000_000)
+        document = document_of(Base.CUSTOMER)
+        for name in headers:
+            assert validator(document, headers[name]).is_valid(sent[name]), name
+        short = {"id": "x", "truncated": True, "url": None}
+        body = item["post"]["requestBody"]["content"]["application/json"]
+        assert validator(document, body["schema"]).is_valid(short)
         resource = CATALOGUE[kind].resource_type.__name__
         body = item["post"]["requestBody"]["content"]["application/json"]
-        assert body["schema"] == {"$ref": f"#/components/schemas/{resource}"}
+        assert body["schema"] == {
+            "oneOf": [
+                {"$ref": f"#/components/schemas/{resource}"},
+                {"$ref": "#/components/schemas/TruncatedResource"},
+            ]
+        }

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -239,3 +240,34 @@ async def test_orders_of_the_past_are_placed_and_moved_to_where_they_stand(
     }
     assert found["a"]["createdAt"] == "2026-01-31T02:30:00.000Z"
     assert (found["a"]["notes"], found["a"]["customer"]["email"]) == ("paid by card", "a@b.co")
+
+
+async def test_the_past_of_an_order_lies_between_1900_and_now(
+    installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
+) -> None:
+    instants = {
+        "9999-12-31T23:59:59.9999Z": "future",
+        (datetime.now(UTC) + timedelta(hours=1)).isoformat(): "future",
+        "1899-12-31T23:59:59Z": "before 1900",
+        "0001-01-01T00:00:00+14:00": "ISO 8601",
+        "1900-01-01T00:00:00Z": "",
+        "2026-01-31T09:30:00.1239999Z": "",
+    }
+    line = {"title": "Kopi", "price": 85000, "quantity": 2}
+    orders = [{"orderId": instant, "lineItems": [line], "createdAt": instant} for instant in instants]
+    done = run_import(installation, company.live, write_ndjson(tmp_path / "o.ndjson", orders), "orders")
+    assert done.counts == (2, 0, 0, 4)
+    for (line_number, field, reason), words in zip(done.errors, instants.values(), strict=False):
+        assert (field, words in reason) == ("createdAt", True), line_number
+    assert {one["createdAt"] for one in await list_all(api, "orders")} == {
+        "1900-01-01T00:00:00.000Z",
+        "2026-01-31T09:30:00.123Z",
+    }
+
+
+async def test_an_order_that_was_just_imported_and_does_not_change_is_counted_as_it_was(
+    installation: Installation, company: Environments, tmp_path: Path
+) -> None:
+    order = {"orderId": "a", "lineItems": [{"title": "Kopi", "price": 85000, "quantity": 2}], "tags": ["gift"]}
+    path = write_ndjson(tmp_path / "o.ndjson", [order, order, {**order, "notes": "now"}, {**order, "notes": "now"}])
+    assert run_import(installation, company.live, path, "orders").counts == (1, 1, 2, 0)

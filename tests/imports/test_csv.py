@@ -51,9 +51,9 @@ async def test_nested_values_as_columns_and_as_json(
     write(
         file,
         "email,addresses.1.address1,addresses.2.address1,addresses.2.mainAddress,addresses.2.city,additionalData.visits,"
-        "additionalData.card,additionalData.a.b,subscriptionStatus\n"
-        'a@example.com,Jl. Satu 1,Jl. Dua 2,true,Bandung,12,007,x,"[{""app"":""CRM"",""status"":""subscribe""}]"\n'
-        "b@example.com,,Jl. Tiga 3,,,1.5,,,\n",
+        "additionalData.card,additionalData.a,additionalData.a.b,subscriptionStatus\n"
+        'a@example.com,Jl. Satu 1,Jl. Dua 2,true,Bandung,12,007,y,x,"[{""app"":""CRM"",""status"":""subscribe""}]"\n'
+        "b@example.com,,Jl. Tiga 3,,,1.5,,,,\n",
     )
     assert run_import(installation, company.live, file, "customers").counts == (2, 0, 0, 0)
     first, second = sorted(await list_all(api, "customers"), key=lambda one: one["email"])
@@ -61,7 +61,7 @@ async def test_nested_values_as_columns_and_as_json(
         ("Jl. Satu 1", None, False),
         ("Jl. Dua 2", "Bandung", True),
     ]
-    assert first["additionalData"] == {"visits": 12, "card": "007", "a.b": "x"}
+    assert first["additionalData"] == {"visits": 12, "card": "007", "a": "y", "a.b": "x"}
     assert first["subscriptionStatus"] == [{"app": "CRM", "status": "subscribe"}]
     assert [address["address1"] for address in second["addresses"]] == ["Jl. Tiga 3"]
     assert second["additionalData"] == {"visits": 1.5}
@@ -160,6 +160,14 @@ async def test_a_cell_with_broken_json_names_its_column(
         ('email,"x', "header"),
         ("", "empty"),
         ("\nemail", "first line is empty"),
+        ("email,addresses.1.city,addresses", "more than once: addresses.1.city"),
+        ("email,addresses.01.city,addresses.1.city", "more than once: addresses.1.city"),
+        ("id,email,id", "more than once: id"),
+        (f"email,addresses.{'9' * 5_000}.city", "not known: addresses.999"),
+        ("email," + ",".join(f"additionalData.f{n}" for n in range(1_000)), "1,001 columns; a file may have 1,000"),
+        (",".join(f"f{n}" for n in range(1_000)), "f19 and 980 more"),
+        ("email,firstName\ra@example.com,Ayu\rb@example.com,Budi", "CR alone"),
+        ("email,firstName\r" + "a@example.com,Ayu\r" * 80_000, "CR alone"),
     ],
 )
 async def test_a_header_that_cannot_be_used_is_refused_before_anything_is_imported(

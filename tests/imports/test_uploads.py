@@ -1,6 +1,8 @@
 import asyncio
 import signal
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 import httpx
@@ -9,6 +11,7 @@ import pytest
 
 from sapa.db.pool import Database
 from tests.conftest import Installation, connect
+from tests.db import scratch
 from tests.factories import Environments, make_key
 from tests.imports.files import list_all
 
@@ -70,6 +73,8 @@ async def test_a_dry_run_and_ndjson_and_the_other_resources(api: httpx.AsyncClie
     [
         ({"resource": "customers"}, CSV, b"email,nick\n", 400, "nick"),
         ({"resource": "customers"}, CSV, b"", 400, "empty"),
+        ({"resource": "orders"}, CSV, b"lineItems." + b"9" * 5_000 + b".title\n", 400, "not known"),
+        ({"resource": "customers"}, CSV, b",".join(b"additionalData.%d" % n for n in range(4_000)), 400, "1,000"),
         ({"resource": "tickets"}, CSV, b"email\n", 400, "resource"),
         ({}, CSV, b"email\n", 400, "resource"),
         ({"resource": "customers", "dryRun": "maybe"}, CSV, b"email\n", 400, "dryRun"),
@@ -120,6 +125,34 @@ async def test_an_upload_survives_the_death_of_the_worker(
     async with database.connection() as db:
         assert await db.fetchval("SELECT count(*) FROM customers WHERE company_id = $1", company.live) == 15_000
         assert await db.fetchval("SELECT count(*) FROM events WHERE company_id = $1", company.live) == 15_000
+
+
+async def test_a_file_that_fails_for_no_reason_of_its_own_is_given_up_and_stops_no_other(
+    installation: Installation, api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    order = b'{"orderId":"%s","notes":"%s","lineItems":[{"title":"Kopi","price":5,"quantity":1}]}\n'
+    word = f"poison {company.live}"
+    async with planted_trouble(installation, word):
+        bad = await upload(api, order % (b"a", b"") + order % (b"b", word.encode()), "orders", headers=NDJSON)
+        good = await upload(api, order % (b"c", b""), "orders", headers=NDJSON)
+        assert (await wait_until_done(api, good["id"]))["status"] == "succeeded"
+        done = await wait_until_done(api, bad["id"])
+    assert (done["status"], done["rows"], done["created"]) == ("failed", 1, 1)
+    assert "5 times behind line 1" in done["error"]
+    told = [line for line in installation.log.read_text().splitlines() if bad["id"] in line and "import failed" in line]
+    assert len(told) == 5
+    assert {one["orderId"] for one in await list_all(api, "orders")} == {"a", "c"}
+    async with database.connection() as db:
+        assert await db.fetchval("SELECT count(*) FROM import_chunks WHERE import_id = $1", bad["id"]) == 0
+
+
+@asynccontextmanager
+async def planted_trouble(installation: Installation, word: str) -> AsyncIterator[None]:
+    """A refusal of the database that the product knows nothing of."""
+    async with scratch.connect(installation.server.owner_url) as owner:
+        await owner.execute(f"ALTER TABLE orders ADD CONSTRAINT planted CHECK (notes <> '{word}') NOT VALID")
+        yield
+        await owner.execute("ALTER TABLE orders DROP CONSTRAINT planted")
 
 
 def children_of(installation: Installation) -> list[psutil.Process]:

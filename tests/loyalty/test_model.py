@@ -322,7 +322,7 @@ def test_the_ledger_behaves_like_its_rules(
     run_state_machine_as_test(
         OverHttp,
         settings=settings(
-            max_examples=20,
+            max_examples=15,
             stateful_step_count=40,
             deadline=None,
             database=None,

@@ -322,6 +322,33 @@ def test_what_cannot_be_listened_to_is_told_at_once(tmp_path: Path, arguments: l
     assert "Traceback" not in outcome.err
 
 
+async def test_on_a_fresh_installation_the_demo_company_s_test_environment_is_heard(tmp_path: Path) -> None:
+    running = await asyncio.to_thread(start_installation, tmp_path / "data", SAPA_PROCESSES="1")
+    try:
+        async with open_database(running.server.app_url, size=2) as database:
+            async with database.connection() as db:
+                test_id = await db.fetchval("SELECT company_id FROM companies WHERE environment = 'test'")
+            key = (await make_key(database, test_id)).raw
+            async with (
+                connect(running, key) as api,
+                open_shop() as shop,
+                listening(
+                    running.data, tmp_path / "out", "--server", running.address, "--forward-to", shop.url
+                ) as terminal,
+            ):
+                await terminal.shows("Ready")
+                made = await make_customer(api)
+                (arrival,) = await shop.gets(1)
+                assert made["id"].encode() in arrival.body
+            other = await make_company(database)
+            asked = await asyncio.to_thread(sapa, running.data, "listen", "--forward-to", "http://127.0.0.1:1")
+            assert asked.sentence().startswith("Which company? Give --company:")
+            assert f"{test_id} (Demo, test)" in asked.sentence()
+            assert str(other.live) in asked.sentence()
+    finally:
+        await asyncio.to_thread(stop_installation, running)
+
+
 async def test_a_forward_that_never_succeeds_is_given_up_and_said_so(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -145,6 +145,11 @@ def test_headers_can_come_from_a_file_and_the_body_from_standard_input(tmp_path:
     assert "empty" in spoilt.stdout.decode()
 
 
+@pytest.mark.parametrize("moment", ["nan", "inf"])
+def test_a_moment_that_is_none_is_refused(case: Case, moment: str) -> None:
+    assert case.run("--at", moment).code == 2
+
+
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
     outcome = sapa(tmp_path, "webhook", "verify", "--secret", SECRET, "--body", str(tmp_path / "none"))
     assert outcome.code == 2

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 from aiohttp import web
 
@@ -151,6 +152,79 @@ async def test_a_delivery_is_listed_and_told_with_its_tries(hook: Hook, shop: Sh
     assert customer["id"] in people.out
 
 
+async def test_what_a_receiver_answers_cannot_steer_the_terminal(
+    hook: Hook, shop: Shop, api: httpx.AsyncClient
+) -> None:
+    shop.answer = lambda _: web.Response(body=b"\x1b]0;owned\x07\x1b[2J\xc2\x9b31m\rfine\n\xe2\x80\xaegnp")
+    await make_customer(api, firstName="Ayu\u202e")
+    (delivery,) = await hook.settled(1)
+    shown = (await hook.run("delivery", delivery["id"])).out
+    sample = (await hook.run("test", hook.id)).out
+    assert "fine" in shown
+    assert [char for char in shown + sample if not char.isprintable() and char != "\n"] == []
+    assert (await hook.json("delivery", delivery["id"]))["attempts"][0]["response"].startswith("\x1b]0;owned")
+
+
+async def test_a_body_too_large_to_be_sent_is_shown_as_it_was_sent(
+    hook: Hook, shop: Shop, api: httpx.AsyncClient
+) -> None:
+    await make_customer(api, additionalData={f"k{n}": "x" * 4900 for n in range(20)})
+    (delivery,) = await hook.settled(1)
+    told = await hook.json("delivery", delivery["id"])
+    (arrival,) = shop.arrivals
+    assert '"truncated":true' in told["request"]["body"]
+    sent, shown = (msgspec.json.decode(body) for body in (arrival.body, told["request"]["body"]))
+    assert shown["id"] == sent["id"]
+    assert shown["url"].partition("/customer/v1/")[2] == sent["url"].partition("/customer/v1/")[2]
+
+
+@pytest.mark.parametrize("is_failed", [True, False])
+async def test_a_list_reads_little_of_a_long_history(hook: Hook, database: Database, is_failed: bool) -> None:
+    """Few attempts are read to find a company's failures, or an endpoint's own, behind many newer ones of another."""
+    async with database.connection() as db:
+        await db.execute(HISTORY, hook.company_id, "whe_other", 20_000, 0, "delivered")
+        await db.execute(HISTORY, hook.company_id, hook.id, 30, 20_000, "failed" if is_failed else "delivered")
+        await db.execute("SELECT pg_stat_force_next_flush()")
+    async with connect_database(hook.installation.server.owner_url) as owner:
+        await owner.execute("ANALYZE webhook_attempts")
+        before = await read_rows(owner)
+        whose = ["--company", str(hook.company_id), "--status", "failed"] if is_failed else [hook.id]
+        found = await hook.json("deliveries", *whose)
+        assert len(found) == 20
+        assert [one["id"] for one in found] == sorted((one["id"] for one in found), reverse=True)
+
+        async def look() -> int | None:
+            count = await read_rows(owner) - before
+            return count or None
+
+        assert await eventually(look, 30) < 2_000
+
+
+HISTORY = """
+    INSERT INTO webhook_attempts (company_id, endpoint_id, started_at, delivery_id, number, event_id, event_at, kind,
+                                  milliseconds, outcome)
+    SELECT $1, $2, made.at, 'whd_' || made.digits || lpad(n::text, 16, '0'), 1,
+           'evt_' || lpad(n::text, 26, '0'), made.at, 'customer.created', 1, $5
+      FROM generate_series(1, $3::int) n
+     CROSS JOIN LATERAL (SELECT now() - ($4::int + n) * interval '1 second' AS at) AS moment
+     CROSS JOIN LATERAL (
+           SELECT moment.at, string_agg(substr('0123456789abcdefghjkmnpqrstvwxyz',
+                  ((extract(epoch FROM moment.at) * 1000)::bigint >> (5 * place) & 31)::int + 1, 1), ''
+                  ORDER BY place DESC) AS digits
+             FROM generate_series(0, 9) place) AS made"""
+
+
+async def read_rows(owner: Any) -> int:
+    """How many attempts were read from tables and indexes so far."""
+    await owner.execute("SELECT pg_stat_clear_snapshot()")
+    count: int = await owner.fetchval(
+        """
+        SELECT sum(coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0))::bigint
+          FROM pg_stat_user_tables WHERE relname LIKE 'webhook_attempts%'"""
+    )
+    return count
+
+
 async def test_a_delivery_that_failed_once_is_told_as_retrying_and_why(
     hook: Hook, shop: Shop, api: httpx.AsyncClient
 ) -> None:
@@ -193,6 +267,9 @@ async def test_lists_can_be_narrowed_and_paged(hook: Hook, shop: Shop, api: http
     assert (await hook.run("deliveries", hook.id, "--status", "lost")).sentence().startswith("status:")
     assert (await hook.run("deliveries", hook.id, "--limit", "101")).sentence().startswith("limit:")
     assert (await hook.run("deliveries", hook.id, "--event-id", "x")).sentence().startswith("event-id:")
+    assert (await hook.run("deliveries", hook.id, "--event", "bogus")).sentence().startswith("events:")
+    assert (await hook.run("deliveries", hook.id, "--before", "garbage")).sentence().startswith("before:")
+    assert (await hook.run("deliveries", "--company", str(2**40))).sentence().startswith("No company has this id")
     assert (await hook.run("deliveries")).code == 2
 
 
@@ -301,6 +378,23 @@ async def test_both_secrets_sign_for_a_day_and_then_the_new_one_alone(
     assert [is_signed(sample, secret) for secret in (hook.secret, new["secret"])] == [False, True]
     assert during.header("X-Service-Webhook-Signature").count("v1=") == 2
     assert after.header("X-Service-Webhook-Signature").count("v1=") == 1
+
+
+async def test_a_second_rotation_does_not_end_the_first_one_s_overlap_unasked(
+    hook: Hook, shop: Shop, api: httpx.AsyncClient
+) -> None:
+    first = await hook.json("rotate", hook.id)
+    refused = (await hook.run("rotate", hook.id)).sentence()
+    assert "--end-overlap" in refused
+    assert first["previousSecretUntil"] in refused
+    await make_customer(api)
+    (arrival,) = await shop.gets(1)
+    assert [is_signed(arrival, secret) for secret in (hook.secret, first["secret"])] == [True, True]
+    second = await hook.json("rotate", hook.id, "--end-overlap")
+    await make_customer(api)
+    arrival = (await shop.gets(2))[1]
+    signs = [is_signed(arrival, secret) for secret in (hook.secret, first["secret"], second["secret"])]
+    assert signs == [False, True, True]
 
 
 async def test_a_changed_address_gets_what_comes_next(hook: Hook, shop: Shop, api: httpx.AsyncClient) -> None:

@@ -11,7 +11,7 @@ import pytest
 from sapa.db.pool import Database
 from sapa.settings import WebhookSettings
 from sapa.vault import Vault
-from sapa.webhooks import actions, verify
+from sapa.webhooks import actions, lanes, verify
 from sapa.webhooks.types import EndpointPatch, Missed
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_customer, make_endpoint, make_key
@@ -251,6 +251,89 @@ async def test_endpoints_that_hang_keep_nobody_waiting(
     assert sum(station.under_way.values()) == 9
     gate.set()
     await until(lambda: len(station.arrivals) == 9 * 120 + 100)
+
+
+async def test_endpoints_that_begin_to_hang_at_full_width_keep_nobody_waiting(
+    post: Database, seal: Vault, client: Environments, station: Station
+) -> None:
+    """Nine of the same company with four under way each, which is more than a company's share of the slow places."""
+    gate, is_shut = asyncio.Event(), False
+
+    async def answer(arrival: Arrival) -> int:
+        if is_shut and arrival.path.startswith("hanging"):
+            await gate.wait()
+        return 200
+
+    station.answer = answer
+    for number in range(9):
+        await make_endpoint(post, seal, client.live, station.url(f"hanging-{number}"))
+    await happen(post, client.live, things(8))
+    await until(station.has(9 * 8))
+    is_shut = True
+    await happen(post, client.live, things(20, start=8))
+    await until(lambda: sum(station.under_way.values()) == 9 * 4)
+    await make_endpoint(post, seal, client.live, station.url("healthy"))
+    await happen(post, client.live, things(100, start=28))
+    await until(lambda: len(station.at("healthy")) == 100)
+    assert sum(station.under_way.values()) == 9 * 4
+    gate.set()
+    await until(station.has(9 * 128 + 100))
+
+
+async def hold_lane(post: Database, company_id: int) -> None:
+    """Nobody serves it until it is let go."""
+    async with post.connection() as db:
+        await db.execute("UPDATE webhook_lanes SET owner_until = 'infinity' WHERE company_id = $1", company_id)
+
+
+async def let_lane_go(post: Database, company_id: int) -> None:
+    async with post.connection() as db:
+        await db.execute("UPDATE webhook_lanes SET owner_until = '-infinity' WHERE company_id = $1", company_id)
+
+
+async def make_retries(post: Database, company_id: int, number: int) -> None:
+    """The last deliveries of the queue failed once, and have just become due."""
+    async with post.connection() as db:
+        await db.execute(
+            """UPDATE webhook_queue SET attempt = 2, due_at = now()
+                WHERE company_id = $1 AND id IN (
+                      SELECT id FROM webhook_queue WHERE company_id = $1 ORDER BY event_at DESC, id DESC LIMIT $2)""",
+            company_id,
+            number,
+        )
+
+
+async def test_a_due_retry_does_not_wait_for_the_end_of_a_backlog(
+    post: Database, seal: Vault, client: Environments, station: Station
+) -> None:
+    await make_endpoint(post, seal, client.live, station.url("shop"))
+    await hold_lane(post, client.live)
+    await happen(post, client.live, things(1500))
+    await make_retries(post, client.live, 1)
+    async with post.connection() as db:
+        retry = await db.fetchval(
+            "SELECT event_id FROM webhook_queue WHERE company_id = $1 AND attempt = 2", client.live
+        )
+    await let_lane_go(post, client.live)
+    await until(station.has(1500))
+    assert [arrival.event_id for arrival in station.arrivals].index(retry) < 10
+
+
+async def test_retries_and_first_tries_share_the_places(
+    post: Database, seal: Vault, client: Environments, station: Station
+) -> None:
+    """And whatever the ones do not need, the others get."""
+    made = await make_endpoint(post, seal, client.live, station.url("shop"))
+    await hold_lane(post, client.live)
+    await happen(post, client.live, things(60, resources=3))
+    await make_retries(post, client.live, 30)
+    async with lanes.steady(post) as tx:
+        found = await lanes.fill(tx, client.live, {made.endpoint.id: 12}, [])
+        rest = await lanes.fill(tx, client.live, {made.endpoint.id: 48}, [delivery.id for delivery in found])
+    assert [delivery.attempt for delivery in found] == [2, 1, 1, 1] * 3
+    assert sorted(delivery.attempt for delivery in rest) == [1] * 21 + [2] * 27
+    first = [msgspec.json.decode(d.body or b"")["number"] for d in found + rest if d.attempt == 1]
+    assert first == sorted(first)
 
 
 async def test_operators_see_attempts_and_the_queue(

@@ -272,6 +272,18 @@ def test_what_is_changed_changes_and_the_rest_stays(installation: Installation, 
     assert changed_at(expected) > made["updatedAt"]
 
 
+def test_a_contradiction_is_refused(installation: Installation, company: Environments) -> None:
+    made = create(installation, company.live, "--all-events", "--header", "X-A: 1", "--json").json()
+    for both in (["--all-events", "--event", "customer.created"], ["--no-headers", "--header", "X-B: 2"]):
+        assert webhook(installation, "update", made["id"], *both).code == 2
+    assert (show(installation, made["id"])["events"], show(installation, made["id"])["headers"]) == ([], ["X-A"])
+
+
+def test_lists_of_no_company_are_told_in_one_sentence(installation: Installation) -> None:
+    for command in (["webhook", "list"], ["webhook", "notices"], ["token", "list"]):
+        assert "sapa company list" in sapa(installation.data, *command, "--company", str(2**40)).sentence()
+
+
 def changed_at(endpoint: dict[str, Any]) -> str:
     return str(endpoint["updatedAt"])
 

@@ -18,7 +18,8 @@ from sapa.db.pool import Database, open_database
 from sapa.events import EVENT_ID
 from sapa.ids import new_id
 from sapa.webhooks import listen, tokens
-from sapa.webhooks.listen import POSITION, Listeners, Place, Stream, TooManyStreams, made_at, parse_position
+from sapa.webhooks.id_times import made_at
+from sapa.webhooks.listen import POSITION, Listeners, Place, Stream, TooManyStreams, parse_position
 from tests.conftest import Installation, connect, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_customer, make_key
 from tests.http.wire import eventually

@@ -5,6 +5,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from http.client import HTTPMessage
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -144,8 +146,73 @@ def test_an_empty_secret_never_passes(secret: str | list[str]) -> None:
 
 
 def test_a_parsed_body_is_refused() -> None:
-    with pytest.raises(TypeError, match="bytes that came"):
+    with pytest.raises(VerificationError, match="bytes that came"):
         verify(signed(), json.loads(BODY), SECRET)
+
+
+class Bag:
+    """A framework's headers: no mapping, but with items."""
+
+    def __init__(self, headers: Headers) -> None:
+        self._headers = headers
+
+    def items(self) -> list[tuple[str, str]]:
+        return list(self._headers.items())
+
+
+def as_message(headers: Headers) -> HTTPMessage:
+    """What `http.server` has in `self.headers`."""
+    message = HTTPMessage()
+    for name, value in headers.items():
+        message.add_header(name, value)
+    return message
+
+
+def as_scope(headers: Headers) -> list[tuple[bytes, bytes]]:
+    """What ASGI servers hand over."""
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
+
+
+@pytest.mark.parametrize("shape", [as_message, as_scope, Bag, lambda headers: list(headers.items())])
+def test_headers_are_taken_in_the_shape_that_frameworks_have_them(shape: Callable[[Headers], Any]) -> None:
+    several: list[str | bytes] = [new_secret().encode(), SECRET]
+    for secret in (SECRET, SECRET.encode(), several):
+        assert verify(shape(signed()), BODY, secret) == "evt_1"
+        assert explain(shape(signed()), BODY, secret) == []
+    with pytest.raises(VerificationError):
+        verify(shape(signed(0, new_secret())), BODY, SECRET)
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "secret"),
+    [
+        (None, BODY, SECRET),
+        (5, BODY, SECRET),
+        ("x-service-webhook-signature", BODY, SECRET),
+        ([("a", "b", "c")], BODY, SECRET),
+        ([(None, "b")], BODY, SECRET),
+        ({OWN: None}, BODY, SECRET),
+        ({OWN: ["t=1"]}, BODY, SECRET),
+        (signed(), None, SECRET),
+        (signed(), 5, SECRET),
+        (signed(), BODY, None),
+        (signed(), BODY, 5),
+        (signed(), BODY, [None]),
+        (signed(), BODY, "é"),
+    ],
+)
+def test_what_is_of_the_wrong_type_is_refused_with_a_sentence(headers: Any, body: Any, secret: Any) -> None:
+    with pytest.raises(VerificationError) as refusal:
+        verify(headers, body, secret)
+    assert str(refusal.value)
+    assert explain(headers, body, secret)
+
+
+def test_explanation_and_check_agree_on_a_stale_time_beside_a_fresh_one() -> None:
+    mixed = signed() | {name: value for name, value in signed(1000).items() if name.startswith("webhook-")}
+    with pytest.raises(VerificationError):
+        verify(mixed, BODY, SECRET)
+    assert any("webhook-timestamp" in sentence for sentence in explain(mixed, BODY, SECRET))
 
 
 def test_schemes_to_come_may_stand_beside_ours() -> None:

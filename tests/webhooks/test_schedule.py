@@ -103,6 +103,21 @@ async def test_a_retry_is_not_sent_before_its_time(
     assert await waiting(post, client.live) == 1
 
 
+async def test_a_retry_keeps_its_delay_when_a_test_clock_goes_back(
+    post_office: Installation, post: Database, seal: Vault, client: Environments, station: Station
+) -> None:
+    await make_endpoint(post, seal, client.test, station.url("shop"))
+    station.answer = answer_with(500, 200)
+    await asyncio.to_thread(advance, post_office, client.test, 40 * 60)
+    await happen(post, client.test, things(1))
+    before = await until_rescheduled(post, client.test, 2)
+    reset = await asyncio.to_thread(sapa, post_office.data, "clock", "reset", "--company", str(client.test))
+    assert reset.code == 0
+    assert await until_rescheduled(post, client.test, 2) == before - timedelta(minutes=40)
+    await asyncio.to_thread(advance, post_office, client.test, 30)
+    await until(station.has(2))
+
+
 async def test_ten_failures_in_a_row_suspend_an_endpoint_once_and_hold_the_rest(
     post: Database, seal: Vault, client: Environments, station: Station
 ) -> None:

@@ -98,6 +98,7 @@ async def test_every_2xx_acknowledges(status: int) -> None:
         (308, b"http://169.254.169.254/", "http_3xx", "answered 308 to http://169.254.169.254/; redirects"),
         (308, b"http://[", "http_3xx", "answered 308 to http://[; redirects"),
         (301, b"\xff\x01" + b"x" * 5000, "http_3xx", "answered 301 to http://127.0.0.1:{port}/�"),
+        (302, b"file:///etc/passwd", "http_3xx", "answered 302 to file:///etc/passwd; redirects are not followed$"),
         (304, None, "http_3xx", "answered 304; only 2xx is taken for an acknowledgement"),
         (400, None, "http_4xx", "answered 400: it could not read the request"),
         (401, None, "http_4xx", "answered 401: it wants authentication"),
@@ -108,6 +109,7 @@ async def test_every_2xx_acknowledges(status: int) -> None:
         (500, None, "http_5xx", "answered 500: it failed on its side"),
         (503, None, "http_5xx", "answered 503: it is not available right now"),
         (599, None, "http_5xx", "answered 599"),
+        (600, None, "http_5xx", "answered 600: no final status that HTTP knows"),
     ],
 )
 async def test_any_other_answer_is_a_failure_with_its_meaning(
@@ -120,7 +122,7 @@ async def test_any_other_answer_is_a_failure_with_its_meaning(
     assert not outcome.delivered
     assert (outcome.status, outcome.error) == (status, error)
     assert outcome.message is not None
-    assert outcome.message.startswith(message.format(port=receiver.port))
+    assert f"{outcome.message}$".startswith(message.format(port=receiver.port))
     assert len(outcome.message) < 500
     outcome.message.encode()
     assert "\0" not in outcome.message
@@ -210,7 +212,7 @@ ZOO: dict[str, tuple[Behaviour, str | None, str | None]] = {
     "switches protocols": (
         answering(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
         "http_4xx",
-        "answered 101",
+        "answered 101: no final status that HTTP knows",
     ),
 }
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sapa.access.actions import get_company
 from sapa.db.embedded import EmbeddedServer, open_embedded
 from sapa.db.migrations import is_current, migrate
 from sapa.db.pool import Database, Tx, open_database
@@ -64,6 +65,16 @@ def transact(work: Callable[[Tx], Awaitable[Result]]) -> Result:
     return asyncio.run(run())
 
 
+def in_company(company_id: int, work: Callable[[Tx], Awaitable[Result]]) -> Callable[[Tx], Awaitable[Result]]:
+    """The same work, once it is clear that there is such a company."""
+
+    async def run(tx: Tx) -> Result:
+        await get_company(tx, company_id)
+        return await work(tx)
+
+    return run
+
+
 def show(value: Any, as_json: bool, title: str, columns: Sequence[str]) -> None:
     """One struct or a list of them: JSON whole, a table with the columns that people look for."""
     plain = msgspec.to_builtins(value)
@@ -78,7 +89,12 @@ def show(value: Any, as_json: bool, title: str, columns: Sequence[str]) -> None:
     Console().print(table)
 
 
+def harmless(text: str) -> str:
+    """What others wrote, fit for a terminal: its lines and tabs, and nothing that would steer the terminal."""
+    return "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text)
+
+
 def _cell(value: Any) -> str:
     if isinstance(value, list):
-        return ", ".join(map(str, value))
-    return "–" if value is None else str(value)
+        return harmless(", ".join(map(str, value)))
+    return "–" if value is None else harmless(str(value))

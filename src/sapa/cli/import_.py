@@ -65,7 +65,7 @@ def import_(
     format: Annotated[FileFormat | None, typer.Option(help="If the file's name does not tell.")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Check every line and change nothing.")] = False,
     errors: Annotated[
-        Path | None, typer.Option(dir_okay=False, help="Where the lines that failed go; FILE.errors.csv by itself.")
+        Path | None, typer.Option(help="Where the lines that failed go; FILE.errors.csv by itself.")
     ] = None,
     json: AsJson = False,
 ) -> None:

@@ -11,7 +11,8 @@ import msgspec
 import typer
 from rich.console import Console
 
-from sapa.cli.connect import AsJson, reach_database
+from sapa.access import queries
+from sapa.cli.connect import AsJson, harmless, reach_database, transact
 from sapa.db.pool import AWAY
 from sapa.http.errors import Invalid
 from sapa.settings import WebhookSettings, read_settings
@@ -38,7 +39,12 @@ NO_TOKEN = "Give --token, which `sapa token create` makes, or --company on the s
 
 def listen(
     forward_to: Annotated[str | None, typer.Option(help="Where to send each event, signed as a real delivery.")] = None,
-    company: Annotated[int | None, typer.Option(min=1, max=2**63 - 1, help="On the server's own machine.")] = None,
+    company: Annotated[
+        int | None,
+        typer.Option(
+            min=1, max=2**63 - 1, help="On the server's own machine; the only one's test environment unless given."
+        ),
+    ] = None,
     server: Annotated[str | None, typer.Option(help="The installation's address; this machine's unless given.")] = None,
     token: Annotated[str | None, typer.Option(envvar="SAPA_TOKEN", help="A developer token, dev_….")] = None,
     events: Annotated[list[str] | None, typer.Option(help="Only this kind of event; repeatable.")] = None,
@@ -46,11 +52,9 @@ def listen(
     json: AsJson = False,
 ) -> None:
     """Show a company's events as they happen, and forward them to a server of your own."""
-    if token is None and company is None:
-        raise typer.BadParameter(NO_TOKEN)
     kinds = check_events(events or [])
     voice = Voice(json, print_json)
-    source = Given(token) if token is not None else Own(company or 0)
+    source = Given(token) if token is not None else Own(company or _find_only_company())
     listener = Listener(server or read_settings().server.address, source.get, kinds)
     url = None if forward_to is None else check_url(forward_to, WebhookSettings(True, ()))
     try:
@@ -59,6 +63,19 @@ def listen(
         raise Invalid(str(reason)) from None
     finally:
         source.forget()
+
+
+def _find_only_company() -> int:
+    """The test environment, when this machine's installation has one company, as it has after its first start."""
+    settings = read_settings()
+    if settings.database.url is None and not settings.data.exists():
+        raise typer.BadParameter(NO_TOKEN)
+    rows = transact(queries.list_companies)
+    tests = [row.company_id for row in rows if row.environment == "test"]
+    if len(tests) != 1:
+        known = ", ".join(f"{row.company_id} ({row.name}, {row.environment})" for row in rows)
+        raise Invalid(f"Which company? Give --company: {known or 'there is none yet'}.")
+    return tests[0]
 
 
 async def _until_signal(work: Awaitable[None]) -> None:
@@ -176,7 +193,7 @@ class Voice:
         if self._as_json:
             typer.echo(msgspec.json.encode(fields).decode())
         else:
-            self._console.print(words, markup=False)
+            self._console.print(harmless(words), markup=False)
 
 
 def _judge(outcome: Outcome, is_last: bool) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from sapa.cli.connect import AsJson, CompanyId, show, transact
+from sapa.cli.connect import AsJson, CompanyId, in_company, show, transact
 from sapa.webhooks import tokens
 
 app = typer.Typer(no_args_is_help=True, help="Developer tokens, for `sapa listen`.")
@@ -41,4 +41,4 @@ def revoke(
 @app.command("list")
 def list_(company: CompanyId, json: AsJson = False) -> None:
     """List a company's tokens, without their values."""
-    show(transact(lambda tx: tokens.list_tokens(tx, company)), json, "Developer tokens", COLUMNS)
+    show(transact(in_company(company, lambda tx: tokens.list_tokens(tx, company))), json, "Developer tokens", COLUMNS)

@@ -2,6 +2,7 @@
 
 import sys
 import time
+from math import isfinite
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from sapa.cli.connect import AsJson
+from sapa.cli.connect import AsJson, harmless
 from sapa.webhooks.receiver import explain
 
 
@@ -23,13 +24,15 @@ def verify(
 ) -> None:
     """Check a request's signature, and say what is wrong with it. The exit code is 1 when it is not valid."""
     lines = [*(header or []), *(_read(headers).decode(errors="replace").splitlines() if headers else [])]
+    if at is not None and not isfinite(at):
+        raise typer.BadParameter("--at is a number of seconds since 1970")
     given = _read(None if body == "-" else Path(body))
     problems = explain(_parse_lines(lines), given, secret, time.time() if at is None else at)
     if json:
         typer.echo(msgspec.json.encode({"valid": not problems, "problems": problems}).decode())
     else:
         words = "\n".join(f"✗ {problem}" for problem in problems) or "✓ The signature is valid."
-        Console(soft_wrap=True).print(words, highlight=False, markup=False)
+        Console(soft_wrap=True).print(harmless(words), highlight=False, markup=False)
     sys.exit(1 if problems else 0)
 
 

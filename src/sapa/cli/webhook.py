@@ -11,7 +11,8 @@ import typer
 from msgspec import UNSET
 from rich.console import Console
 
-from sapa.cli.connect import AsJson, CompanyId, reach_database, reach_vault, show, transact
+from sapa.access.actions import get_company
+from sapa.cli.connect import AsJson, CompanyId, harmless, in_company, reach_database, reach_vault, show, transact
 from sapa.cli.verify import verify
 from sapa.db.pool import Tx
 from sapa.events import CATALOGUE
@@ -71,7 +72,8 @@ def create(
 @app.command("list")
 def list_(company: CompanyId, json: AsJson = False) -> None:
     """List a company's endpoints, without their secrets."""
-    _show(transact(lambda tx: actions.list_endpoints(tx, reach_vault(), company)), json, "Webhook endpoints")
+    found = transact(in_company(company, lambda tx: actions.list_endpoints(tx, reach_vault(), company)))
+    _show(found, json, "Webhook endpoints")
 
 
 @app.command("show")
@@ -92,6 +94,8 @@ def update(
     json: AsJson = False,
 ) -> None:
     """Change an endpoint. Given events and headers replace those it had."""
+    if (all_events and event) or (no_headers and header):
+        raise typer.BadParameter("give --event or --all-events, and --header or --no-headers, not both")
     patch = EndpointPatch(
         url=UNSET if url is None else url,
         events=[] if all_events else (event or UNSET),
@@ -126,9 +130,15 @@ def resume(
 
 
 @app.command()
-def rotate(id: Id, json: AsJson = False) -> None:
+def rotate(
+    id: Id,
+    end_overlap: Annotated[
+        bool, typer.Option("--end-overlap", help="The secret before the present one stops signing at once.")
+    ] = False,
+    json: AsJson = False,
+) -> None:
     """Make a new secret; for 24 hours deliveries are signed with the old one, too."""
-    new = _with_endpoint(id, lambda tx, vault, company: actions.rotate(tx, vault, company, id))
+    new = _with_endpoint(id, lambda tx, vault, company: actions.rotate(tx, vault, company, id, end_overlap))
     _show_secret(new, json, "Secret rotated")
 
 
@@ -168,8 +178,8 @@ def deliveries_(
     wanted = DeliveryFilter(endpoint_id=id, status=status, event=event, event_id=event_id, before=before, limit=limit)
 
     async def find(tx: Tx) -> Any:
-        owner = company if id is None else await actions.get_company_of(tx, id)
-        return await deliveries.list_deliveries(tx, owner or 0, wanted)
+        owner = await actions.get_company_of(tx, id) if id else (await get_company(tx, company or 0)).id
+        return await deliveries.list_deliveries(tx, owner, wanted)
 
     columns = ["id", "event", "eventAt", "status", "attempts", "responseStatus", "message"]
     show(transact(find), json, "Deliveries", columns)
@@ -178,7 +188,8 @@ def deliveries_(
 @app.command()
 def delivery(id: DeliveryId, json: AsJson = False) -> None:
     """Show one delivery: what is sent, and each try with its answer."""
-    found = _with_delivery(id, lambda tx, company: deliveries.get_delivery(tx, reach_vault(), company, id))
+    address = read_settings().server.address
+    found = _with_delivery(id, lambda tx, company: deliveries.get_delivery(tx, reach_vault(), company, id, address))
     if json:
         show(found, json, "", [])
     else:
@@ -215,7 +226,7 @@ def replay(
 @app.command()
 def notices(company: CompanyId, json: AsJson = False) -> None:
     """List what the company should know of, such as suspended endpoints."""
-    found = transact(lambda tx: actions.list_notices(tx, company))
+    found = transact(in_company(company, lambda tx: actions.list_notices(tx, company)))
     show(found, json, "Notices", ["createdAt", "resourceId", "message"])
 
 
@@ -323,4 +334,5 @@ def _print_delivery(found: DeliveryDetails) -> None:
     tries = ["number", "startedAt", "milliseconds", "responseStatus", "message", "response"]
     show(found.attempts, False, "Attempts", tries)
     said = found.request.body if found.request.body is not None else "(the event is older than events are kept)"
-    Console(soft_wrap=True).print(f"\nPOST {found.request.url}\n{said}", highlight=False, markup=False)
+    words = harmless(f"\nPOST {found.request.url}\n{said}")
+    Console(soft_wrap=True).print(words, highlight=False, markup=False)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from inspect import cleandoc
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
@@ -72,7 +72,35 @@ DELIVERY_HEADERS: dict[str, tuple[str, Schema]] = {
             "examples": ["t=1769851800,v1=" + "5f0c9a3e" * 8],
         },
     ),
+    "webhook-id": (
+        "The event's id once more, for the libraries of Standard Webhooks.",
+        {"type": "string", "pattern": EVENT_ID.pattern, "examples": [EVENT_ID.example]},
+    ),
+    "webhook-timestamp": (
+        "The timestamp once more, for the same libraries.",
+        {"type": "string", "pattern": "^[0-9]+$", "examples": ["1769851800"]},
+    ),
+    "webhook-signature": (
+        "`v1,` and the base64 HMAC-SHA256 of id, timestamp and raw body, joined by dots; the key is what the secret's "
+        "base64 after `whsec_` stands for. While a secret is rotated there are two, with a blank between.",
+        {
+            "type": "string",
+            "pattern": "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*$",
+            "examples": ["v1,D+gBFWLsYEa9OSewHroZp6Ri3aN6/hp6v1PQuhZacmM="],
+        },
+    ),
 }
+
+
+class TruncatedResource(msgspec.Struct, frozen=True):
+    """What is delivered in place of a resource of more than 64 KB: where to read it, or null when it is gone."""
+
+    id: Annotated[str, msgspec.Meta(examples=["cust_01jc9y3q5me8w92v7x4t6r0n1k"])]
+    truncated: Literal[True]
+    url: Annotated[
+        str | None,
+        msgspec.Meta(examples=["https://sapa.example.com/customer/v1/customers/cust_01jc9y3q5me8w92v7x4t6r0n1k"]),
+    ]
 
 
 class Document:
@@ -219,11 +247,14 @@ class _Writer:
             "description": text or summary,
             "security": [],
             "parameters": [_delivery_header(name, event) for name in DELIVERY_HEADERS],
-            "requestBody": {"required": True, "content": _json(self._book.answered(event.resource_type))},
+            "requestBody": {"required": True, "content": _json(self._delivered(event))},
             "responses": {
                 "2XX": {"description": "Received. Any other answer, or none within 30 seconds, is tried again."}
             },
         }
+
+    def _delivered(self, event: type[Event]) -> Schema:
+        return {"oneOf": [self._book.answered(event.resource_type), self._book.answered(TruncatedResource)]}
 
 
 def _split_doc(doc: str | None) -> tuple[str, str]:

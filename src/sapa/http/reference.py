@@ -232,7 +232,7 @@ def _webhook(kind: str, operation: Schema) -> Webhook:
         kind=kind,
         summary=operation["summary"],
         text=operation["description"] if operation["description"] != operation["summary"] else "",
-        schema=_schema_name(media["schema"]),
+        schema=_schema_name(media["schema"]["oneOf"][0]),
         example=media["example"],
     )
 

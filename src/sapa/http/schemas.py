@@ -229,8 +229,8 @@ def build_example(schema: Schema, components: Mapping[str, Schema]) -> Any:
         return schema["examples"][0]
     if "default" in schema or "enum" in schema:
         return schema.get("default", schema.get("enum", [None])[0])
-    if "anyOf" in schema:
-        return build_example(schema["anyOf"][0], components)
+    if options := schema.get("anyOf") or schema.get("oneOf"):
+        return build_example(options[0], components)
     kinds = types_of(schema)
     if "array" in kinds:
         return [build_example(schema["items"], components)] if "items" in schema else []

@@ -30,6 +30,7 @@ from sapa.webhooks.types import (
     Missed,
     NewSecret,
     Notice,
+    OverlapRuns,
     WebhookLimit,
 )
 
@@ -83,8 +84,14 @@ async def resume(tx: Tx, vault: Vault, company_id: int, id: str, missed: Missed)
     return build_endpoint(vault, await queries.get_endpoint(tx, company_id, id))
 
 
-async def rotate(tx: Tx, vault: Vault, company_id: int, id: str) -> NewSecret:
-    """A new secret. For 24 hours deliveries are signed with the old one, too."""
+async def rotate(tx: Tx, vault: Vault, company_id: int, id: str, end_overlap: bool = False) -> NewSecret:
+    """A new secret. For 24 hours deliveries are signed with the old one, too; the one before that ends at once."""
+    old = await queries.lock_endpoint(tx, company_id, id)
+    if old.previous_until is not None and not end_overlap:
+        raise OverlapRuns(
+            f"The secret before this one still signs until {old.previous_until}; rotating again would end it at once. "
+            "Wait, or say so with --end-overlap."
+        )
     secret = new_secret()
     stored = await queries.rotate_secret(tx, company_id, id, seal_secret(vault, company_id, id, secret))
     return NewSecret(secret, build_endpoint(vault, stored))

@@ -8,8 +8,11 @@ from sapa.events import BELL, DELIVERY_ID, EVENT_ID
 from sapa.http.errors import Invalid
 from sapa.vault import Vault
 from sapa.webhooks import delivery_queries, queries
-from sapa.webhooks.delivery_queries import Recorded, StoredAttempt
+from sapa.webhooks.attempt import build_url
+from sapa.webhooks.delivery_queries import Recorded, SentEvent, StoredAttempt
 from sapa.webhooks.endpoint import check_events, open_headers
+from sapa.webhooks.id_times import made_at, write_time
+from sapa.webhooks.sender import shorten
 from sapa.webhooks.signing import build_headers
 from sapa.webhooks.types import (
     Attempt,
@@ -21,12 +24,15 @@ from sapa.webhooks.types import (
     DeliveryStatus,
     EndpointNotActive,
     EndpointNotFound,
+    EventGone,
 )
 
 MOST_LISTED = 100
 REPLAY_BATCH = 500
-# A part of an id that only tells when it was made.
-_TIME_DIGITS = 10
+REACHES = (600, 7200, 86_400)
+# Attempts bear the worker's time, ids that of whoever made them.
+CLOCK_SKEW_SECONDS = 300
+_LAST_SECOND = 253_402_300_799.0
 
 
 async def list_deliveries(db: Connection, company_id: int, wanted: DeliveryFilter) -> list[Delivery]:
@@ -35,17 +41,34 @@ async def list_deliveries(db: Connection, company_id: int, wanted: DeliveryFilte
         raise Invalid.field("limit", f"must be from 1 to {MOST_LISTED}")
     if wanted.status is not None and wanted.status not in list(DeliveryStatus):
         raise Invalid.field("status", f"must be one of {', '.join(DeliveryStatus)}")
-    return await delivery_queries.list_deliveries(db, company_id, wanted, _oldest(wanted.event_id))
+    if wanted.before is not None and not DELIVERY_ID.matches(wanted.before):
+        raise Invalid.field("before", f"must be a delivery's id, such as {DELIVERY_ID.example}")
+    check_events([wanted.event] if wanted.event is not None else [])
+    found: list[Delivery] = []
+    for oldest in _list_reaches(wanted):
+        found = await delivery_queries.list_deliveries(
+            db, company_id, wanted, DELIVERY_ID.prefix + write_time(oldest), _instant(oldest - CLOCK_SKEW_SECONDS)
+        )
+        if len(found) == wanted.limit:
+            break
+    return found
 
 
-def _oldest(event_id: str | None) -> str:
-    """No delivery is older than its event, so the search for one event's deliveries ends there."""
-    if event_id is None:
-        return ""
-    if not EVENT_ID.matches(event_id):
-        raise Invalid.field("event-id", f"must be an event's id, such as {EVENT_ID.example}")
-    time = event_id.removeprefix(EVENT_ID.prefix)[:_TIME_DIGITS]
-    return DELIVERY_ID.prefix + time
+def _list_reaches(wanted: DeliveryFilter) -> list[float]:
+    """How far back to look, ever further: an endpoint's attempts are stored by time, and mostly a look at the last
+    ones is enough. No delivery is older than its event."""
+    if wanted.event_id is not None:
+        if not EVENT_ID.matches(wanted.event_id):
+            raise Invalid.field("event-id", f"must be an event's id, such as {EVENT_ID.example}")
+        return [made_at(wanted.event_id)]
+    if wanted.endpoint_id is None:
+        return [0.0]
+    newest = made_at(wanted.before) if wanted.before else datetime.now(UTC).timestamp()
+    return [*(max(0.0, newest - seconds) for seconds in REACHES), 0.0]
+
+
+def _instant(seconds: float) -> str:
+    return datetime.fromtimestamp(min(max(0.0, seconds), _LAST_SECOND), UTC).isoformat()
 
 
 async def get_company_of(db: Connection, id: str) -> int:
@@ -56,22 +79,29 @@ async def get_company_of(db: Connection, id: str) -> int:
     return found
 
 
-async def get_delivery(db: Connection, vault: Vault, company_id: int, id: str) -> DeliveryDetails:
-    """With its tries, oldest first, and what is sent."""
+async def get_delivery(db: Connection, vault: Vault, company_id: int, id: str, address: str) -> DeliveryDetails:
+    """With its tries, oldest first, and what is sent by the installation at this address."""
     delivery = await delivery_queries.get_delivery(db, company_id, id)
     attempts = [_build_attempt(stored) for stored in await delivery_queries.list_attempts(db, company_id, id)]
-    return DeliveryDetails(delivery, await _build_request(db, vault, company_id, delivery), attempts)
+    return DeliveryDetails(delivery, await _build_request(db, vault, company_id, delivery, address), attempts)
 
 
-async def _build_request(db: Connection, vault: Vault, company_id: int, delivery: Delivery) -> DeliveryRequest:
-    body = await delivery_queries.find_body(db, company_id, delivery.event_at, delivery.event_id)
-    text = None if body is None else body.decode()
+async def _build_request(
+    db: Connection, vault: Vault, company_id: int, delivery: Delivery, address: str
+) -> DeliveryRequest:
+    event = await delivery_queries.find_event(db, company_id, delivery.event_at, delivery.event_id)
+    text = None if event is None else _build_body(event, address)
     ours = list(build_headers([], "", "", b"", 0))
     try:
         stored = await queries.get_endpoint(db, company_id, delivery.endpoint_id)
     except EndpointNotFound:
         return DeliveryRequest(None, ours, text)
     return DeliveryRequest(stored.url, [*ours, *open_headers(vault, stored)], text)
+
+
+def _build_body(event: SentEvent, address: str) -> str:
+    url = build_url(address, event.kind, event.resource_id)
+    return shorten(event.body, event.resource_id, url).decode()
 
 
 def _build_attempt(stored: StoredAttempt) -> Attempt:
@@ -92,7 +122,8 @@ async def resend(tx: Tx, company_id: int, id: str) -> Delivery:
     """A new delivery of the same event to the same endpoint, due at once."""
     old = await delivery_queries.get_delivery(tx, company_id, id)
     await _check_active(tx, company_id, old.endpoint_id)
-    await delivery_queries.get_body(tx, company_id, old.event_at, old.event_id)
+    if await delivery_queries.find_event(tx, company_id, old.event_at, old.event_id) is None:
+        raise EventGone
     event, new_id = Recorded(old.event_id, old.event_at, 0), DELIVERY_ID.new()
     await delivery_queries.queue_again(tx, company_id, old.endpoint_id, [new_id], [event])
     ring_after_commit(tx, BELL)

@@ -3,9 +3,10 @@
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
-from sapa.db.sql import sql
-from sapa.webhooks.types import Delivery, DeliveryFilter, DeliveryNotFound, EventGone
+from sapa.db.sql import Statement, sql
+from sapa.webhooks.types import Delivery, DeliveryFilter, DeliveryNotFound
 
+_AFTER_ALL = "~"
 COLUMNS = ", ".join(Delivery.__struct_fields__)
 
 _WAITING = """
@@ -46,26 +47,37 @@ GET_DELIVERY = sql(
     row=Delivery,
 )
 
-LIST_DELIVERIES = sql(
-    f"""
+
+def _list(settled: str) -> Statement[Delivery]:
+    """The newest first; what is said of the settled ones decides by which index they are found."""
+    return sql(
+        f"""
     SELECT {COLUMNS}
       FROM ((SELECT {COLUMNS} FROM ({_WAITING}
-                AND ($2::text IS NULL OR q.id < $2) AND q.id >= $3
+                AND q.id < $2 AND q.id >= $3
                 AND ($4::text IS NULL OR q.endpoint_id = $4) AND ($6::text IS NULL OR q.event_id = $6)) AS waiting
               WHERE ($5::text IS NULL OR event = $5) AND ($7::text IS NULL OR status = $7)
               ORDER BY id DESC
               LIMIT $8)
             UNION ALL
             ({_SETTLED}
-                AND ($2::text IS NULL OR a.delivery_id < $2) AND a.delivery_id >= $3
-                AND ($4::text IS NULL OR a.endpoint_id = $4) AND ($6::text IS NULL OR a.event_id = $6)
+                AND a.delivery_id < $2 AND a.delivery_id >= $3 AND a.started_at >= $9::text::timestamptz
+                AND ($6::text IS NULL OR a.event_id = $6)
                 AND ($5::text IS NULL OR a.kind = $5) AND ($7::text IS NULL OR a.outcome = $7)
+                AND {settled}
               ORDER BY a.delivery_id DESC, a.started_at DESC
               LIMIT $8)) AS found
      ORDER BY id DESC
      LIMIT $8""",
-    row=Delivery,
-)
+        row=Delivery,
+    )
+
+
+LIST_OF_COMPANY = _list("$4::text IS NULL")
+
+LIST_OF_ENDPOINT = _list("a.endpoint_id = $4")
+
+LIST_UNDELIVERED = _list("a.outcome IN ('failed', 'skipped') AND ($4::text IS NULL OR a.endpoint_id = $4)")
 
 FIND_COMPANY_OF_DELIVERY = sql(
     """
@@ -99,8 +111,19 @@ LIST_ATTEMPTS = sql(
     row=StoredAttempt,
 )
 
-GET_BODY = sql(
-    "SELECT body FROM events WHERE company_id = $1 AND created_at = $2::text::timestamptz AND id = $3",
+
+class SentEvent(Struct, frozen=True):
+    kind: str
+    resource_id: str
+    body: bytes
+
+
+GET_EVENT = sql(
+    """
+    SELECT kind, resource_id, body
+      FROM events
+     WHERE company_id = $1 AND created_at = $2::text::timestamptz AND id = $3""",
+    row=SentEvent,
 )
 
 
@@ -141,11 +164,16 @@ async def get_delivery(db: Connection, company_id: int, id: str) -> Delivery:
     return delivery
 
 
-async def list_deliveries(db: Connection, company_id: int, wanted: DeliveryFilter, oldest: str) -> list[Delivery]:
-    """The newest first, none older than the id given."""
-    return await LIST_DELIVERIES.all(
-        db, company_id, wanted.before, oldest, wanted.endpoint_id, wanted.event, wanted.event_id, wanted.status,
-        wanted.limit,
+async def list_deliveries(
+    db: Connection, company_id: int, wanted: DeliveryFilter, oldest: str, since: str
+) -> list[Delivery]:
+    """The newest first, none older than the id given, and settled since then."""
+    statement = LIST_OF_ENDPOINT if wanted.endpoint_id else LIST_OF_COMPANY
+    if wanted.status in {"failed", "skipped"}:
+        statement = LIST_UNDELIVERED
+    return await statement.all(
+        db, company_id, wanted.before or _AFTER_ALL, oldest, wanted.endpoint_id, wanted.event, wanted.event_id,
+        wanted.status, wanted.limit, since,
     )  # fmt: skip
 
 
@@ -158,16 +186,9 @@ async def list_attempts(db: Connection, company_id: int, id: str) -> list[Stored
     return await LIST_ATTEMPTS.all(db, company_id, id)
 
 
-async def find_body(db: Connection, company_id: int, event_at: str, event_id: str) -> bytes | None:
-    body: bytes | None = await GET_BODY.value(db, company_id, event_at, event_id)
-    return body
-
-
-async def get_body(db: Connection, company_id: int, event_at: str, event_id: str) -> bytes:
-    body = await find_body(db, company_id, event_at, event_id)
-    if body is None:
-        raise EventGone
-    return body
+async def find_event(db: Connection, company_id: int, event_at: str, event_id: str) -> SentEvent | None:
+    """None once it is older than events are kept."""
+    return await GET_EVENT.find(db, company_id, event_at, event_id)
 
 
 async def list_recorded(

@@ -68,6 +68,8 @@ def find_refusal(status: int, location: str | None, url: str) -> Failure | None:
     if 300 <= status < 400:
         return Failure("http_3xx", _redirect(status, location, url))
     meaning = _BY_STATUS.get(status)
+    if status < 200 or status >= 600:
+        meaning = "no final status that HTTP knows"
     message = f"answered {status}: {meaning}" if meaning else f"answered {status}"
     return Failure("http_5xx" if status >= 500 else "http_4xx", message)
 
@@ -79,7 +81,8 @@ def _redirect(status: int, location: str | None, url: str) -> str:
         target = urljoin(url, location)
     except ValueError:
         target = location
-    return f"answered {status} to {printable(target)}; redirects are not followed, register that address"
+    advice = ", register that address" if target.startswith(("https://", "http://")) else ""
+    return f"answered {status} to {printable(target)}; redirects are not followed{advice}"
 
 
 def printable(text: str) -> str:

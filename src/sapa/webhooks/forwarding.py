@@ -8,10 +8,11 @@ import msgspec
 from msgspec import Struct
 
 from sapa.settings import WebhookSettings
-from sapa.webhooks.listen import HEARTBEAT_SECONDS, MARGIN_SECONDS, Told, made_at
+from sapa.webhooks.id_times import made_at
+from sapa.webhooks.listen import HEARTBEAT_SECONDS, MARGIN_SECONDS, Told
 from sapa.webhooks.sender import Message, Outcome, Sender, Target
 
-PAUSES_BETWEEN_TRIES = (0.5, 1.0, 2.0, 4.0)
+PAUSES_BETWEEN_TRIES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 SHORTEST_PAUSE = 0.25
 LONGEST_PAUSE = 5.0
 _SILENCE_SECONDS = HEARTBEAT_SECONDS * 2.5

@@ -21,10 +21,11 @@ from sapa.db.pool import AWAY, Connection, Database
 from sapa.db.sql import sql
 from sapa.events import EVENT_ID
 from sapa.http.errors import ApiError, Invalid, ServiceUnavailable
-from sapa.ids import ALPHABET, IdKind
+from sapa.ids import IdKind
 from sapa.webhooks import tokens
 from sapa.webhooks.attempt import build_url
 from sapa.webhooks.endpoint import check_events
+from sapa.webhooks.id_times import TIME_DIGITS, made_at, read_digits, write_digits, write_time
 from sapa.webhooks.sender import shorten
 
 LOOK_SECONDS = 0.5
@@ -40,7 +41,6 @@ MARGIN_SECONDS = LONGEST_TRANSACTION_SECONDS + CLOCK_SKEW_SECONDS
 
 POSITION = IdKind("pos_")
 RETRY_SECONDS = 30
-_TIME_DIGITS = 10
 _REST_DIGITS = 16
 _LARGEST = 2**62
 
@@ -268,20 +268,15 @@ def build_message(event: Told) -> bytes:
     return f"id: {event.id}\nevent: {event.kind}\ndata: ".encode() + data + b"\n\n"
 
 
-def made_at(id: str) -> float:
-    """The Unix time in an id, to the millisecond."""
-    return _read(id.partition("_")[2][:_TIME_DIGITS]) / 1000
-
-
 def build_position(place: Place) -> str:
-    milliseconds = round(datetime.fromisoformat(place.at).timestamp() * 1000)
-    return POSITION.prefix + _write(milliseconds, _TIME_DIGITS) + _write(place.oldest, _REST_DIGITS)
+    time_digits = write_time(datetime.fromisoformat(place.at).timestamp())
+    return POSITION.prefix + time_digits + write_digits(place.oldest, _REST_DIGITS)
 
 
 def parse_position(last_id: str) -> Place:
     """Of a stream, or a little before an event. What nobody of us made may lie beyond any calendar."""
     if POSITION.matches(last_id):
-        oldest = _read(last_id.removeprefix(POSITION.prefix)[_TIME_DIGITS:])
+        oldest = read_digits(last_id.removeprefix(POSITION.prefix)[TIME_DIGITS:])
         return Place(_moment(made_at(last_id)), min(oldest, _LARGEST))
     if EVENT_ID.matches(last_id):
         return Place(_moment(made_at(last_id) - MARGIN_SECONDS))
@@ -291,17 +286,6 @@ def parse_position(last_id: str) -> Place:
 def _moment(seconds: float) -> str:
     bounded = min(max(0.0, seconds), time.time())
     return datetime.fromtimestamp(bounded, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def _read(digits: str) -> int:
-    number = 0
-    for digit in digits:
-        number = number * 32 + ALPHABET.index(digit)
-    return number
-
-
-def _write(number: int, length: int) -> str:
-    return "".join(ALPHABET[number >> 5 * place & 31] for place in reversed(range(length)))
 
 
 def _build_comment(words: str, stream: Stream) -> bytes:

@@ -7,8 +7,9 @@ import json
 import re
 import time
 from base64 import b64decode, b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hmac import compare_digest, digest
+from typing import Protocol
 
 SIGNATURE_HEADER = "x-service-webhook-signature"
 TIMESTAMP_HEADER = "x-service-webhook-timestamp"
@@ -22,9 +23,18 @@ _is_seconds = re.compile(r"[0-9]{1,15}", re.ASCII).fullmatch
 _is_hex_digest = re.compile(r"[0-9a-f]{64}", re.ASCII).fullmatch
 _is_base64_digest = re.compile(r"[A-Za-z0-9+/]{43}=", re.ASCII).fullmatch
 
-Headers = Mapping[str, str] | Iterable[tuple[str, str]]
+Text = str | bytes
 Body = bytes | bytearray | memoryview | str
-Secrets = str | Sequence[str]
+Secrets = Text | Sequence[Text]
+
+
+class HasItems(Protocol):
+    """A mapping, or what some frameworks have instead."""
+
+    def items(self) -> Iterable[tuple[str, str]]: ...
+
+
+Headers = HasItems | Iterable[tuple[Text, Text]]
 
 
 class VerificationError(ValueError):
@@ -69,18 +79,35 @@ def _verify_id(
 
 def _gather(headers: Headers) -> dict[str, str]:
     """Names in lower case; what the check looks at must be there once and in plain ASCII."""
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
     found: dict[str, str] = {}
-    for given, value in pairs:
+    for given, value in _list_pairs(headers):
         name = given.lower()
         if name not in _LOOKED_AT:
             continue
         if name in found:
             raise VerificationError(f"{name} was sent more than once")
-        if not isinstance(value, str) or not value.isascii() or len(value) > _MOST_CHARACTERS:
+        if not value.isascii() or len(value) > _MOST_CHARACTERS:
             raise VerificationError(f"{name} is not a short text in ASCII")
         found[name] = value
     return found
+
+
+def _list_pairs(headers: Headers) -> list[tuple[str, str]]:
+    """Of a mapping, a framework's own headers, or a list of pairs, be they text or bytes."""
+    items = getattr(headers, "items", None)
+    try:
+        pairs = [(name, value) for name, value in (items() if callable(items) else headers)]  # type: ignore[union-attr]
+    except (TypeError, ValueError):
+        raise VerificationError("give the headers as a mapping or as pairs of name and value") from None
+    return [(_text(name, "a header's name"), _text(value, f"the header {name!r}")) for name, value in pairs]
+
+
+def _text(given: Text, what: str) -> str:
+    if isinstance(given, bytes):
+        return given.decode("latin-1")
+    if not isinstance(given, str):
+        raise VerificationError(f"{what} is not text")
+    return given
 
 
 _LOOKED_AT = {SIGNATURE_HEADER, TIMESTAMP_HEADER, ID_HEADER, *STANDARD_HEADERS}
@@ -93,17 +120,27 @@ def _get(found: dict[str, str], name: str) -> str:
 
 
 def _check_secrets(secret: Secrets) -> list[str]:
-    secrets = [secret] if isinstance(secret, str) else list(secret)
+    secrets = _list_secrets(secret)
     if not secrets or not all(secrets):
         raise VerificationError("the secret is empty")
     return secrets
 
 
+def _list_secrets(secret: Secrets) -> list[str]:
+    if secret is None:
+        raise VerificationError("there is no secret; is its variable set?")
+    try:
+        secrets: list[Text] = [secret] if isinstance(secret, str | bytes) else list(secret)
+    except TypeError:
+        raise VerificationError("give the secret as text, or several in a list") from None
+    return [_text(one, "the secret") for one in secrets]
+
+
 def _check_body(body: Body) -> bytes:
     if isinstance(body, str):
-        return body.encode()
+        return body.encode("utf-8", "surrogateescape")
     if not isinstance(body, bytes | bytearray | memoryview):
-        raise TypeError("give the body as the bytes that came, not parsed")
+        raise VerificationError("give the body as the bytes that came, not parsed")
     return bytes(body)
 
 
@@ -146,11 +183,14 @@ def _sign_standard(secret: str, id: str, moment: str, body: bytes) -> str:
     return b64encode(digest(key, f"{id}.{moment}.".encode() + body, "sha256")).decode()
 
 
-def explain(headers: Headers, body: bytes, secret: Secrets, now: float | None = None) -> list[str]:
+def explain(headers: Headers, body: Body, secret: Secrets, now: float | None = None) -> list[str]:
     """What is wrong with a request, in sentences; none when all is well."""
     now = time.time() if now is None else now
-    pairs = list(headers.items() if isinstance(headers, Mapping) else headers)
-    secrets = [secret] if isinstance(secret, str) else list(secret)
+    try:
+        pairs, secrets = _list_pairs(headers), _list_secrets(secret)
+        raw = _check_body(body)
+    except VerificationError as error:
+        return [str(error)]
     given = next((value for name, value in pairs if name.lower() == SIGNATURE_HEADER), None)
     if given is None:
         return [*_doubt_secrets(secrets), _miss_header([name for name, _ in pairs])]
@@ -160,7 +200,7 @@ def explain(headers: Headers, body: bytes, secret: Secrets, now: float | None = 
         moment, signatures = _parse_signature(given)
     except VerificationError as error:
         return found or [str(error)]
-    return [*found, *_doubt_time(moment, gathered, now), *_doubt_match(gathered, body, secrets, moment, signatures)]
+    return [*found, *_doubt_time(moment, gathered, now), *_doubt_match(gathered, raw, secrets, moment, signatures)]
 
 
 def _doubt_secrets(secrets: list[str]) -> Iterator[str]:
@@ -222,6 +262,9 @@ def _doubt_time(moment: str, found: dict[str, str], now: float) -> Iterator[str]
         yield f"the timestamp is {_span(apart)} in the future: this machine's clock is behind"
     if found.get(TIMESTAMP_HEADER, moment) != moment:
         yield f"{TIMESTAMP_HEADER} says {found[TIMESTAMP_HEADER]}, but {moment} is what was signed"
+    other = found.get("webhook-timestamp", moment)
+    if other != moment and _is_seconds(other) and abs(int(other) - now) > TOLERANCE_SECONDS:
+        yield f"webhook-timestamp is {_span(abs(int(other) - now))} away from now, unlike the t of {SIGNATURE_HEADER}"
 
 
 def _span(seconds: float) -> str:

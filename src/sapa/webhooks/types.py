@@ -193,6 +193,12 @@ class EndpointNotActive(Conflict):
     code = "WEBHOOK_NOT_ACTIVE"
 
 
+class OverlapRuns(Conflict):
+    """The secret before this one still signs; rotating again would end it at once."""
+
+    code = "WEBHOOK_OVERLAP"
+
+
 class EventGone(Conflict):
     """The event is older than events are kept, so it cannot be sent again."""
 

@@ -108,6 +108,10 @@ CREATE TABLE webhook_attempts_default PARTITION OF webhook_attempts DEFAULT;
 
 CREATE INDEX webhook_attempts_delivery_idx ON webhook_attempts (company_id, delivery_id);
 
+-- What went wrong is looked for among much that did not.
+CREATE INDEX webhook_attempts_failed_idx ON webhook_attempts (company_id, delivery_id)
+    WHERE outcome IN ('failed', 'skipped');
+
 -- What a company's people should know of, such as an endpoint that was suspended.
 CREATE TABLE notices (
     company_id   bigint         NOT NULL,
