@@ -301,7 +301,7 @@ async def test_a_run_goes_on_where_the_last_one_was_cut_short(
     await pause(post, seal, client.live, id)
     await happen(post, client.live, things(200, resources=40))
     await resume(post, seal, client.live, id, chosen)
-    monkeypatch.setattr(job, "RUN_SECONDS", 0.3)
+    monkeypatch.setattr(job, "RUN_SECONDS", 0.05)
     await catch_up(post)
     async with post.connection() as db:
         taken = await db.fetchval(

@@ -32,7 +32,10 @@ PLAN_FOR_ANY_COMPANY = sql("SELECT set_config('plan_cache_mode', 'force_generic_
 # For all but the last of a series of commits. PostgreSQL makes commits durable in their sequence: the last one, which
 # waits for the disk, takes the others along. If the machine goes down before, the latest rows are lost together with
 # the place behind them, and the import goes on from the place that was kept.
-HASTEN = sql("SELECT set_config('synchronous_commit', 'off', true)")
+PLAN_AND_HASTEN = sql(
+    """
+    SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('synchronous_commit', 'off', true)"""
+)
 
 IS_PAST = sql("SELECT $2::timestamptz <= clock_timestamp() + clock_offset FROM companies WHERE company_id = $1")
 

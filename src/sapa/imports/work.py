@@ -90,8 +90,7 @@ async def _has_imported(work: Work, position: int, batch: Batch, *, is_last: boo
     """One try, in one transaction; False when another one stood in the way."""
     try:
         async with work.database.transaction() as tx:
-            if not is_last:
-                await queries.HASTEN.value(tx)
+            await (queries.PLAN_FOR_ANY_COMPANY if is_last else queries.PLAN_AND_HASTEN).value(tx)
             await _import_batch(tx, work, position, batch)
     except IN_THE_WAY:
         return False
@@ -100,7 +99,6 @@ async def _has_imported(work: Work, position: int, batch: Batch, *, is_last: boo
 
 async def _import_batch(tx: Tx, work: Work, position: int, batch: Batch) -> None:
     """The place is moved under the condition that it is still ours to move: nobody imports the same rows."""
-    await queries.PLAN_FOR_ANY_COMPANY.value(tx)
     results = await _try_out(tx, work, batch.rows) if work.job.dry_run else await _store(tx, work, batch.rows)
     problems = batch.problems + [result for result in results if isinstance(result, Problem)]
     if problems:

@@ -60,12 +60,12 @@ END = sql(
 
 async def catch_up(database: Database) -> None:
     """The worker's job."""
-    deadline = time.monotonic() + RUN_SECONDS
     async with database.connection() as db:
         line = deque(await LIST_RESUMED.all(db))
     if not line:
         return
     next_to_begin = await _find_next_to_begin(database)
+    deadline = time.monotonic() + RUN_SECONDS
     while line and time.monotonic() < deadline:
         endpoint = line.popleft()
         if await _take_turn(database, endpoint, next_to_begin):

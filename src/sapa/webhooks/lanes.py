@@ -136,9 +136,9 @@ FILL = sql(
                    row_number() OVER win + (row_number() OVER win + 2) / 3 AS place
               FROM (SELECT q.id, q.attempt, q.due_at, q.event_id, q.event_at
                       FROM webhook_queue q
-                      JOIN companies c ON c.company_id = $1
                      WHERE q.company_id = $1 AND q.endpoint_id = lane.endpoint_id AND q.attempt = 1
-                       AND q.due_at <= now() + c.clock_offset AND q.id <> ALL($4::text[])
+                       AND q.due_at <= (SELECT now() + clock_offset FROM companies WHERE company_id = $1)
+                       AND q.id <> ALL($4::text[])
                      ORDER BY q.due_at
                      FETCH FIRST lane.room ROWS WITH TIES) AS w
               LEFT JOIN events v ON v.company_id = $1 AND v.created_at = w.event_at AND v.id = w.event_id
@@ -148,9 +148,9 @@ FILL = sql(
                    row_number() OVER (ORDER BY w.due_at, w.id) * 4 - 3
               FROM (SELECT q.id, q.attempt, q.due_at, q.event_id, q.event_at
                       FROM webhook_queue q
-                      JOIN companies c ON c.company_id = $1
                      WHERE q.company_id = $1 AND q.endpoint_id = lane.endpoint_id AND q.attempt > 1
-                       AND q.due_at <= now() + c.clock_offset AND q.id <> ALL($4::text[])
+                       AND q.due_at <= (SELECT now() + clock_offset FROM companies WHERE company_id = $1)
+                       AND q.id <> ALL($4::text[])
                      ORDER BY q.due_at
                      LIMIT lane.room) AS w
               LEFT JOIN events v ON v.company_id = $1 AND v.created_at = w.event_at AND v.id = w.event_id)
