@@ -132,12 +132,20 @@ def serve_handshakes(tls: ssl.SSLContext) -> Iterator[str]:
 def _shake_hands(server: socket.socket, tls: ssl.SSLContext) -> None:
     with suppress(OSError):
         while True:
-            with (
-                server.accept()[0] as plain,
-                suppress(ssl.SSLError),
-                tls.wrap_socket(plain, server_side=True) as opened,
-            ):
-                opened.recv(1)
+            plain, _ = server.accept()
+            with tls.wrap_socket(plain, server_side=True, do_handshake_on_connect=False) as opened:
+                try:
+                    opened.do_handshake()
+                    opened.recv(1)
+                except ssl.SSLError:
+                    _say_goodbye(opened)
+
+
+def _say_goodbye(opened: ssl.SSLSocket) -> None:
+    """What was said last is lost when a connection is closed with something unread."""
+    opened.shutdown(socket.SHUT_WR)
+    while opened.recv(4096):
+        pass
 
 
 async def test_a_server_that_wants_a_client_certificate(authority: trustme.CA) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from sapa.db.counters import get_total
 from sapa.db.pool import AWAY, Database, open_database
+from sapa.domains import JOBS
 from sapa.processes import wait_until
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, migrated_database
@@ -153,7 +154,7 @@ async def test_two_workers_fold_every_change_once(scratch: Scratch, database: Da
         async with database.connection() as db:
             totals = [await get_total(db, company_id, "orders") for company_id in range(1, 21)]
         assert totals == [300] * 20
-        assert await ask(database, "SELECT count(DISTINCT name) FROM leases") == 4
+        assert await ask(database, "SELECT count(DISTINCT name) FROM leases") == len(JOBS)
     assert "job failed" not in (tmp_path / "first").read_text() + (tmp_path / "second").read_text()
 
 
