@@ -33,7 +33,8 @@ log = structlog.get_logger()
 LIST_RESUMED = sql(
     """
     SELECT company_id, id AS endpoint_id, kinds, catch_up,
-           GREATEST(missed_since - interval '1 second', created_at + interval '1 ms') AS since, resumed_at, progress AS stored
+           GREATEST(missed_since - interval '1 second', created_at + interval '1 ms') AS since, resumed_at,
+           progress AS stored
       FROM webhook_endpoints
      WHERE catch_up IS NOT NULL AND status = 'active'
      ORDER BY resumed_at""",
