@@ -1,6 +1,7 @@
 """Many customers at once, by the same rules as one: what an import writes and an export reads."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import AsyncIterator, Iterable, Sequence
+from contextlib import asynccontextmanager
 from typing import Literal
 
 import msgspec
@@ -33,21 +34,30 @@ Outcome = Literal["created", "updated", "unchanged"]
 
 ALL = sql(f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 ORDER BY created_at, id", row=Customer)
 
-# Each one is looked up by itself (LIMIT keeps the planner from joining): a company that is just being filled is far
-# larger than its statistics say, and whatever would read all of it again and again seems cheap by them.
+# Each one is looked up by itself (LIMIT keeps the planner from joining), and by no index but its own. A company that is
+# just being filled is far larger than its statistics say: a table that was vacuumed while a dry run filled and emptied
+# it counts as empty, and then every index that begins with the company seems as good as the one that leads to the row.
+# Only that one has the order that is asked for, and sorting is switched off. BETWEEN, since of rows that are equal to
+# one value any order would do.
 LOCK_MANY = sql(
     f"""
     SELECT {COLUMNS}
       FROM unnest($2::text[]) AS wanted (own)
      CROSS JOIN LATERAL (
-           SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND external_id = wanted.own LIMIT 1 FOR UPDATE) AS c
+           SELECT {COLUMNS} FROM customers
+            WHERE company_id = $1 AND external_id BETWEEN wanted.own AND wanted.own
+            ORDER BY external_id LIMIT 1 FOR UPDATE) AS c
     UNION ALL
     SELECT {COLUMNS}
       FROM unnest($3::text[]) AS wanted (ours)
      CROSS JOIN LATERAL (
-           SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = wanted.ours LIMIT 1 FOR UPDATE) AS c""",
+           SELECT {COLUMNS} FROM customers
+            WHERE company_id = $1 AND id BETWEEN wanted.ours AND wanted.ours
+            ORDER BY id LIMIT 1 FOR UPDATE) AS c""",
     row=Customer,
 )
+
+SWITCH_SORTING = sql("SELECT set_config('enable_sort', $1, true)")
 
 # A tag holds no comma, so the tags of one customer travel as one text.
 _GIVEN = """unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
@@ -74,18 +84,22 @@ INSERT_MANY = sql(
     row=Customer,
 )
 
+# All of them are there, locked by LOCK_MANY, so that nothing is ever inserted: in this form it is the primary key that
+# finds them, whatever the statistics say.
 UPDATE_MANY = sql(
     f"""
-    UPDATE customers AS c
-       SET external_id = given.external_id, email = given.email, phone_number = given.phone_number,
-           first_name = given.first_name, last_name = given.last_name, image_url = given.image_url,
-           tags = string_to_array(given.tags, ','), addresses = given.addresses::json,
-           additional_data = given.additional_data::json, subscription_status = given.subscription_status::json,
-           email_key = given.email_key, search_text = given.search_text,
-           updated_at = GREATEST(clock_timestamp(), c.updated_at)
+    INSERT INTO customers AS c (company_id, id, external_id, email, phone_number, first_name, last_name, image_url,
+                                tags, addresses, additional_data, subscription_status, email_key, search_text)
+    SELECT $1, id, external_id, email, phone_number, first_name, last_name, image_url, string_to_array(tags, ','),
+           addresses::json, additional_data::json, subscription_status::json, email_key, search_text
       FROM {_GIVEN}
-     WHERE c.company_id = $1 AND c.id = given.id
-    RETURNING {", ".join(f"c.{name}" for name in Customer.__struct_fields__)}""",
+        ON CONFLICT (company_id, id) DO UPDATE
+       SET external_id = excluded.external_id, email = excluded.email, phone_number = excluded.phone_number,
+           first_name = excluded.first_name, last_name = excluded.last_name, image_url = excluded.image_url,
+           tags = excluded.tags, addresses = excluded.addresses, additional_data = excluded.additional_data,
+           subscription_status = excluded.subscription_status, email_key = excluded.email_key,
+           search_text = excluded.search_text, updated_at = GREATEST(clock_timestamp(), c.updated_at)
+    RETURNING {COLUMNS}""",
     row=Customer,
 )
 
@@ -148,10 +162,28 @@ def _keeps_contact(profile: Profile, before: Profile) -> bool:
 async def _find_known(tx: Tx, company: Company, given: Sequence[Given]) -> list[Customer | None]:
     own = [one.external_id for one in given if one.external_id]
     ours = [one.id for one in given if one.id and not one.external_id]
-    known = await LOCK_MANY.all(tx, company.id, own, ours) if own or ours else []
+    known = await _lock(tx, company, own, ours) if own or ours else []
     by_own = {customer.external_id: customer for customer in known}
     by_ours = {customer.id: customer for customer in known}
     return [by_own.get(one.external_id) if one.external_id else by_ours.get(one.id or "") for one in given]
+
+
+async def _lock(tx: Tx, company: Company, own: Sequence[str], ours: Sequence[str]) -> list[Customer]:
+    async with _without_sorting(tx):
+        return await LOCK_MANY.all(tx, company.id, own, ours)
+
+
+async def _tell(tx: Tx, company: Company, happenings: Sequence[Happening]) -> None:
+    async with _without_sorting(tx):
+        await timeline.record_all(tx, company, happenings)
+
+
+@asynccontextmanager
+async def _without_sorting(tx: Tx) -> AsyncIterator[None]:
+    """What fails in the block takes the switch back along with the rest."""
+    await SWITCH_SORTING.value(tx, "off")
+    yield
+    await SWITCH_SORTING.value(tx, "on")
 
 
 def _change(company: Company, place: int, given: Given, known: Customer | None) -> Change | None:
@@ -221,7 +253,7 @@ async def _insert(tx: Tx, company: Company, changes: Sequence[Change]) -> list[i
     customers = await INSERT_MANY.all(tx, company.id, list(places), *_columns(changes))
     if customers:
         await emit_all(tx, company, [CustomerCreated(customer) for customer in customers])
-    await timeline.record_all(tx, company, [Happening(customer.id, "customer_created") for customer in customers])
+    await _tell(tx, company, [Happening(customer.id, "customer_created") for customer in customers])
     return [places[customer.id] for customer in customers]
 
 
@@ -240,7 +272,7 @@ async def _update(tx: Tx, company: Company, changes: Sequence[Change]) -> list[i
         for change in changes
         if (known := change.known)
     ]
-    await timeline.record_all(tx, company, told)
+    await _tell(tx, company, told)
     return [change.place for change in changes]
 
 

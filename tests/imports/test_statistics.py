@@ -1,0 +1,109 @@
+"""Customers of a file are found by their own index, whatever PostgreSQL believes of the table."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from sapa.access.actions import get_company
+from sapa.company import Company
+from sapa.customers import bulk
+from sapa.customers.bulk import Given, Outcome
+from sapa.customers.types import CustomerPatch
+from sapa.db.pool import Database, Tx, open_database
+from sapa.imports.queries import PLAN_FOR_ANY_COMPANY
+from tests.conftest import Installation
+from tests.factories import Environments
+
+FILLED, LOOKED_UP = 2_000, 100
+MOST_READ = 10 * LOOKED_UP
+"""Of each customer a few times: found, locked, changed."""
+
+OURS = "SELECT id FROM customers WHERE company_id = $1 ORDER BY id DESC LIMIT $2"
+INDEXES = "SELECT indexrelid::regclass::text FROM pg_index WHERE indrelid = 'customers'::regclass"
+BELIEVE = """
+    SELECT pg_restore_relation_stats('schemaname', 'public', 'relname', $1::text, 'relpages', $2::int,
+                                     'reltuples', $3::real)"""
+READ = """
+    SELECT coalesce(seq_tup_read, 0) + coalesce(idx_tup_fetch, 0) FROM pg_stat_xact_user_tables
+     WHERE relname = 'customers'"""
+
+
+@pytest.fixture
+async def owner(installation: Installation) -> AsyncIterator[Database]:
+    async with open_database(installation.server.owner_url) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def live(owner: Database, company: Environments) -> Company:
+    """With many customers, of whom the last are looked up."""
+    async with owner.transaction() as tx:
+        live = await get_company(tx, company.live)
+        assert None not in await bulk.store_together(tx, live, [build_given(number) for number in range(FILLED)])
+    return live
+
+
+def build_given(number: int, name: str = "Ayu") -> Given:
+    return Given(f"own-{number}", None, CustomerPatch(email=f"{number}@example.com", first_name=name))
+
+
+async def believe(tx: Tx, pages: int, rows: int) -> None:
+    """What PostgreSQL believes until the transaction is rolled back."""
+    for name in ["customers", *[row[0] for row in await tx.fetch(INDEXES)]]:
+        await tx.execute(BELIEVE, name, pages, rows)
+
+
+async def store(
+    owner: Database, live: Company, given: list[Given], pages: int, rows: int
+) -> tuple[set[Outcome | None], int]:
+    """The outcomes, and how many customers were read for them."""
+    async with owner.connection() as db:
+        transaction = db.transaction()
+        await transaction.start()
+        try:
+            await believe(db, pages, rows)
+            await PLAN_FOR_ANY_COMPANY.value(db)
+            before = await db.fetchval(READ)
+            outcomes = await bulk.store_together(db, live, given)
+            return set(outcomes), await db.fetchval(READ) - before
+        finally:
+            await transaction.rollback()
+
+
+BELIEFS = pytest.mark.parametrize(("pages", "rows"), [(5_000, 0), (5_000, 1), (1, 0), (1, 25), (0, -1)])
+
+
+@BELIEFS
+async def test_new_ones_are_told_of_without_reading_the_others(
+    owner: Database, live: Company, pages: int, rows: int
+) -> None:
+    given = [build_given(number) for number in range(FILLED, FILLED + LOOKED_UP)]
+    outcomes, read = await store(owner, live, given, pages, rows)
+    assert outcomes == {"created"}
+    assert read <= MOST_READ
+
+
+@BELIEFS
+async def test_known_ones_are_found_by_their_own_id(owner: Database, live: Company, pages: int, rows: int) -> None:
+    given = [build_given(number) for number in range(FILLED - LOOKED_UP, FILLED)]
+    outcomes, read = await store(owner, live, given, pages, rows)
+    assert outcomes == {"unchanged"}
+    assert read <= MOST_READ
+
+
+@BELIEFS
+async def test_changed_ones_are_found_by_their_own_id(owner: Database, live: Company, pages: int, rows: int) -> None:
+    given = [build_given(number, "Budi") for number in range(FILLED - LOOKED_UP, FILLED)]
+    outcomes, read = await store(owner, live, given, pages, rows)
+    assert outcomes == {"updated"}
+    assert read <= MOST_READ
+
+
+@BELIEFS
+async def test_known_ones_are_found_by_our_id(owner: Database, live: Company, pages: int, rows: int) -> None:
+    async with owner.connection() as db:
+        ours = await db.fetch(OURS, live.id, LOOKED_UP)
+    given = [Given(None, row[0], CustomerPatch(first_name="Ayu")) for row in ours]
+    outcomes, read = await store(owner, live, given, pages, rows)
+    assert outcomes == {"unchanged"}
+    assert read <= MOST_READ
