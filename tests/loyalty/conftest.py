@@ -7,9 +7,11 @@ import httpx
 import pytest
 
 from sapa.access import actions
-from sapa.db.pool import Database
+from sapa.db.pool import Connection, Database
 from tests.conftest import Installation, connect
-from tests.factories import Environments, make_customer, make_key
+from tests.db import scratch
+from tests.factories import Environments, add_points, make_customer, make_key
+from tests.loyalty.ledger import drift_of
 
 MoveClock = Callable[[timedelta], Awaitable[None]]
 
@@ -22,6 +24,13 @@ async def sandbox(
     key = await make_key(database, company.test)
     async with connect(installation, key.raw) as client:
         yield client
+
+
+@pytest.fixture
+async def owner(installation: Installation) -> AsyncIterator[Connection]:
+    """Who may change rows behind the product's back."""
+    async with scratch.connect(installation.server.owner_url) as connection:
+        yield connection
 
 
 @pytest.fixture
@@ -39,3 +48,17 @@ def move_clock(database: Database, company: Environments) -> MoveClock:
 async def ayu(sandbox: httpx.AsyncClient) -> str:
     """A customer of the test environment."""
     return str((await make_customer(sandbox, firstName="Ayu"))["id"])
+
+
+@pytest.fixture
+async def rich(sandbox: httpx.AsyncClient, ayu: str) -> str:
+    """A customer with a thousand points."""
+    await add_points(sandbox, ayu, 1_000)
+    return ayu
+
+
+@pytest.fixture
+async def whole(sandbox: httpx.AsyncClient) -> AsyncIterator[None]:
+    """Whatever a test does, the ledger does not contradict itself afterwards."""
+    yield
+    assert await drift_of(sandbox) == []

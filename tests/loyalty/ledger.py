@@ -1,5 +1,7 @@
 """What tests ask of the ledger."""
 
+import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import httpx
@@ -62,3 +64,7 @@ async def drift_of(api: httpx.AsyncClient) -> list[dict[str, Any]]:
 
 def error_of(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json()["error"]["code"]
+
+
+async def together(*calls: Awaitable[httpx.Response]) -> list[httpx.Response]:
+    return list(await asyncio.gather(*calls))

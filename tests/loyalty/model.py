@@ -1,9 +1,12 @@
 """The ledger's rules once more, small and in memory, to hold the real one against."""
 
 import calendar
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
+
+import httpx
 
 FOREVER = datetime.max.replace(tzinfo=UTC)
 
@@ -36,6 +39,7 @@ class Hold:
 class Wallet:
     lots: list[Lot] = field(default_factory=list)
     holds: dict[str, Hold] = field(default_factory=dict)
+    spent: dict[str, Hold] = field(default_factory=dict)
     earned: int = 0
     burned: int = 0
 
@@ -95,15 +99,22 @@ class Wallet:
             lot.remaining += part
 
     def spend(self, id: str) -> None:
-        for lot, part in self.holds.pop(id).parts:
+        self.spent[id] = self.holds.pop(id)
+        for lot, part in self.spent[id].parts:
             lot.held -= part
             self.burned += part
+
+    def unspend(self, id: str) -> None:
+        for lot, part in self.spent.pop(id).parts:
+            lot.remaining += part
+            self.burned -= part
 
 
 @dataclass
 class Order:
     customer: str
     total: int
+    shown: dict[str, Any]
     real_status: str = "active"
     payment: str = "pending"
     fulfilment: str = "unfulfilled"
@@ -112,6 +123,7 @@ class Order:
     posted: int = 0
 
     def take_over(self, answer: dict[str, Any]) -> None:
+        self.shown = answer
         if answer["status"] != "archived":
             self.real_status = answer["status"]
         self.payment, self.fulfilment = answer["financialStatus"], answer["fulfillmentStatus"]
@@ -130,3 +142,46 @@ def worth_of(total: int, tiers: dict[int, int], rounding: str) -> int:
     whole, rest = divmod(total, amount)
     up = {"floor": False, "ceil": rest > 0, "round": 2 * rest >= amount}[rounding]
     return (whole + up) * tiers[amount]
+
+
+@dataclass
+class World:
+    """Everything that the rules know of: two wallets and what is around them."""
+
+    wallets: dict[str, Wallet]
+    orders: dict[str, Order] = field(default_factory=dict)
+    offered: dict[str, dict[str, Any]] = field(default_factory=dict)
+    taken: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Redemptions as they were last answered."""
+
+    def settle(self, now: datetime) -> None:
+        for one in self.taken.values():
+            if one["status"] == "reserved" and datetime.fromisoformat(one["reservedUntil"]) <= now:
+                one["status"] = "expired"
+        for wallet in self.wallets.values():
+            wallet.settle(now)
+
+
+@dataclass
+class Step:
+    """One call, and what the rules say to its answer: they go on from it, or raise."""
+
+    customer: str
+    path: str
+    body: Any
+    replay: Callable[[World, httpx.Response], Any]
+
+
+def data_of(answer: httpx.Response) -> dict[str, Any]:
+    assert answer.is_success, answer.text
+    data: dict[str, Any] = answer.json()["data"]
+    return data
+
+
+def code_of(answer: httpx.Response) -> str:
+    assert answer.is_client_error, answer.text
+    return str(answer.json()["error"]["code"])
+
+
+def message_of(answer: httpx.Response) -> str:
+    return str(answer.json()["error"]["message"])

@@ -19,6 +19,10 @@ async def end(api: httpx.AsyncClient, redemption_id: str, verb: str) -> httpx.Re
     return await api.post(f"/loyalty/redemptions/{redemption_id}/{verb}")
 
 
+async def fail(api: httpx.AsyncClient, redemption_id: str, reason: str = "Sold out") -> httpx.Response:
+    return await api.post(f"/loyalty/redemptions/{redemption_id}/fail", json={"reason": reason})
+
+
 async def redemptions_of(
     api: httpx.AsyncClient, customer_id: str, limit: int = 100, **query: Any
 ) -> list[dict[str, Any]]:

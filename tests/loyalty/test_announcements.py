@@ -7,16 +7,16 @@ from typing import Any
 import httpx
 
 from sapa.db.pool import Database
-from tests.factories import Environments, add_points, make_order, make_reservation
+from tests.factories import Environments, add_points, make_order, make_redemption, make_reservation, make_reward
 from tests.loyalty.conftest import MoveClock
 from tests.loyalty.ledger import adjust, close, wallet_of
+from tests.loyalty.redeeming import end, fail, redeem, redemptions_of
 
 
-async def events_of(database: Database, company_id: int) -> list[dict[str, Any]]:
+async def events_of(database: Database, company_id: int, kind: str = "loyalty.points.updated") -> list[dict[str, Any]]:
     async with database.connection() as db:
         rows = await db.fetch(
-            "SELECT body FROM events WHERE company_id = $1 AND kind = 'loyalty.points.updated' ORDER BY number",
-            company_id,
+            "SELECT body FROM events WHERE company_id = $1 AND kind = $2 ORDER BY number", company_id, kind
         )
     return [json.loads(row[0]) for row in rows]
 
@@ -69,4 +69,39 @@ async def test_points_are_told_on_the_timeline(sandbox: httpx.AsyncClient, ayu: 
         ("points_reversed", "system", "available: 85 → 70", None),
         ("points_expired", "system", "available: 70 → 0", None),
         ("points_adjusted", "api", "available: 0 → 1", None),
+    ]
+
+
+async def test_every_change_of_a_redemption_is_announced_once_and_told_on_the_timeline(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, rich: str, move_clock: MoveClock
+) -> None:
+    reward = await make_reward(sandbox, 10)
+    wanted = [first := await make_redemption(sandbox, rich, reward, idempotencyKey="k")]
+    await make_redemption(sandbox, rich, reward, idempotencyKey="k")
+    await redeem(sandbox, rich, reward, pointsCost=11)
+    wanted.append((await end(sandbox, first["id"], "commit")).json()["data"])
+    await end(sandbox, first["id"], "commit")
+    wanted.append(second := await make_redemption(sandbox, rich, reward))
+    wanted.append((await end(sandbox, second["id"], "release")).json()["data"])
+    wanted.append(await make_redemption(sandbox, rich, reward))
+    await move_clock(timedelta(seconds=901))
+    await adjust(sandbox, rich, "add", 1)
+    wanted.append((await redemptions_of(sandbox, rich))[0])
+    wanted.append((await fail(sandbox, first["id"], "The till broke")).json()["data"])
+    await fail(sandbox, first["id"])
+    assert await events_of(database, company.test, "loyalty.redemption.updated") == wanted
+    timeline = await told_of(sandbox, rich)
+    assert {one[2:] for one in timeline if one[0] == "points_reserved"} == {
+        ("Kopi gratis: available: 1000 → 990; reserved: 0 → 10", None),
+        ("Kopi gratis: available: 990 → 980; reserved: 0 → 10", None),
+    }
+    told = [one for one in timeline if not one[0].startswith("points_")]
+    assert told == [
+        ("reward_redeemed", "api", "Kopi gratis: reserved", None),
+        ("redemption_committed", "api", "Kopi gratis: reserved → committed", None),
+        ("reward_redeemed", "api", "Kopi gratis: reserved", None),
+        ("redemption_released", "api", "Kopi gratis: reserved → released", None),
+        ("reward_redeemed", "api", "Kopi gratis: reserved", None),
+        ("redemption_expired", "system", "Kopi gratis: reserved → expired", None),
+        ("redemption_failed", "api", "Kopi gratis: committed → failed", "The till broke"),
     ]

@@ -290,16 +290,3 @@ async def test_an_idempotency_key_is_one_request_for_ever(sandbox: httpx.AsyncCl
     elsewhere = await sandbox.post(f"/loyalty/customers/{other}/points/adjust", json=body)
     assert error_of(elsewhere) == (409, "IDEMPOTENCY_KEY_REUSED")
     assert await types_of(sandbox, ayu) == [("adjust_add", 100), ("adjust_deduct", -100)]
-
-
-async def test_the_points_of_a_deleted_customer_are_gone_from_sight_and_the_ledger_stays_whole(
-    sandbox: httpx.AsyncClient, ayu: str
-) -> None:
-    await add_points(sandbox, ayu, 10)
-    held = await make_reservation(sandbox, ayu, 10)
-    assert (await sandbox.delete(f"/customers/{ayu}")).status_code == 204
-    for path in ("wallet", "history"):
-        assert error_of(await sandbox.get(f"/loyalty/customers/{ayu}/{path}")) == (404, "NOT_FOUND")
-    assert error_of(await adjust(sandbox, ayu, "add", 1)) == (404, "NOT_FOUND")
-    assert (await close(sandbox, held["id"], "release")).status_code == 200
-    assert await drift_of(sandbox) == []

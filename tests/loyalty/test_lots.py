@@ -7,11 +7,11 @@ import httpx
 from sapa.access import actions as access
 from sapa.db.pool import Database
 from sapa.loyalty import actions, jobs
-from sapa.loyalty.types import Memo
 from sapa.processes import wait_until
-from tests.factories import Environments, add_points, make_reservation
+from tests.factories import Environments, add_points, make_redemption, make_reservation, make_reward
 from tests.loyalty.conftest import MoveClock
 from tests.loyalty.ledger import adjust, close, drift_of, error_of, history_of, points_of, types_of, wallet_of
+from tests.loyalty.redeeming import end, fail
 
 MONTH = timedelta(days=31)
 PATIENCE = 30
@@ -190,7 +190,7 @@ async def test_a_clock_that_goes_back_keeps_the_book_in_order(
 
 
 async def test_spent_points_come_back_to_the_lots_they_were_of(
-    sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str, move_clock: MoveClock
+    sandbox: httpx.AsyncClient, database: Database, ayu: str, move_clock: MoveClock
 ) -> None:
     await expire_after(sandbox, 1)
     await add_points(sandbox, ayu, 10)
@@ -198,20 +198,14 @@ async def test_spent_points_come_back_to_the_lots_they_were_of(
     await add_points(sandbox, ayu, 10)
     spent = []
     for points in (12, 5):
-        held = await make_reservation(sandbox, ayu, points)
-        await close(sandbox, held["id"], "commit")
-        spent.append((await history_of(sandbox, ayu))[0]["id"])
+        spent.append((await make_redemption(sandbox, ayu, await make_reward(sandbox, points)))["id"])
+        await end(sandbox, spent[-1], "commit")
     assert [lot[1] for lot in await lots_of(database, ayu)] == [0, 3]
 
-    async def reverse(entry_id: str) -> None:
-        async with database.transaction() as tx:
-            environment = await access.get_company(tx, company.test)
-            await actions.reverse_spending(tx, environment, ayu, entry_id, Memo(note="returned"))
-
-    await reverse(spent[1])
+    assert (await fail(sandbox, spent[1])).status_code == 200
     assert [lot[1] for lot in await lots_of(database, ayu)] == [0, 8]
     await move_clock(timedelta(days=40))
-    await reverse(spent[0])
+    assert (await fail(sandbox, spent[0])).status_code == 200
     assert [lot[1] for lot in await lots_of(database, ayu)] == [0, 10], "ten came back to a dead lot, and two live"
     assert (await types_of(sandbox, ayu))[-2:] == [("redeem_reversal", 12), ("expire", -10)]
     wallet = await wallet_of(sandbox, ayu)

@@ -1,24 +1,24 @@
 """The ledger finds out by itself when a row was changed behind its back, and nobody but the owner can change one."""
 
-from collections.abc import AsyncIterator
-
 import asyncpg
 import httpx
 import pytest
 
 from sapa.db.pool import Connection, Database
-from sapa.loyalty import jobs
+from sapa.loyalty import jobs, reconciliation
 from tests.cli.command import sapa
 from tests.conftest import Installation
-from tests.db.scratch import connect
-from tests.factories import Environments, add_points, make_customer, make_order, make_reservation
+from tests.factories import (
+    Environments,
+    add_points,
+    make_customer,
+    make_order,
+    make_redemption,
+    make_reservation,
+    make_reward,
+)
 from tests.loyalty.ledger import adjust, close, drift_of
-
-
-@pytest.fixture
-async def owner(installation: Installation) -> AsyncIterator[Connection]:
-    async with connect(installation.server.owner_url) as connection:
-        yield connection
+from tests.loyalty.redeeming import end, fail
 
 
 @pytest.fixture
@@ -60,6 +60,9 @@ CORRUPTIONS = {
     "a reservation opened again": "UPDATE loyalty_reservations SET status = 'reserved' WHERE status = 'released'",
     "a reservation closed silently": "UPDATE loyalty_reservations SET status = 'released' WHERE status = 'reserved'",
     "a commit called a release": "UPDATE loyalty_reservations SET status = 'released' WHERE status = 'committed'",
+    "an entry of somebody else": "UPDATE loyalty_entries SET customer_id = 'cust_x' WHERE seq = 2",
+    "a wallet that is gone": "DELETE FROM loyalty_wallets",
+    "an order's position that is gone": "DELETE FROM loyalty_order_positions",
     "an order's position": "UPDATE loyalty_order_positions SET posted = posted - 1, target = target - 1",
 }
 
@@ -76,6 +79,81 @@ async def test_a_row_that_was_changed_behind_the_ledgers_back_is_found(
     drift = await drift_of(sandbox)
     assert {one["walletId"] for one in drift} == {busy}
     assert all(one["expected"] != one["found"] for one in drift)
+
+
+async def test_an_orders_position_that_was_moved_to_another_wallet_is_found(
+    sandbox: httpx.AsyncClient, owner: Connection, company: Environments, busy: str
+) -> None:
+    """Both are checked together, so that the order's entries and its position are in sight of each other."""
+    other = "SELECT id FROM loyalty_wallets WHERE company_id = $2 AND id <> $1"
+    await owner.execute(
+        f"UPDATE loyalty_order_positions SET wallet_id = ({other}) WHERE wallet_id = $1", busy, company.test
+    )
+    drift = await drift_of(sandbox)
+    assert len({one["walletId"] for one in drift}) == 2
+    assert {one["rule"] for one in drift} == {"an order's posted points are the sum of its entries"}
+
+
+async def test_a_lot_behind_the_last_wallet_is_found(
+    sandbox: httpx.AsyncClient, owner: Connection, company: Environments, busy: str
+) -> None:
+    nowhere = "wal_7zzzzzzzzzzzzzzzzzzzzzzzzz"
+    await owner.execute(
+        """INSERT INTO loyalty_lots (company_id, id, wallet_id, granted, remaining, earned_at)
+           VALUES ($1, 'lot_of_nobody', $2, 5, 0, now())""",
+        company.test,
+        nowhere,
+    )
+    assert {(one["walletId"], one["customerId"]) for one in await drift_of(sandbox) if one["found"] == ""} == {
+        (nowhere, nowhere.replace("wal_", "cust_"))
+    }
+
+
+async def test_wallets_are_checked_together_as_long_as_they_have_few_entries(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    for entries in (2, 2, 2, 9, 1):
+        customer = (await make_customer(sandbox))["id"]
+        for _ in range(entries):
+            await add_points(sandbox, customer, 1)
+    windows = []
+    position: str | None = ""
+    async with database.connection() as db:
+        while position is not None:
+            window = await reconciliation.NEXT_WINDOW.find(db, company.test, position, 500, 3)
+            assert window is not None
+            windows.append((window.wallets, window.available))
+            position = None if window.is_last else window.last_id
+    assert windows == [(2, 4), (2, 11), (1, 1)]
+
+
+async def test_a_check_has_its_own_time_and_no_other_statement_has(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, rich: str
+) -> None:
+    async with database.connection() as db:
+        async with db.transaction():
+            window = await reconciliation.get_window(db, company.test, "")
+            assert await reconciliation.list_drift(db, company.test, "", window, seconds=77) == []
+            assert await db.fetchval("SHOW statement_timeout") == "77s"
+        assert await db.fetchval("SHOW statement_timeout") == "10s"
+
+
+async def test_wallets_that_cannot_be_checked_keep_nobody_from_the_others(
+    sandbox: httpx.AsyncClient, database: Database, owner: Connection, company: Environments, rich: str
+) -> None:
+    """A number that cannot be added to makes the check itself fail."""
+    await add_points(sandbox, rich, 1)
+    broken = "UPDATE loyalty_entries SET available_after = $2 WHERE customer_id = $1 AND seq = 1"
+    await owner.execute(broken, rich, 2**63 - 1)
+    await owner.execute("DELETE FROM loyalty_checks WHERE company_id = $1", company.test)
+    query = "SELECT position, drifting FROM loyalty_checks WHERE company_id = $1"
+    for _ in range(50):
+        await jobs.check_wallets(database)
+        if found := await owner.fetchrow(query, company.test):
+            break
+    await owner.execute(broken, rich, 1000)
+    assert found is not None
+    assert tuple(found) == ("", 0)
 
 
 async def test_the_command_tells_it_to_people_and_programs(
@@ -166,3 +244,45 @@ async def test_the_history_and_the_wallet_are_read_by_their_indexes(owner: Conne
             assert "Seq Scan" not in text
             assert "Sort" not in text
         await owner.execute("DELETE FROM loyalty_entries WHERE company_id = 0")
+
+
+CORRUPTED_REDEMPTIONS = {
+    "a redemption that ended alone": "UPDATE loyalty_redemptions SET status = 'released'",
+    "a redemption that costs otherwise": "UPDATE loyalty_redemptions SET points_cost = points_cost + 1",
+    "a redemption that is gone": "DELETE FROM loyalty_redemptions",
+    "a reservation for nothing": "UPDATE loyalty_reservations SET redemption_id = 'rdm_x'",
+}
+
+
+@pytest.mark.parametrize("corruption", CORRUPTED_REDEMPTIONS.values(), ids=CORRUPTED_REDEMPTIONS.keys())
+async def test_a_redemption_that_is_not_as_its_reservation_is_found(
+    sandbox: httpx.AsyncClient, owner: Connection, rich: str, corruption: str
+) -> None:
+    await make_redemption(sandbox, rich, await make_reward(sandbox, 10))
+    wallet = rich.replace("cust_", "wal_")
+    await owner.execute(f"{corruption} WHERE wallet_id = $1", wallet)
+    drift = await drift_of(sandbox)
+    assert {one["walletId"] for one in drift} == {wallet}
+    assert {one["rule"] for one in drift} == {"a redemption's status and points are its reservation's"}
+
+
+@pytest.mark.parametrize(
+    "corruption",
+    [
+        "UPDATE loyalty_redemptions SET status = 'committed', committed_at = now()",
+        "UPDATE loyalty_redemptions SET status = 'released'",
+        "UPDATE loyalty_reservations SET status = 'reserved'",
+    ],
+)
+@pytest.mark.parametrize("is_committed", [True, False])
+async def test_a_failed_redemption_gave_its_points_back_once(
+    sandbox: httpx.AsyncClient, owner: Connection, rich: str, corruption: str, is_committed: bool
+) -> None:
+    made = await make_redemption(sandbox, rich, await make_reward(sandbox, 10))
+    if is_committed:
+        await end(sandbox, made["id"], "commit")
+    await fail(sandbox, made["id"])
+    assert await drift_of(sandbox) == []
+    await owner.execute(f"{corruption} WHERE wallet_id = $1", rich.replace("cust_", "wal_"))
+    silent = not is_committed and "'released'" in corruption
+    assert bool(await drift_of(sandbox)) != silent, "released and failed before the commit give the same points back"

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from datetime import timedelta
 from typing import Any
 
@@ -11,20 +11,13 @@ import pytest
 
 from tests.factories import add_points, make_customer, make_redemption, make_reward
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import drift_of, error_of, points_of, types_of
+from tests.loyalty.ledger import error_of, points_of, together, types_of
 from tests.loyalty.redeeming import end, redeem, redemptions_of, summary_of
 
 MANY = 50
 
 
-@pytest.fixture(autouse=True)
-async def whole(sandbox: httpx.AsyncClient) -> AsyncIterator[None]:
-    yield
-    assert await drift_of(sandbox) == []
-
-
-async def together(*calls: Awaitable[httpx.Response]) -> list[httpx.Response]:
-    return list(await asyncio.gather(*calls))
+pytestmark = pytest.mark.usefixtures("whole")
 
 
 def codes_of(answers: list[httpx.Response]) -> Counter[str]:

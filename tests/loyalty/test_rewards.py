@@ -1,11 +1,13 @@
 import asyncio
+import time
 from typing import Any
 
 import httpx
 import pytest
 
-from sapa.db.pool import Database
+from sapa.db.pool import Connection, Database
 from tests.conftest import Installation, connect
+from tests.db.scratch import connect as connect_owner
 from tests.factories import (
     Environments,
     add_points,
@@ -272,3 +274,47 @@ async def test_a_price_that_changes_meanwhile_is_never_paid_unseen(sandbox: http
     answers = await asyncio.gather(*calls)
     assert {answer.status_code for answer in answers} <= {200, 400}
     assert {one["pointsCost"] for one in await redemptions_of(sandbox, ayu)} <= {"10"}
+
+
+@pytest.mark.parametrize("change", ["PUT", "DELETE"])
+async def test_a_reward_stays_as_it_is_until_who_redeems_it_has_it(
+    sandbox: httpx.AsyncClient, installation: Installation, rich: str, change: str
+) -> None:
+    """The one who redeems is made to wait for a voucher code, and whoever changes the reward waits for them."""
+    reward = await make_reward(sandbox, 10)
+    await make_redemption(sandbox, rich, reward)
+    path = f"/loyalty/reward-options/{reward['id']}"
+    async with (
+        connect_owner(installation.server.owner_url) as owner,
+        connect_owner(installation.server.owner_url) as onlooker,
+        asyncio.TaskGroup() as group,
+    ):
+        blocking = owner.transaction()
+        await blocking.start()
+        await owner.execute(TAKE_CODE, rich, "SLOW")
+        redeeming = group.create_task(redeem(sandbox, rich, reward, voucherCode="slow"))
+        await until_waiting(onlooker, 1, redeeming)
+        body = {"costToRedeem": 20} if change == "PUT" else None
+        changing = group.create_task(sandbox.request(change, path, json=body))
+        await until_waiting(onlooker, 2, changing)
+        await blocking.rollback()
+    assert redeeming.result().json()["data"]["redemption"]["pointsCost"] == "10"
+    assert changing.result().is_success
+
+
+TAKE_CODE = """
+    INSERT INTO loyalty_redemptions (company_id, id, wallet_id, customer_id, reward_option_id, reward_name, points_cost,
+           status, voucher_code, discount_type, expiration_preset, search_text, reserved_until, created_at, updated_at)
+    SELECT company_id, id || 'x', wallet_id, customer_id, reward_option_id, reward_name, points_cost,
+           status, $2, discount_type, expiration_preset, search_text, reserved_until, now() - interval '1 h', now()
+      FROM loyalty_redemptions WHERE customer_id = $1"""
+
+
+async def until_waiting(onlooker: Connection, number: int, last: asyncio.Task[httpx.Response]) -> None:
+    """Until so many wait for a lock; the last of them must not have been let through."""
+    query = "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted"
+    deadline = time.monotonic() + 20
+    while await onlooker.fetchval(query) < number:
+        assert not last.done(), "it did not wait"
+        assert time.monotonic() < deadline
+        await asyncio.sleep(0.02)

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator
 from itertools import product
 
 import httpx
@@ -11,7 +11,17 @@ import pytest
 from sapa.db.pool import Database
 from tests.conftest import Installation
 from tests.factories import Environments, add_points, make_customer, make_key, make_reservation
-from tests.loyalty.ledger import adjust, close, drift_of, error_of, history_of, points_of, types_of, wallet_of
+from tests.loyalty.ledger import (
+    adjust,
+    close,
+    drift_of,
+    error_of,
+    history_of,
+    points_of,
+    together,
+    types_of,
+    wallet_of,
+)
 
 MANY = 50
 ENTRIES = 1_000
@@ -29,10 +39,6 @@ async def plain(
         base_url=installation.customer_base, headers=headers, timeout=60, limits=limits
     ) as client:
         yield client
-
-
-async def together(*calls: Awaitable[httpx.Response]) -> list[httpx.Response]:
-    return list(await asyncio.gather(*calls))
 
 
 async def test_fifty_who_reserve_ten_of_a_hundred_are_ten(sandbox: httpx.AsyncClient, ayu: str) -> None:

@@ -4,8 +4,8 @@ Every write opens the customer's book, which locks the wallet and settles what i
 closes the book, which stores the entries with their event and their lines on the timeline.
 """
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
@@ -15,7 +15,7 @@ from sapa.company import Company
 from sapa.customers.types import CUSTOMER_ID
 from sapa.db.pool import Tx
 from sapa.events import emit
-from sapa.http.errors import Invalid
+from sapa.http.errors import Invalid, NotFound
 from sapa.json_text import encode
 from sapa.loyalty import program, program_queries, queries
 from sapa.loyalty.book import Book
@@ -45,6 +45,7 @@ from sapa.timeline import actions as timeline
 from sapa.timeline.types import Source
 
 MOST_METADATA = 10_000
+END_OF_TIME = datetime.max.replace(tzinfo=UTC)
 OWN_KEYS = "order:"
 """How the idempotency keys begin that the ledger gives itself."""
 
@@ -63,7 +64,7 @@ async def adjust(tx: Tx, company: Company, customer_id: str, given: AdjustmentIn
     known = await find_repeated(tx, company, memo)
     if known is not None:
         return Adjusted(await close_book(tx, company, book, "api"), known)
-    refuse_disabled(book)
+    refuse_closed(book)
     if given.direction == "add":
         book.grant("adjust_add", given.points, memo)
     else:
@@ -76,7 +77,7 @@ async def reserve(
 ) -> Reservation:
     """Holds points for a while; they keep their lots, and do not expire while they are held."""
     book = await open_book(tx, company, customer_id)
-    refuse_disabled(book)
+    refuse_closed(book)
     portions = await pick_lots(tx, company, book, given.points)
     id = RESERVATION_ID.new()
     book.hold(id, portions, _reservation_memo(id, given.reference_type, given.reference_id))
@@ -106,23 +107,49 @@ async def release(tx: Tx, company: Company, reservation_id: str) -> Reservation:
     return await _close_reservation(tx, company, book, reservation_id, "released")
 
 
-async def reverse_spending(tx: Tx, company: Company, customer_id: str, entry_id: str, memo: Memo) -> LedgerEntry:
-    """Gives the points of a commit back to their lots. That it happens once is for the caller to see to, or the
-    memo's key."""
-    book = await open_book(tx, company, customer_id)
-    portions = await queries.list_spent(tx, company.id, entry_id, book.standing.instant)
-    book.return_spent(portions, memo)
-    reversal = book.written[-1]
+async def undo(tx: Tx, company: Company, reservation_id: str, reason: str) -> None:
+    """Gives back what a redemption's reservation holds, or what its commit spent, since the redemption failed."""
+    book, reservation = await _open_reservation(tx, company, reservation_id, still=("reserved", "committed"))
+    now, was = book.standing.instant, reservation.status
+    portions = await queries.list_held(tx, company.id, reservation_id, now)
+    memo = msgspec.structs.replace(_memo_of(reservation), note=reason)
+    if was == "reserved":
+        book.release(reservation_id, portions, memo)
+        await queries.close_reservations(tx, company.id, [reservation_id], "released", now)
+    else:
+        book.return_spent(reservation_id, portions, memo)
     book.bury()
+    if not await close_with(tx, company, [reservation], "failed", now, was, reason):
+        raise ReservationClosed
     await close_book(tx, company, book, "api")
-    return reversal
+
+
+async def forfeit(tx: Tx, company: Company, customer_id: str) -> None:
+    """What becomes of the points of a customer who was just deleted: nothing is held any more, and nothing is left.
+
+    Under the customer's lock. The entries stay, and whoever waited for the wallet finds that it is nobody's.
+    """
+    book = await find_book(tx, company, customer_id)
+    if book is None:
+        return
+    held = await queries.list_open(tx, company.id, book.balance.id, book.standing.instant, END_OF_TIME)
+    if held:
+        await _give_back(tx, company, book, held, "released")
+        book.bury()
+        await queries.write(tx, company.id, book)
+        book.end_settlement()
+    if left := book.balance.available:
+        memo = Memo(reference_type="customer", reference_id=customer_id)
+        book.take("expire", await pick_lots(tx, company, book, left), memo)
+    await close_book(tx, company, book, "system")
 
 
 async def settle_order(tx: Tx, company: Company, order: Order, status: Status) -> None:
     """Posts what an order should have earned and has not, or has and should not have.
 
     Called under the order's lock after each of its changes, with the status that it has or had before it was
-    archived. What was spent already cannot be taken back, and is kept as the order's shortfall.
+    archived. What was spent already cannot be taken back, and is kept as the order's shortfall. A customer who is
+    deleted earns nothing any more.
     """
     customer_id = order.customer_id
     if customer_id is None:
@@ -132,8 +159,12 @@ async def settle_order(tx: Tx, company: Company, order: Order, status: Status) -
     missing = aim.target - aim.posted
     if not missing and aim.target == (before.target if before else 0):
         return
-    book = await open_book(tx, company, customer_id)
-    if missing > 0:
+    book = await find_book(tx, company, customer_id)
+    if book is None:
+        return
+    if missing > 0 and not book.standing.has_customer:
+        aim = msgspec.structs.replace(aim, target=aim.posted)
+    elif missing > 0:
         book.grant("earn", missing, _order_memo(order, aim), order_id=order.id)
     elif taken := min(-missing, book.balance.available):
         portions = await pick_lots(tx, company, book, taken, order_id=order.id)
@@ -142,19 +173,35 @@ async def settle_order(tx: Tx, company: Company, order: Order, status: Status) -
     await close_book(tx, company, book, "system")
 
 
-async def settle_wallet(tx: Tx, company: Company, customer_id: str) -> None:
-    """Only what is overdue: what every write begins with."""
-    await close_book(tx, company, await open_book(tx, company, customer_id), "system")
+async def settle_wallet(tx: Tx, company: Company, customer_id: str, most: int | None = None) -> bool:
+    """Only what is overdue: what every write begins with. Or the oldest of it, so many reservations and lots at most;
+    the change is announced with the last of them. Whether all is settled."""
+    book = await open_book(tx, company, customer_id, most)
+    if most is not None and book.written:
+        standing = await queries.get_standing(tx, company.id, book.balance.id, customer_id)
+        book.is_settled = not standing.has_due
+    await close_book(tx, company, book, "system")
+    return book.is_settled
 
 
-async def open_book(tx: Tx, company: Company, customer_id: str) -> Book:
+async def open_book(tx: Tx, company: Company, customer_id: str, most: int | None = None) -> Book:
     """The customer's book under the wallet's lock, with all settled that was due: overdue reservations give their
     points back, then points past their time expire."""
+    book = await find_book(tx, company, customer_id, most)
+    if book is None:
+        raise NotFound
+    return book
+
+
+async def find_book(tx: Tx, company: Company, customer_id: str, most: int | None = None) -> Book | None:
+    """The book as `open_book` opens it; none of a customer who was deleted before the first point."""
     wallet_id = wallet_id_of(customer_id)
-    balance = await queries.lock_wallet(tx, company.id, wallet_id, customer_id)
-    book = Book(company.id, balance, await queries.get_standing(tx, company.id, wallet_id))
+    balance = await queries.find_locked_wallet(tx, company.id, wallet_id, customer_id)
+    if balance is None:
+        return None
+    book = Book(company.id, balance, await queries.get_standing(tx, company.id, wallet_id, customer_id))
     if book.standing.has_due:
-        await _settle(tx, company, book)
+        await _settle(tx, company, book, most)
     return book
 
 
@@ -166,7 +213,8 @@ async def close_book(tx: Tx, company: Company, book: Book, source: Source) -> Wa
         wallet = await queries.get_stored_wallet(tx, company.id, book.balance.id)
     if book.written:
         await timeline.record_all(tx, company, list_happenings(book, source))
-        await emit(tx, company, PointsUpdated(wallet))
+        if book.is_settled:
+            await emit(tx, company, PointsUpdated(wallet))
     return wallet
 
 
@@ -194,7 +242,10 @@ async def find_repeated(tx: Tx, company: Company, memo: Memo) -> LedgerEntry | N
     return LedgerEntry(*(getattr(known, name) for name in LedgerEntry.__struct_fields__))
 
 
-def refuse_disabled(book: Book) -> None:
+def refuse_closed(book: Book) -> None:
+    """Raises when nobody may write to the book: its customer was deleted meanwhile, or the program is off."""
+    if not book.standing.has_customer:
+        raise NotFound
     if not book.standing.enabled:
         raise LoyaltyDisabled
 
@@ -231,26 +282,36 @@ def build_fingerprint(action: str, customer_id: str, given: msgspec.Struct) -> b
     return sha256(_canonical([action, customer_id, msgspec.to_builtins(given)])).digest()
 
 
-async def _settle(tx: Tx, company: Company, book: Book) -> None:
+async def _settle(tx: Tx, company: Company, book: Book, most: int | None) -> None:
     now, wallet_id = book.standing.instant, book.balance.id
-    overdue = await queries.list_overdue(tx, company.id, wallet_id, now)
-    closed = await _close(tx, company, list(overdue), "expired", now) if overdue else []
-    memos = {reservation.id: _memo_of(reservation) for reservation in closed}
-    for reservation_id, portions in overdue.items():
-        book.release(reservation_id, portions, memos[reservation_id])
-    book.bury(await queries.list_dead_lots(tx, company.id, wallet_id, now))
+    overdue = await queries.list_open(tx, company.id, wallet_id, now, now, most)
+    await _give_back(tx, company, book, overdue, "expired")
+    book.bury(await queries.list_dead_lots(tx, company.id, wallet_id, now, book.dead_lots, most))
     await queries.write(tx, company.id, book)
     book.end_settlement()
 
 
-async def _open_reservation(tx: Tx, company: Company, id: str) -> tuple[Book, Reservation]:
+async def _give_back(
+    tx: Tx, company: Company, book: Book, held: Mapping[str, Sequence[Portion]], status: ReservationStatus
+) -> None:
+    closed = await _close(tx, company, list(held), status, book.standing.instant) if held else []
+    memos = {reservation.id: _memo_of(reservation) for reservation in closed}
+    for reservation_id, portions in held.items():
+        book.release(reservation_id, portions, memos[reservation_id])
+
+
+async def _open_reservation(
+    tx: Tx, company: Company, id: str, still: Sequence[ReservationStatus] = ("reserved",)
+) -> tuple[Book, Reservation]:
     """Its status is looked at again under the wallet's lock, and after what is overdue has been settled."""
     found = await queries.get_reservation(tx, company.id, id)
     book = await open_book(tx, company, found.customer_id)
     reservation = await queries.get_reservation(tx, company.id, id)
-    if reservation.status != "reserved":
+    if not book.standing.has_customer:
+        raise NotFound
+    if reservation.status not in still:
         raise ReservationClosed(f"The reservation is already {reservation.status}.")
-    refuse_disabled(book)
+    refuse_closed(book)
     return book, reservation
 
 

@@ -36,6 +36,7 @@ from sapa.loyalty.types import (
 routes = Routes("/loyalty", base=Base.CUSTOMER, tag="Loyalty")
 
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)
+LONGEST_CHECK_SECONDS = 60.0
 
 
 class HistoryQuery(Struct, frozen=True, kw_only=True):
@@ -166,7 +167,7 @@ async def reconcile(call: Call) -> Reconciliation:
 
     Computes every wallet anew from its entries, lots and reservations, and lists what contradicts.
     """
-    return await reconciliation.reconcile(call.db, call.company.id)
+    return await reconciliation.reconcile(call.db, call.company.id, LONGEST_CHECK_SECONDS)
 
 
 async def _get_customer(call: Call, id: str) -> Customer:

@@ -16,6 +16,8 @@ from sapa.loyalty.types import ENTRY_ID, LOT_ID, EntryType, LedgerEntry, Memo, P
 MILLISECOND = timedelta(milliseconds=1)
 LOWERS_EARNED = {"earn_reversal"}
 LOWERS_BURNED = {"redeem_reversal"}
+MOST_BURIALS = 500
+"""So many lots that expire together get an entry each; the rest of them share one."""
 
 
 class Balance(Struct, frozen=True):
@@ -81,7 +83,14 @@ class Book:
         """Every entry of this transaction, stored or not, as the API shows it."""
         self.settled = 0
         """How many of these the settlement made."""
+        self.is_settled = True
+        """False when only a portion of what is overdue was settled."""
         self._dead: dict[str, int] = {}
+
+    @property
+    def dead_lots(self) -> list[str]:
+        """Those that points came back to, and which are not buried yet."""
+        return list(self._dead)
 
     def grant(self, entry_type: EntryType, points: int, memo: Memo, order_id: str | None = None) -> None:
         """New points: a lot of their own."""
@@ -106,17 +115,19 @@ class Book:
         self._enter("redeem_release", moves, memo, reservation_id)
         self._note_dead(portions)
 
-    def return_spent(self, portions: Sequence[Portion], memo: Memo) -> None:
+    def return_spent(self, reservation_id: str, portions: Sequence[Portion], memo: Memo) -> None:
         """Spent points come back to the lots they were of, with the time that those have left."""
-        self._enter("redeem_reversal", [(one.lot_id, one.points, 0) for one in portions], memo)
+        self._enter("redeem_reversal", [(one.lot_id, one.points, 0) for one in portions], memo, reservation_id)
         self._note_dead(portions)
 
     def bury(self, dead: Mapping[str, int] | None = None) -> None:
         """Expires the points of lots whose time is over: the given ones, and what came back to such lots."""
-        for lot_id, points in {**(dead or {}), **_added(dead or {}, self._dead)}.items():
-            if points:
-                memo = Memo(reference_type="lot", reference_id=lot_id)
-                self._enter("expire", [(lot_id, -points, 0)], memo)
+        all_dead = {**(dead or {}), **_added(dead or {}, self._dead)}
+        moves = [(lot_id, -points, 0) for lot_id, points in all_dead.items() if points]
+        for move in moves[:MOST_BURIALS]:
+            self._enter("expire", [move], Memo(reference_type="lot", reference_id=move[0]))
+        if rest := moves[MOST_BURIALS:]:
+            self._enter("expire", rest, Memo(reference_type="lots"))
         self._dead = {}
 
     def end_settlement(self) -> None:

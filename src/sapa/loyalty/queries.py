@@ -12,6 +12,8 @@ from sapa.json_text import encode
 from sapa.loyalty.book import Balance, Book
 from sapa.loyalty.types import LedgerEntry, Portion, Reservation, Standing, Wallet
 
+FEW_LOTS = 100
+
 BALANCE_COLUMNS = ", ".join(Balance.__struct_fields__)
 
 RESERVATION_COLUMNS = ", ".join(
@@ -27,13 +29,15 @@ WALLET_COLUMNS = """id, company_id, customer_id, available::text AS available_po
            lifetime_earned::text AS lifetime_earned_points, lifetime_burned::text AS lifetime_burned_points,
            version::text AS version, last_ledger_at, created_at, updated_at"""
 
-# A customer has had its wallet from the beginning, though nobody wrote it down.
+# A customer has had its wallet from the beginning, though nobody wrote it down. Whoever deletes the customer meanwhile
+# waits, and then finds the wallet.
 CREATE_WALLET = sql(
     """
     INSERT INTO loyalty_wallets (company_id, id, customer_id, created_at, updated_at)
-    SELECT $1, $2, $3, coalesce(c.created_at, now()), coalesce(c.created_at, now())
-      FROM (SELECT) AS always
-      LEFT JOIN customers c ON c.company_id = $1 AND c.id = $3
+    SELECT $1, $2, $3, created_at, created_at
+      FROM customers
+     WHERE company_id = $1 AND id = $3
+       FOR KEY SHARE
         ON CONFLICT DO NOTHING"""
 )
 
@@ -42,14 +46,17 @@ LOCK_WALLET = sql(
 )
 
 # Asked after the lock was got, so that it sees all that was done under it before, and the time of its own turn.
+# The first lot is taken by its index: where one wallet has most lots, EXISTS would look through all of them.
 GET_STANDING = sql(
     """
     SELECT t.now, coalesce(s.enabled, true) AS enabled, s.expiry_months,
            coalesce(s.reservation_ttl_seconds, 900) AS reservation_ttl_seconds,
+           EXISTS (SELECT FROM customers WHERE company_id = $1 AND id = $3) AS has_customer,
            EXISTS (SELECT FROM loyalty_reservations
                     WHERE company_id = $1 AND wallet_id = $2 AND status = 'reserved' AND expires_at <= t.now)
-        OR EXISTS (SELECT FROM loyalty_lots
-                    WHERE company_id = $1 AND wallet_id = $2 AND remaining > 0 AND expires_at <= t.now) AS has_due
+        OR coalesce((SELECT expires_at FROM loyalty_lots
+                      WHERE company_id = $1 AND wallet_id = $2 AND remaining > 0
+                      ORDER BY expires_at, earned_at, id LIMIT 1) <= t.now, false) AS has_due
       FROM (SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) AS now
               FROM companies WHERE company_id = $1) AS t
       LEFT JOIN loyalty_settings s ON s.company_id = $1""",
@@ -87,17 +94,20 @@ class DeadLot(Struct, frozen=True):
     remaining: int
 
 
+# Those that points just came back to are among them, so that all are buried in the order in which they ended.
 DEAD_LOTS = sql(
     """
     SELECT id, remaining
       FROM loyalty_lots
      WHERE company_id = $1 AND wallet_id = $2 AND (remaining > 0 OR held > 0) AND expires_at <= $3
-     ORDER BY expires_at, earned_at, id""",
+       AND (remaining > 0 OR id = ANY($4))
+     ORDER BY expires_at, earned_at, id
+     LIMIT $5""",
     row=DeadLot,
 )
 
 
-class Overdue(Struct, frozen=True):
+class Held(Struct, frozen=True):
     """One reservation's hold on one lot."""
 
     reservation_id: str
@@ -106,17 +116,20 @@ class Overdue(Struct, frozen=True):
     is_dead: bool
 
 
-OVERDUE = sql(
+OPEN = sql(
     """
     SELECT r.id AS reservation_id, h.lot_id, h.points, coalesce(l.expires_at <= $3, false) AS is_dead
-      FROM loyalty_reservations r
+      FROM (SELECT id, expires_at FROM loyalty_reservations
+             WHERE company_id = $1 AND wallet_id = $2 AND status = 'reserved' AND expires_at <= $4
+             ORDER BY expires_at, id
+             LIMIT $5) AS r
       JOIN loyalty_holds h ON h.company_id = $1 AND h.reservation_id = r.id
       JOIN loyalty_lots l ON l.company_id = $1 AND l.id = h.lot_id
-     WHERE r.company_id = $1 AND r.wallet_id = $2 AND r.status = 'reserved' AND r.expires_at <= $3
      ORDER BY r.expires_at, r.id, h.lot_id""",
-    row=Overdue,
+    row=Held,
 )
 
+# What it holds, and what its commit spent: the same points of the same lots.
 HELD = sql(
     """
     SELECT h.lot_id, h.points, coalesce(l.expires_at <= $3, false) AS is_dead
@@ -127,14 +140,20 @@ HELD = sql(
     row=Portion,
 )
 
-# An entry's own lots, to give its points back to them.
-SPENT = sql(
+# Few points are of few lots: the first ones, as the index has them.
+FIRST_SPENDABLE = sql(
     """
-    SELECT m.lot_id, -(m.available_delta + m.reserved_delta) AS points, coalesce(l.expires_at <= $3, false) AS is_dead
-      FROM loyalty_lot_moves m
-      JOIN loyalty_lots l ON l.company_id = $1 AND l.id = m.lot_id
-     WHERE m.company_id = $1 AND m.entry_id = $2
-     ORDER BY m.lot_id""",
+    SELECT lot_id, LEAST(remaining, $4 - before)::bigint AS points, false AS is_dead
+      FROM (SELECT id AS lot_id, remaining,
+                   sum(remaining) OVER (ORDER BY expires_at, earned_at, id) - remaining AS before
+              FROM (SELECT id, remaining, expires_at, earned_at
+                      FROM loyalty_lots
+                     WHERE company_id = $1 AND wallet_id = $2 AND remaining > 0
+                       AND (expires_at IS NULL OR expires_at > $3)
+                     ORDER BY expires_at, earned_at, id
+                     LIMIT $5) AS first) AS queued
+     WHERE before < $4
+     ORDER BY before""",
     row=Portion,
 )
 
@@ -259,48 +278,53 @@ async def get_stored_wallet(tx: Tx, company_id: int, wallet_id: str) -> Wallet:
     return wallet
 
 
-async def lock_wallet(tx: Tx, company_id: int, wallet_id: str, customer_id: str) -> Balance:
-    """The customer's wallet, made if this is its first use. Whoever else wants to write to it waits."""
+async def find_locked_wallet(tx: Tx, company_id: int, wallet_id: str, customer_id: str) -> Balance | None:
+    """The customer's wallet, made if this is its first use; none of a customer who is deleted and never had one.
+    Whoever else wants to write to it waits."""
     balance = await LOCK_WALLET.find(tx, company_id, wallet_id)
     if balance is None:
         await CREATE_WALLET.run(tx, company_id, wallet_id, customer_id)
         balance = await LOCK_WALLET.find(tx, company_id, wallet_id)
-    if balance is None:
-        raise NotFound
     return balance
 
 
-async def get_standing(tx: Tx, company_id: int, wallet_id: str) -> Standing:
-    standing = await GET_STANDING.find(tx, company_id, wallet_id)
+async def get_standing(tx: Tx, company_id: int, wallet_id: str, customer_id: str) -> Standing:
+    standing = await GET_STANDING.find(tx, company_id, wallet_id, customer_id)
     if standing is None:
         raise NotFound
     return standing
 
 
-async def list_dead_lots(tx: Tx, company_id: int, wallet_id: str, now: datetime) -> dict[str, int]:
-    """What is left in lots whose time is over, in the order in which they ended; nothing is left in some."""
-    return {lot.id: lot.remaining for lot in await DEAD_LOTS.all(tx, company_id, wallet_id, now)}
+async def list_dead_lots(
+    tx: Tx, company_id: int, wallet_id: str, now: datetime, returned: Sequence[str], most: int | None = None
+) -> dict[str, int]:
+    """What is left in lots whose time is over, in the order in which they ended; nothing is left in some of those
+    that points just came back to."""
+    lots = await DEAD_LOTS.all(tx, company_id, wallet_id, now, returned, most)
+    return {lot.id: lot.remaining for lot in lots}
 
 
-async def list_overdue(tx: Tx, company_id: int, wallet_id: str, now: datetime) -> dict[str, list[Portion]]:
-    """What each reservation holds whose time is over."""
-    overdue: dict[str, list[Portion]] = {}
-    for hold in await OVERDUE.all(tx, company_id, wallet_id, now):
-        overdue.setdefault(hold.reservation_id, []).append(Portion(hold.lot_id, hold.points, hold.is_dead))
-    return overdue
+async def list_open(
+    tx: Tx, company_id: int, wallet_id: str, now: datetime, until: datetime, most: int | None = None
+) -> dict[str, list[Portion]]:
+    """What each open reservation holds whose time is over at an instant."""
+    holds: dict[str, list[Portion]] = {}
+    for hold in await OPEN.all(tx, company_id, wallet_id, now, until, most):
+        holds.setdefault(hold.reservation_id, []).append(Portion(hold.lot_id, hold.points, hold.is_dead))
+    return holds
 
 
 async def list_held(tx: Tx, company_id: int, reservation_id: str, now: datetime) -> list[Portion]:
     return await HELD.all(tx, company_id, reservation_id, now)
 
 
-async def list_spent(tx: Tx, company_id: int, entry_id: str, now: datetime) -> list[Portion]:
-    return await SPENT.all(tx, company_id, entry_id, now)
-
-
 async def list_spendable(
     tx: Tx, company_id: int, wallet_id: str, now: datetime, points: int, order_id: str | None
 ) -> list[Portion]:
+    if order_id is None:
+        portions = await FIRST_SPENDABLE.all(tx, company_id, wallet_id, now, points, FEW_LOTS)
+        if sum(one.points for one in portions) == points:
+            return portions
     return await SPENDABLE.all(tx, company_id, wallet_id, now, points, order_id)
 
 

@@ -26,8 +26,11 @@ def list_happenings(book: Book, source: Source) -> list[Happening]:
     told = []
     for place, entry in enumerate(book.written):
         after = {"available": entry.available_after, "reserved": entry.reserved_after}
-        changes = [f"{name}: {before[name]} → {after[name]}" for name in after if before[name] != after[name]]
+        changes = "; ".join(f"{name}: {before[name]} → {after[name]}" for name in after if before[name] != after[name])
+        # What points are put aside for is the reward's name, and nobody's own words.
+        is_named = entry.entry_type == "redeem_reserve" and entry.note is not None
+        log, notes = (f"{entry.note}: {changes}", None) if is_named else (changes, entry.note)
         whose: Source = "system" if place < book.settled else source
-        told.append(Happening(entry.customer_id, TYPES[entry.entry_type], whose, "; ".join(changes), entry.note))
+        told.append(Happening(entry.customer_id, TYPES[entry.entry_type], whose, log, notes))
         before = after
     return told

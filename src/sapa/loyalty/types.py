@@ -248,6 +248,8 @@ class Standing(Struct, frozen=True):
     enabled: bool
     expiry_months: int | None
     reservation_ttl_seconds: int
+    has_customer: bool
+    """Not once the customer was deleted; the wallet stays."""
     has_due: bool
 
     @property
@@ -268,7 +270,7 @@ class InsufficientPoints(Conflict):
 
 
 class ReservationClosed(Conflict):
-    """The reservation is already committed, released or expired."""
+    """The reservation or redemption has ended already: it is committed, released, expired or failed."""
 
     code = "RESERVATION_CLOSED"
 

@@ -33,6 +33,7 @@ TYPES: dict[str, tuple[Category, str]] = {
     "redemption_committed": ("loyalty", "The points of a redemption were spent; its voucher is valid."),
     "redemption_released": ("loyalty", "A redemption was given up."),
     "redemption_expired": ("loyalty", "A redemption was not committed in time."),
+    "redemption_failed": ("loyalty", "The customer could not have a reward, and got the points back."),
 }
 """Each type with its category and its meaning: the one place to add one."""
 

@@ -4,6 +4,10 @@ A redemption's points are held by a reservation of the ledger. Whatever closes t
 `closing.py`.
 """
 
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+import msgspec
 from msgspec import Raw
 
 from sapa.company import Company
@@ -27,7 +31,7 @@ from sapa.loyalty.rewards.types import (
     RewardOptionPatch,
 )
 from sapa.loyalty.rewards.vouchers import new_voucher
-from sapa.loyalty.types import RESERVATION_ID, LedgerEntry, Memo, Reservation
+from sapa.loyalty.types import RESERVATION_ID, LedgerEntry, Memo, Reservation, ReservationClosed
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import Happening
 
@@ -59,7 +63,7 @@ async def redeem(tx: Tx, company: Company, customer_id: str, given: RedeemIn) ->
     if known is not None:
         return await _answer_again(tx, company, book, known)
     option = await _get_offered(tx, company, given)
-    ledger.refuse_disabled(book)
+    ledger.refuse_closed(book)
     reservation = await _hold(tx, company, book, option, memo)
     entry = book.written[-1]
     redemption = _build_redemption(option, reservation, entry, given.voucher_code)
@@ -73,13 +77,29 @@ async def redeem(tx: Tx, company: Company, customer_id: str, given: RedeemIn) ->
 
 async def commit(tx: Tx, company: Company, id: str) -> Redemption:
     """Spends the points, which makes the voucher valid."""
-    await ledger.commit(tx, company, await queries.get_reservation_id(tx, company.id, id))
-    return await queries.get_redemption(tx, company.id, id)
+    return await _end(tx, company, id, ledger.commit)
 
 
 async def release(tx: Tx, company: Company, id: str) -> Redemption:
     """Gives the points back."""
-    await ledger.release(tx, company, await queries.get_reservation_id(tx, company.id, id))
+    return await _end(tx, company, id, ledger.release)
+
+
+async def fail(tx: Tx, company: Company, id: str, reason: str) -> Redemption:
+    """Gives the points back, spent ones too, since the customer cannot have the reward."""
+    if not reason.strip():
+        raise Invalid.field("reason", "must hold more than blanks")
+    return await _end(tx, company, id, partial(ledger.undo, reason=reason))
+
+
+async def _end(tx: Tx, company: Company, id: str, end: Callable[[Tx, Company, str], Awaitable[object]]) -> Redemption:
+    """By ending the reservation of its points."""
+    reservation_id = await queries.get_reservation_id(tx, company.id, id)
+    try:
+        await end(tx, company, reservation_id)
+    except ReservationClosed:
+        ended = await queries.get_redemption(tx, company.id, id)
+        raise ReservationClosed(f"The redemption is already {ended.status}.") from None
     return await queries.get_redemption(tx, company.id, id)
 
 
@@ -129,13 +149,14 @@ async def _hold(tx: Tx, company: Company, book: Book, option: RewardOption, memo
 def _build_memo(customer_id: str, given: RedeemIn) -> Memo:
     """What the entry says; the redemption that it refers to is made after it."""
     key = ledger.parse_key(given.idempotency_key)
+    asked = msgspec.structs.replace(given, points_cost=str(given.points_cost))
     return Memo(
         reference_type=REFERENCE,
         reference_id=REDEMPTION_ID.new(),
         note=given.reward_name,
         metadata=ledger.build_metadata(given.metadata),
         idempotency_key=key,
-        fingerprint=ledger.build_fingerprint("redeem", customer_id, given) if key is not None else None,
+        fingerprint=ledger.build_fingerprint("redeem", customer_id, asked) if key is not None else None,
     )
 
 

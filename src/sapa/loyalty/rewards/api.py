@@ -17,6 +17,7 @@ from sapa.http.query_string import PageLimit, PageQuery, SearchText
 from sapa.loyalty.actions import wallet_id_of
 from sapa.loyalty.rewards import actions, queries
 from sapa.loyalty.rewards.types import (
+    FailureIn,
     Redeemed,
     Redeemer,
     RedeemIn,
@@ -151,6 +152,22 @@ async def release_redemption(call: Call, id: RedemptionId) -> Redemption:
     return await actions.release(call.db, call.company, id)
 
 
+@routes.post(
+    "/redemptions/{id}/fail",
+    scope=Scope.CUSTOMERS_WRITE,
+    status=200,
+    raises=[NotFound, LoyaltyDisabled, ReservationClosed],
+)
+async def fail_redemption(call: Call, id: RedemptionId, body: FailureIn) -> Redemption:
+    """Report that a redemption failed.
+
+    For a reward that the customer cannot have after all, because its voucher could not be issued or is not honoured.
+    Its points go back to where they were taken from, the points of a committed redemption, too: those that had an
+    expiry keep it, and expire at once when it is past. The voucher code is free.
+    """
+    return await actions.fail(call.db, call.company, id, body.reason)
+
+
 @routes.get("/customers/{customerId}/redemptions", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
 async def list_redemptions(call: Call, customer_id: CustomerId, query: RedemptionsQuery) -> Redemptions:
     """List a customer's redemptions.
@@ -183,7 +200,7 @@ async def summarise_redemptions(call: Call, customer_id: CustomerId) -> Redempti
 async def list_redeemers(call: Call, reward_option_id: RewardOptionId, query: PageQuery) -> Page[Redeemer]:
     """List the customers who redeemed a reward.
 
-    The last to redeem it first. What is reserved or committed counts; what was released or expired does not.
+    The last to redeem it first. What is reserved or committed counts; what was released, expired or failed does not.
     """
     await queries.get_option(call.db, call.company.id, reward_option_id)
     redeemers, total = await queries.list_redeemers(

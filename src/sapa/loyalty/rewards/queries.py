@@ -120,7 +120,7 @@ CLOSE_REDEMPTIONS = sql(
            expires_at = CASE WHEN $3 = 'committed' THEN $4 + CASE expiration_preset
                              WHEN 'SEVEN_DAYS' THEN interval '7 days' WHEN 'THIRTY_DAYS' THEN interval '30 days'
                              WHEN 'NINETY_DAYS' THEN interval '90 days' WHEN 'ONE_YEAR' THEN interval '1 year' END END
-     WHERE company_id = $1 AND id = ANY($2)
+     WHERE company_id = $1 AND id = ANY($2) AND status = $5
     RETURNING {REDEMPTION_COLUMNS}""",
     row=Redemption,
 )
@@ -238,9 +238,10 @@ async def insert_redemption(tx: Tx, company_id: int, new: Redemption) -> None:
 
 
 async def close_redemptions(
-    tx: Tx, company_id: int, ids: Sequence[str], status: str, now: datetime
+    tx: Tx, company_id: int, ids: Sequence[str], was: str, status: str, now: datetime
 ) -> list[Redemption]:
-    return await CLOSE_REDEMPTIONS.all(tx, company_id, ids, status, now)
+    """Those of them that were what they should have been."""
+    return await CLOSE_REDEMPTIONS.all(tx, company_id, ids, status, now, was)
 
 
 async def list_redemptions(

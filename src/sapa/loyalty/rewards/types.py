@@ -126,7 +126,7 @@ class Redemption(Struct, frozen=True, rename="camel"):
     expiration_preset: ExpirationPreset
     metadata: Annotated[Raw | None, StoredJson(dict[str, Any] | None)]
     reserved_until: Annotated[Timestamp, Meta(description="When the points go back unless it is committed by then.")]
-    committed_at: Timestamp | None
+    committed_at: Annotated[Timestamp | None, Meta(description="Null unless it is committed.")]
     expires_at: Annotated[
         Timestamp | None, Meta(description="Until when the voucher is valid; null before the commit, and for ever.")
     ]
@@ -145,6 +145,20 @@ class RedeemIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown
     voucher_code: VoucherCode | None = None
     idempotency_key: LedgerKey | None = None
     metadata: Metadata | None = None
+
+
+class FailureIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Why the customer cannot have the reward."""
+
+    reason: Annotated[
+        str,
+        Meta(
+            min_length=1,
+            max_length=1000,
+            examples=["The till does not know this voucher"],
+            description="Shown as the entry's note, and on the timeline.",
+        ),
+    ]
 
 
 class Redeemed(Struct, frozen=True):
@@ -181,7 +195,7 @@ class RedemptionSummary(Struct, frozen=True):
 
 
 class Redeemer(Struct, frozen=True, rename="camel"):
-    """A customer who redeemed a reward: what is released or expired does not count."""
+    """A customer who redeemed a reward: what was released, expired or failed does not count."""
 
     customer_id: CustomerId
     first_name: Annotated[str | None, Meta(examples=["Ayu"])]
@@ -201,7 +215,7 @@ class VoucherTaken(Conflict):
 
 
 class RedemptionUpdated(Event):
-    """A reward was redeemed, or a redemption was committed, released or expired."""
+    """A reward was redeemed, or a redemption was committed, released, expired or failed."""
 
     kind = "loyalty.redemption.updated"
     resource_type = Redemption
