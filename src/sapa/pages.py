@@ -1,7 +1,7 @@
 """What is not the API itself: health, metrics, the API's documents and their reference pages."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -14,23 +14,43 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sapa.console.pages import build_console
 from sapa.db.migrations import is_current, is_writable
-from sapa.db.pool import AWAY, Database
-from sapa.http.edge import new_request_id
+from sapa.db.pool import AWAY
 from sapa.http.endpoints import Base, Routes
-from sapa.http.errors import ApiError, InternalError, Invalid, MethodNotAllowed, NotFound, ServiceUnavailable
+from sapa.http.errors import (
+    ApiError,
+    InternalError,
+    Invalid,
+    MethodNotAllowed,
+    NotFound,
+    PayloadTooLarge,
+    ServiceUnavailable,
+)
+from sapa.http.exchange import new_request_id
+from sapa.http.hooks import Hook, HookCall, answer_hook
 from sapa.http.openapi import build_document
 from sapa.http.reference import render_reference
+from sapa.kit import Kit
 from sapa.settings import Settings
 from sapa.webhooks.listen import Listeners, Stream
 from sapa.work.ages import collect_queue_ages
+
+MOST_HOOK_BYTES = 32 * 1_048_576
 
 # The page itself says what it may load: nothing.
 PAGE_HEADERS = {"content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
 
 
-def build_pages(settings: Settings, database: Database, domains: Sequence[Routes], listeners: Listeners) -> ASGIApp:
-    """The pages around the API; every error leaves in the API's envelope."""
+Pages = Callable[[Kit], list[Route]]
+"""A domain's own pages."""
+
+
+def build_pages(
+    kit: Kit, domains: Sequence[Routes], listeners: Listeners, hooks: Sequence[Hook[Kit]], pages: Sequence[Pages]
+) -> ASGIApp:
+    """What lies around the API; every error leaves in the API's envelope."""
+    database = kit.database
 
     async def healthz(_: Request) -> Response:
         """This process runs."""
@@ -65,7 +85,7 @@ def build_pages(settings: Settings, database: Database, domains: Sequence[Routes
             raise ServiceUnavailable from None
         return EventStream(listeners, stream)
 
-    documents = [route for base in Base for route in _document_routes(base, settings, domains)]
+    documents = [route for base in Base for route in _document_routes(base, kit.settings, domains)]
     app = Starlette(
         routes=[
             Route("/healthz", healthz),
@@ -73,6 +93,9 @@ def build_pages(settings: Settings, database: Database, domains: Sequence[Routes
             Route("/metrics", metrics),
             Route("/listen", listen),
             *documents,
+            *(_hook_route(kit, hook) for hook in hooks),
+            *(route for build in pages for route in build(kit)),
+            *build_console(kit, domains),
         ],
         exception_handlers={ApiError: _refuse, HTTPException: _refuse_routing, Exception: _fail},
     )
@@ -109,6 +132,30 @@ class Identified:
             await send(message)
 
         await self._app(scope, receive, send_identified)
+
+
+def _hook_route(kit: Kit, hook: Hook[Kit]) -> Route:
+    async def receive(request: Request) -> Response:
+        answer = await answer_hook(kit, [hook], await _describe(request))
+        return Response(answer.body, answer.status, answer.headers)
+
+    return Route(hook.prefix + "{rest:path}", receive, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
+
+
+async def _describe(request: Request) -> HookCall:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_HOOK_BYTES:
+            raise PayloadTooLarge(f"The request's body is larger than {MOST_HOOK_BYTES // 1_048_576} MiB.")
+    return HookCall(
+        method=request.method,
+        path=request.url.path,
+        query=dict(request.query_params),
+        headers=dict(request.headers),
+        body=bytes(body),
+        address=request.client.host if request.client else "",
+    )
 
 
 def _document_routes(base: Base, settings: Settings, domains: Sequence[Routes]) -> list[Route]:

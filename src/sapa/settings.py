@@ -10,6 +10,7 @@ from msgspec import Struct
 
 Network = IPv4Network | IPv6Network
 
+_UPSTREAM = "SAPA_UPSTREAM_"
 _HOST = r"(?:\[[0-9a-fA-F:.%]+\]|[^\[\]:/?@,]*)(?::[0-9]+)?"
 _DATABASE_URL = re.compile(rf"postgres(?:ql)?://(?:[^@/]*@)?{_HOST}(?:,{_HOST})*(?:[/?].*)?").fullmatch
 
@@ -68,6 +69,8 @@ class Settings(Struct, frozen=True):
     database: DatabaseSettings
     server: ServerSettings
     webhooks: WebhookSettings
+    upstreams: Mapping[str, str]
+    """SAPA_UPSTREAM_: with a provider behind it, its other address: SAPA_UPSTREAM_KIRIMINAJA=https://staging.example.com."""
     secret_key: str | None
     """SAPA_SECRET_KEY: 32 bytes in base64 that seal stored secrets. The embedded server has its own."""
     log_level: str
@@ -101,6 +104,7 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             allow_insecure=_choice(environ, "SAPA_WEBHOOK_ALLOW_INSECURE", "0", ("0", "1")) == "1",
             allowed_networks=tuple(_networks(environ, "SAPA_WEBHOOK_ALLOWED_NETWORKS")),
         ),
+        upstreams=_upstreams(environ),
         secret_key=environ.get("SAPA_SECRET_KEY") or None,
         log_level=_choice(environ, "SAPA_LOG_LEVEL", "info", ("debug", "info", "warning", "error")),
     )
@@ -112,6 +116,15 @@ def _url(environ: Mapping[str, str], name: str) -> str | None:
     if text is not None and not _DATABASE_URL(text):
         raise BadSetting(f"{name} must be an address such as postgresql://user:password@host:5432/sapa.")
     return text
+
+
+def _upstreams(environ: Mapping[str, str]) -> dict[str, str]:
+    """By the provider's name in lower case."""
+    given = {name.removeprefix(_UPSTREAM).lower(): text for name, text in environ.items() if name.startswith(_UPSTREAM)}
+    for name, text in given.items():
+        if not text.startswith(("https://", "http://")):
+            raise BadSetting(f"{_UPSTREAM}{name.upper()} must be an address such as https://api.example.com.")
+    return {name: text.rstrip("/") for name, text in given.items()}
 
 
 def _number(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:

@@ -46,6 +46,15 @@ class Created(Envelope, Generic[Item], frozen=True):
     data: Item
 
 
+class Accepted(Envelope, Generic[Item], frozen=True):
+    """Answered when what was asked for is under way and its outcome not known yet: 202."""
+
+    data: Item
+
+
+OWN_STATUSES: dict[type, int] = {Created: 201, Accepted: 202}
+
+
 def is_envelope(result: Any) -> bool:
     kind = get_origin(result) or result
     return isinstance(kind, type) and issubclass(kind, Envelope)
@@ -71,5 +80,5 @@ def encode_result(result: object, status: int) -> Answer:
     if result is None:
         return Answer(204)
     if isinstance(result, Envelope):
-        return Answer(201 if isinstance(result, Created) else status, encode(result))
+        return Answer(OWN_STATUSES.get(type(result), status), encode(result))
     return Answer(status, b'{"data":' + encode(result) + b"}")

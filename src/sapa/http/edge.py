@@ -1,23 +1,22 @@
 """The edge: every API call passes these steps in this order, in one function."""
 
-import asyncio
-import os
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from hashlib import blake2b
 from typing import Any
-from urllib.parse import unquote, unquote_to_bytes
+from urllib.parse import unquote_to_bytes
 
 import asyncpg
 import structlog
 
-from sapa.db.pool import AWAY, RETRYABLE, Database, Tx
+from sapa.db.pool import AWAY, BUSY, RETRYABLE, Tx
 from sapa.http import idempotency
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.answers import Answer
-from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED, UPLOADED_TYPES
 from sapa.http.cors import Cors
-from sapa.http.endpoints import Call, Endpoint, Route, Routes, RouteTable
+from sapa.http.endpoints import Call, Endpoint, Recorder, Routes, RouteTable
+from sapa.http.errand import Errand, Replayed
 from sapa.http.errors import (
     BY_CONSTRAINT,
     ApiError,
@@ -28,78 +27,37 @@ from sapa.http.errors import (
     MethodNotAllowed,
     MissingApiKey,
     NotFound,
-    PayloadTooLarge,
     RateLimitExceeded,
-    RequestTimeout,
     ServiceUnavailable,
     Unauthorized,
-    UnsupportedMediaType,
 )
+from sapa.http.exchange import Exchange, Receive, Scope, Send, read_body, split_path
 from sapa.http.journal import DoneCall, Journal
 from sapa.http.keys import Key, KeyRing, Retirement
 from sapa.http.metrics import UNAVAILABLE
 from sapa.http.rate_limit import RateLimiter
+from sapa.kit import Kit
 
-BODY_SECONDS = 30.0
-UPLOAD_SECONDS = 300.0
 MOST_TRIES = 3
-# A body that is refused for its size is still read this far, so that the caller gets our answer and not a broken pipe.
-MOST_DRAINED = 15 * MOST_BYTES
 
-BUSY = (asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError)
 JSON = (b"content-type", b"application/json")
 PRIVATE = (b"cache-control", b"private, no-cache")
 
-Scope = dict[str, Any]
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
-
 log = structlog.get_logger()
-
-
-def new_request_id() -> str:
-    return "req_" + os.urandom(12).hex()
-
-
-class Exchange:
-    """One call on its way through the edge."""
-
-    __slots__ = ("address", "headers", "key", "method", "path", "quota", "receive", "request_id", "route", "scope")
-
-    def __init__(self, scope: Scope, receive: Receive) -> None:
-        self.scope = scope
-        self.receive = receive
-        self.method: str = scope["method"]
-        self.path: str = scope["path"]
-        self.request_id = new_request_id()
-        self.headers: dict[bytes, bytes] = {}
-        self.address = ""
-        self.route: Route | None = None
-        self.key: Key | None = None
-        self.quota: list[tuple[bytes, bytes]] = []
-
-    def read_headers(self) -> None:
-        """One value per name; a repeated header is joined, as HTTP says it may be."""
-        headers = self.headers
-        for name, value in self.scope["headers"]:
-            headers[name] = headers[name] + b"," + value if name in headers else value
-
-    def header(self, name: bytes) -> str | None:
-        value = self.headers.get(name)
-        return None if value is None else value.decode("latin-1")
 
 
 class Edge:
     """The API as one ASGI callable."""
 
     def __init__(
-        self, domains: Sequence[Routes], database: Database, keys: KeyRing, trusted_proxies: AllowList, cors: Cors
+        self, domains: Sequence[Routes], kit: Kit, keys: KeyRing, trusted_proxies: AllowList, cors: Cors
     ) -> None:
         self._table = RouteTable(domains)
         self._hiding = tuple(f"{routes.base}{routes.prefix}/" for routes in domains if routes.hides_reason)
-        self._database = database
+        self._kit = kit
+        self._database = kit.database
         self._keys = keys
-        self._limiter = RateLimiter(database)
+        self._limiter = RateLimiter(kit.database)
         self._trusted = trusted_proxies
         self._cors = cors
         self._flights = idempotency.SingleFlight()
@@ -129,13 +87,33 @@ class Edge:
         await self._count(exchange, key)
         endpoint = self._find_endpoint(exchange)
         endpoint.permit(key)
+        if endpoint.recorder is None:
+            return await self._serve(exchange, endpoint, key, path_values)
+        return await self._serve_recorded(exchange, endpoint, endpoint.recorder, key, path_values)
+
+    async def _serve(self, exchange: Exchange, endpoint: Endpoint, key: Key, path_values: list[str]) -> Answer:
         if not key.allow_list.allows(exchange.address):
             raise IpNotAllowed(f"The address {exchange.address} is not in the key's allow-list.")
         media_type, body = await read_body(exchange, endpoint.uploads) if endpoint.body is not None else ("", b"")
+        exchange.body = body
         arguments = endpoint.bind(path_values, exchange.scope["query_string"], media_type, body)
+        if endpoint.leads_outside:
+            return await self._lead_outside(exchange, endpoint, key, arguments, body)
         if endpoint.writes:
             return await self._write(exchange, endpoint, key, arguments, body)
         return await self._read(exchange, endpoint, key, arguments)
+
+    async def _serve_recorded(
+        self, exchange: Exchange, endpoint: Endpoint, recorder: Recorder, key: Key, path_values: list[str]
+    ) -> Answer:
+        """The same, with a record kept of a refusal, unless the handler keeps its own."""
+        try:
+            return await self._serve(exchange, endpoint, key, path_values)
+        except Exception as error:
+            refused = explain(error, exchange)
+            if not exchange.is_recorded and not isinstance(refused, ServiceUnavailable):
+                await recorder(self._kit, key.company, exchange.describe(endpoint.routes.base), refused)
+            raise refused from None
 
     def _client_address(self, exchange: Exchange) -> str:
         peer = exchange.scope.get("client")
@@ -180,7 +158,7 @@ class Edge:
 
     async def _read(self, exchange: Exchange, endpoint: Endpoint, key: Key, arguments: list[Any]) -> Answer:
         async with self._database.connection() as db:
-            answer = await endpoint.run(Call(db, key), arguments)
+            answer = await endpoint.run(Call(db, key, self._kit), arguments)
         if not endpoint.has_etag:
             return answer
         tag = build_etag(answer.body)
@@ -194,20 +172,40 @@ class Edge:
     ) -> Answer:
         once = exchange.header(b"idempotency-key")
         if once is None:
-            return await self._transact(lambda tx: endpoint.run(Call(tx, key), arguments))
-        target = f"{exchange.method} {exchange.path}"
-        query = exchange.scope["query_string"]
-        attempt = idempotency.build_attempt(key.company.id, once, target, query + b"\n" + body)
+            return await self._transact(lambda tx: endpoint.run(Call(tx, key, self._kit), arguments))
+        attempt = build_attempt(exchange, key, once, body)
 
         async def at_most_once(tx: Tx) -> Answer:
             if replay := await idempotency.claim(tx, attempt):
                 return replay
-            answer = await endpoint.run(Call(tx, key), arguments)
+            answer = await endpoint.run(Call(tx, key, self._kit), arguments)
             await idempotency.settle(tx, attempt, answer)
             return answer
 
         async with self._flights.turn(attempt):
             return await self._transact(at_most_once)
+
+    async def _lead_outside(
+        self, exchange: Exchange, endpoint: Endpoint, key: Key, arguments: list[Any], body: bytes
+    ) -> Answer:
+        """The handler gets an errand in place of a transaction, and makes its own two."""
+        once = exchange.header(b"idempotency-key") if endpoint.writes else None
+        attempt = None if once is None else build_attempt(exchange, key, once, body)
+        errand = Errand(self._kit, key, exchange.describe(endpoint.routes.base), endpoint.status, attempt)
+        async with AsyncExitStack() as stack:
+            if attempt is not None:
+                await stack.enter_async_context(self._flights.turn(attempt))
+            if known := await errand.find_answer():
+                return known
+            try:
+                return await errand.build_answer(await endpoint.handler(errand, *arguments))
+            except Replayed as replay:
+                return replay.answer
+            except ApiError:
+                await errand.give_up()
+                raise
+            finally:
+                exchange.is_recorded = errand.is_recorded
 
     async def _transact(self, work: Callable[[Tx], Awaitable[Answer]]) -> Answer:
         """One transaction, run again when another one stood in its way."""
@@ -240,6 +238,12 @@ class Edge:
         )
 
 
+def build_attempt(exchange: Exchange, key: Key, once: str, body: bytes) -> idempotency.Attempt:
+    target = f"{exchange.method} {exchange.path}"
+    query = exchange.scope["query_string"]
+    return idempotency.build_attempt(key.company.id, once, target, query + b"\n" + body)
+
+
 def explain(error: Exception, exchange: Exchange) -> ApiError:
     """The error to answer with: ours as it is, the database's by constraint or absence, anything else as a 500."""
     if isinstance(error, ApiError):
@@ -255,51 +259,6 @@ def explain(error: Exception, exchange: Exchange) -> ApiError:
         return ServiceUnavailable(headers={"retry-after": "1"})
     log.error("internal error", request_id=exchange.request_id, method=exchange.method, exc_info=error)
     return InternalError()
-
-
-async def read_body(exchange: Exchange, uploads: bool) -> tuple[str, bytes]:
-    """Its media type and the whole body: at most 1 MiB of JSON within 30 seconds, or a file."""
-    accepted, most, seconds = (
-        (UPLOADED_TYPES, MOST_UPLOADED, UPLOAD_SECONDS)
-        if uploads
-        else (("application/json",), MOST_BYTES, BODY_SECONDS)
-    )
-    try:
-        async with asyncio.timeout(seconds):
-            body = await _receive_all(exchange, most)
-    except TimeoutError:
-        raise RequestTimeout(f"The request's body did not arrive within {seconds:.0f} seconds.") from None
-    content_type = (exchange.header(b"content-type") or "").lower().replace(" ", "")
-    media_type, _, parameters = content_type.partition(";")
-    if media_type not in accepted or parameters not in {"", "charset=utf-8", 'charset="utf-8"'}:
-        raise UnsupportedMediaType(f"Send the body as {' or '.join(accepted)} in UTF-8.")
-    return media_type, body
-
-
-async def _receive_all(exchange: Exchange, most: int) -> bytes:
-    chunks: list[bytes] = []
-    size = 0
-    while True:
-        message = await exchange.receive()
-        if message["type"] == "http.disconnect":
-            raise Invalid("The body ended before it was complete.")
-        chunk = message.get("body", b"")
-        size += len(chunk)
-        if size <= most:
-            chunks.append(chunk)
-        if not message.get("more_body", False) or size > most + MOST_DRAINED:
-            break
-    if size > most:
-        raise PayloadTooLarge(f"The request's body is larger than {most // 1_048_576} MiB.")
-    return b"".join(chunks)
-
-
-def split_path(scope: Scope) -> list[str]:
-    """The path's segments. A slash that was percent-encoded belongs to its segment."""
-    raw = scope.get("raw_path") or b""
-    if b"%2f" not in raw.lower():
-        return str(scope["path"])[1:].split("/")
-    return [unquote(segment) for segment in raw.decode("ascii", "replace").partition("?")[0][1:].split("/")]
 
 
 def _is_utf8(raw_path: bytes) -> bool:

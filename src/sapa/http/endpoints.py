@@ -12,12 +12,16 @@ from sapa.company import Company
 from sapa.db.pool import Connection
 from sapa.http.answers import Answer, encode_result, is_envelope
 from sapa.http.bodies import Upload, build_decoder, decode_body
+from sapa.http.errand import Asked, Errand
 from sapa.http.errors import ApiError, InsufficientScope, Invalid, NotFound, Unauthorized
 from sapa.http.keys import Key
 from sapa.http.query_string import BadValue, QueryReader, parser_of
 from sapa.ids import IdKind
+from sapa.kit import Kit
 
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
+Recorder = Callable[[Kit, Company, Asked, ApiError], Awaitable[None]]
+"""Keeps a record of a call that was refused."""
 
 OR = " or "
 """Between scopes of which any one opens an endpoint."""
@@ -39,6 +43,7 @@ class Call(msgspec.Struct, frozen=True):
     db: Connection
     """A plain connection in a read, a transaction in a write."""
     key: Key
+    kit: Kit
 
     @property
     def company(self) -> Company:
@@ -50,7 +55,7 @@ class Endpoint:
 
     def __init__(
         self, routes: "Routes", method: str, path: str, handler: Callable[..., Awaitable[Any]], scope: str,
-        status: int, raises: Sequence[type[ApiError]],
+        status: int, raises: Sequence[type[ApiError]], recorder: Recorder | None = None,
     ) -> None:  # fmt: skip
         self.routes = routes
         self.method = method
@@ -60,9 +65,13 @@ class Endpoint:
         self.scopes = tuple(scope.split(OR))
         self.status = status
         self.raises = tuple(raises)
+        self.recorder = recorder
+        self._unknown = next((error for error in raises if issubclass(error, NotFound)), NotFound)
         hints = get_type_hints(handler, include_extras=True)
         self.result = hints.pop("return")
-        self.parameters = {name: hints[name] for name in list(inspect.signature(handler).parameters)[1:]}
+        first, *names = inspect.signature(handler).parameters
+        self.leads_outside = hints[first] is Errand
+        self.parameters = {name: hints[name] for name in names}
         in_path = {camel(name): name for name in self.parameters if name not in {"query", "body"}}
         self._path_names = [in_path.pop(name, "") for name in _PATH_PARAMETER.findall(self.path)]
         if in_path or "" in self._path_names:
@@ -74,7 +83,7 @@ class Endpoint:
         self.body = self.parameters.get("body")
         self.query = self.parameters.get("query")
         self.writes = method != "GET"
-        self.has_etag = not self.writes and not is_envelope(self.result)
+        self.has_etag = not self.writes and not self.leads_outside and not is_envelope(self.result)
         self.uploads = self.body is Upload
         self._decoder = build_decoder(self.body) if self.body and not self.uploads else None
         self._query_reader = QueryReader(self.query) if self.query else _NO_QUERY
@@ -99,7 +108,7 @@ class Endpoint:
     def _path_value(self, name: str, value: str) -> Any:
         kind = self.path_ids[name]
         if (kind is not None and not kind.matches(value)) or "\0" in value or not value:
-            raise NotFound
+            raise self._unknown
         try:
             return self._path_parsers[name](value)
         except BadValue as error:
@@ -149,9 +158,16 @@ class Routes:
         return self._declare("GET", path, scope, 200, raises)
 
     def post(
-        self, path: str, *, scope: str, status: int = 201, raises: Sequence[type[ApiError]] = ()
+        self,
+        path: str,
+        *,
+        scope: str,
+        status: int = 201,
+        raises: Sequence[type[ApiError]] = (),
+        recorder: Recorder | None = None,
     ) -> Callable[[Handler], Handler]:
-        return self._declare("POST", path, scope, status, raises)
+        """The recorder is told of every call that gets past key, rate limit and scope, and is refused then."""
+        return self._declare("POST", path, scope, status, raises, recorder)
 
     def put(self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = ()) -> Callable[[Handler], Handler]:
         return self._declare("PUT", path, scope, 200, raises)
@@ -163,10 +179,16 @@ class Routes:
         return self._declare("DELETE", path, scope, 204, raises)
 
     def _declare(
-        self, method: str, path: str, scope: str, status: int, raises: Sequence[type[ApiError]]
+        self,
+        method: str,
+        path: str,
+        scope: str,
+        status: int,
+        raises: Sequence[type[ApiError]],
+        recorder: Recorder | None = None,
     ) -> Callable[[Handler], Handler]:
         def declare(handler: Handler) -> Handler:
-            self.endpoints.append(Endpoint(self, method, path, handler, scope, status, raises))
+            self.endpoints.append(Endpoint(self, method, path, handler, scope, status, raises, recorder))
             return handler
 
         return declare

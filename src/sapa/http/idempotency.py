@@ -8,13 +8,15 @@ from hashlib import sha256
 import asyncpg
 from msgspec import Struct
 
-from sapa.db.pool import Tx
+from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.answers import Answer
 from sapa.http.errors import IdempotencyInProgress, IdempotencyKeyReused, Invalid
 
 WAIT_SECONDS = 5.0
 KEPT_HOURS = 24
+LONGEST_ERRAND_SECONDS = 90
+"""After so long a call that led outside is not on its way any more: whoever made it died."""
 LONGEST_KEY = 255
 
 
@@ -29,8 +31,9 @@ class Attempt(Struct, frozen=True):
 
 class Record(Struct, frozen=True):
     fingerprint: bytes
-    status: int
+    status: int | None
     body: bytes
+    is_under_way: bool
 
 
 CLAIM = sql(
@@ -45,9 +48,10 @@ CLAIM = sql(
 
 FIND = sql(
     """
-    SELECT fingerprint, status, body
+    SELECT fingerprint, status, body,
+           status IS NULL AND created_at > now() - make_interval(secs => $4) AS is_under_way
       FROM idempotency_records
-     WHERE company_id = $1 AND key = $2 AND target = $3""",
+     WHERE company_id = $1 AND key = $2 AND target = $3 AND created_at >= now() - make_interval(hours => $5)""",
     row=Record,
 )
 
@@ -56,6 +60,15 @@ SETTLE = sql(
     UPDATE idempotency_records
        SET status = $4, body = $5
      WHERE company_id = $1 AND key = $2 AND target = $3"""
+)
+
+# What to answer if nobody settles it: an outcome that is not known.
+PROMISE = sql("UPDATE idempotency_records SET body = $4 WHERE company_id = $1 AND key = $2 AND target = $3")
+
+FORGET = sql(
+    """
+    DELETE FROM idempotency_records
+     WHERE company_id = $1 AND key = $2 AND target = $3 AND fingerprint = $4 AND status IS NULL"""
 )
 
 
@@ -73,16 +86,34 @@ async def claim(tx: Tx, attempt: Attempt) -> Answer | None:
             return None
     except asyncpg.LockNotAvailableError:
         raise in_progress() from None
-    record = await FIND.find(tx, *place)
-    if record is None:
+    replay = await find(tx, attempt)
+    if replay is None:
         raise in_progress()
-    if record.fingerprint != attempt.fingerprint:
+    return replay
+
+
+async def find(db: Connection, attempt: Attempt) -> Answer | None:
+    """The stored answer; None when there is none, or not yet."""
+    place = (attempt.company_id, attempt.key, attempt.target)
+    record = await FIND.find(db, *place, LONGEST_ERRAND_SECONDS, KEPT_HOURS)
+    if record is not None and record.fingerprint != attempt.fingerprint:
         raise IdempotencyKeyReused
-    return Answer(record.status, record.body, {"idempotency-replayed": "true"})
+    if record is None or record.is_under_way:
+        return None
+    return Answer(record.status or 202, record.body, {"idempotency-replayed": "true"})
 
 
 async def settle(tx: Tx, attempt: Attempt, answer: Answer) -> None:
     await SETTLE.run(tx, attempt.company_id, attempt.key, attempt.target, answer.status, answer.body)
+
+
+async def promise(tx: Tx, attempt: Attempt, answer: Answer) -> None:
+    """Keeps the answer of one that is still under way when the transaction commits."""
+    await PROMISE.run(tx, attempt.company_id, attempt.key, attempt.target, answer.body)
+
+
+async def forget(db: Connection, attempt: Attempt) -> None:
+    await FORGET.run(db, attempt.company_id, attempt.key, attempt.target, attempt.fingerprint)
 
 
 def in_progress() -> IdempotencyInProgress:

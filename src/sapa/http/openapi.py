@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import msgspec
 
 from sapa.events import CATALOGUE, EVENT_ID, Event
-from sapa.http.answers import Created, is_envelope
+from sapa.http.answers import OWN_STATUSES, is_envelope
 from sapa.http.bodies import UPLOADED_TYPES
 from sapa.http.endpoints import Base, Endpoint, Routes, camel
 from sapa.http.idempotency import LONGEST_KEY
@@ -213,7 +213,7 @@ class _Writer:
         headers = describe_headers(
             status, ["ETag"] if endpoint.has_etag else [], ["Idempotency-Replayed"] if endpoint.writes else []
         )
-        words = {201: "Created.", 204: "Done; there is no body."}
+        words = {201: "Created.", 202: "Under way; its outcome is not known yet.", 204: "Done; there is no body."}
         answer: Schema = {"description": words.get(status, "Done."), "headers": headers}
         if result is not None:
             answer["content"] = _json(self._envelope(result))
@@ -288,8 +288,8 @@ def _results(endpoint: Endpoint) -> Iterator[tuple[int, Any]]:
     """What the endpoint answers with, and with which status: `Customer | Created[Customer]` is two answers."""
     is_union = get_origin(endpoint.result) in {Union, UnionType}
     for result in get_args(endpoint.result) if is_union else (endpoint.result,):
-        if get_origin(result) is Created:
-            yield 201, get_args(result)[0]
+        if own_status := OWN_STATUSES.get(get_origin(result)):
+            yield own_status, get_args(result)[0]
         elif result in {None, type(None)}:
             yield 204, None
         else:

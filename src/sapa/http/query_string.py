@@ -19,7 +19,7 @@ DATE_TIME_ADVICE = "must be an ISO 8601 date-time with an offset, such as 2026-0
 
 PageNumber = Annotated[int, Meta(ge=1, le=1_000_000, description="The page to read, from 1.")]
 PageLimit = Annotated[int, Meta(ge=1, le=100, description="How many items a page holds.")]
-SearchText = Annotated[str, Meta(min_length=1, max_length=200)]
+SearchText = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema={"pattern": r"\S"})]
 
 
 class PageQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -271,10 +271,19 @@ def _collect(responses: Any, content: Schema) -> list[Refusal]:
 def _schemas(content: Schema) -> list[tuple[str, str, list[Field]]]:
     schemas = content["components"]["schemas"]
     return [
-        (name, schema.get("description", ""), unfold(schema, {}))
+        (
+            name,
+            schema.get("description", ""),
+            unfold(schema, {}) or [_field("value", {**schema, "description": ""}, True, 0)],
+        )
         for name, schema in sorted(schemas.items())
-        if "properties" in schema
+        if "properties" in schema or "enum" in schema
     ]
+
+
+def _value(schema: Schema) -> Field:
+    """What stands for a schema that is no object: one of a few words."""
+    return _field("value", {**schema, "description": ""}, True, 0)
 
 
 def unfold(schema: Schema, components: Mapping[str, Schema], depth: int = 0) -> list[Field]:

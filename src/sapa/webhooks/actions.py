@@ -5,6 +5,7 @@ from msgspec import UNSET
 from sapa.access.types import CompanyNotFound
 from sapa.db.pool import Connection, Tx, ring_after_commit
 from sapa.events import BELL
+from sapa.outbound.guard import check_url
 from sapa.settings import WebhookSettings
 from sapa.vault import Vault
 from sapa.webhooks import queries
@@ -17,7 +18,6 @@ from sapa.webhooks.endpoint import (
     seal_headers,
     seal_secret,
 )
-from sapa.webhooks.guard import check_url
 from sapa.webhooks.signing import new_secret
 from sapa.webhooks.types import (
     ENDPOINT_ID,

@@ -8,8 +8,8 @@ from urllib.parse import urljoin
 import aiohttp
 from msgspec import Struct
 
-from sapa.webhooks.guard import BlockedAddress
-from sapa.webhooks.names import NoRoom, SlowName
+from sapa.outbound.guard import BlockedAddress
+from sapa.outbound.names import NoRoom, SlowName
 
 _MOST_CHARACTERS = 300
 

@@ -18,6 +18,7 @@ import structlog
 from sapa.db.pool import AWAY, RETRYABLE, Database
 from sapa.db.sql import sql
 from sapa.events import BELL
+from sapa.kit import Kit
 from sapa.settings import Settings
 from sapa.vault import BadSecretKey, Vault
 from sapa.webhooks import lanes, queries
@@ -46,13 +47,13 @@ ALIVE = sql("SELECT 1")
 log = structlog.get_logger()
 
 
-async def deliver(database: Database, settings: Settings, stopping: asyncio.Event) -> None:
+async def deliver(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service."""
-    if settings.secret_key is None:
+    if kit.sealing is None:
         log.error("webhooks are not delivered: without SAPA_SECRET_KEY their secrets cannot be read")
         await stopping.wait()
         return
-    await Dispatcher(database, settings, Vault(settings.secret_key)).run(stopping)
+    await Dispatcher(kit.database, kit.settings, kit.sealing).run(stopping)
 
 
 class Dispatcher:

@@ -24,11 +24,11 @@ from multidict import istr
 from yarl import URL
 
 from sapa.json_text import encode
+from sapa.outbound import names
+from sapa.outbound.guard import BlockedAddress, Guard
 from sapa.settings import WebhookSettings
-from sapa.webhooks import names
 from sapa.webhooks.certificate import explain_refusal
 from sapa.webhooks.diagnosis import Failure, describe, describe_timeout, find_refusal
-from sapa.webhooks.guard import BlockedAddress, Guard
 from sapa.webhooks.signing import build_headers
 
 DEADLINE_SECONDS = 30

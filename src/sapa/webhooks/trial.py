@@ -7,10 +7,11 @@ from sapa.events import CATALOGUE, EVENT_ID
 from sapa.http.errors import Invalid
 from sapa.http.openapi import base_of_event, build_document
 from sapa.json_text import encode
+from sapa.settings import WebhookSettings
 from sapa.vault import Vault
 from sapa.webhooks import queries
 from sapa.webhooks.endpoint import build_target, check_events
-from sapa.webhooks.sender import Message, Target
+from sapa.webhooks.sender import Message, Outcome, Sender, Target
 
 
 async def build_trial(
@@ -21,6 +22,14 @@ async def build_trial(
     chosen = kind or next(iter(stored.kinds or CATALOGUE))
     check_events([chosen])
     return build_target(vault, stored), Message(EVENT_ID.new(), chosen, build_sample(chosen))
+
+
+async def send_trial(settings: WebhookSettings, target: Target, message: Message) -> Outcome:
+    sender = Sender(settings)
+    try:
+        return await sender.send(target, message)
+    finally:
+        await sender.close()
 
 
 @lru_cache

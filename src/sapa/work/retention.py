@@ -6,6 +6,8 @@ from sapa.http.idempotency import KEPT_HOURS
 
 DAYS_AHEAD = 7
 DAYS_KEPT = {"events": 30, "webhook_attempts": 30}
+MONTHS_AHEAD = 2
+MONTHS_KEPT = {"api_requests": 12}
 _BATCH = 5_000
 
 DROP_IDEMPOTENCY = sql(
@@ -20,6 +22,8 @@ DROP_IDEMPOTENCY = sql(
 
 KEEP_PARTITIONS = sql("SELECT keep_day_partitions($1, $2, $3)", crosses="partitions hold every company's rows")
 
+KEEP_MONTHS = sql("SELECT keep_month_partitions($1, $2, $3)", crosses="partitions hold every company's rows")
+
 
 async def forget_idempotency_records(database: Database) -> None:
     """In small batches, so that nobody waits for a long delete."""
@@ -30,7 +34,10 @@ async def forget_idempotency_records(database: Database) -> None:
 
 
 async def keep_partitions(database: Database) -> None:
-    """Makes the coming days' partitions and drops those past their time."""
+    """Makes the partitions of the coming days and months and drops those past their time."""
     for parent, days_kept in DAYS_KEPT.items():
         async with database.transaction() as tx:
             await KEEP_PARTITIONS.value(tx, parent, DAYS_AHEAD, days_kept)
+    for parent, months_kept in MONTHS_KEPT.items():
+        async with database.transaction() as tx:
+            await KEEP_MONTHS.value(tx, parent, MONTHS_AHEAD, months_kept)

@@ -13,7 +13,7 @@ import structlog
 from msgspec import Struct
 
 from sapa.db.pool import AWAY, Database
-from sapa.settings import Settings, read_settings
+from sapa.kit import Kit
 from sapa.work import leases
 from sapa.work.metrics import RUNS, SECONDS
 
@@ -38,21 +38,15 @@ class Service(Struct, frozen=True):
     """Something that goes on as long as the worker does, on every worker. It ends soon after `stopping` is set."""
 
     name: str
-    run: Callable[[Database, Settings, asyncio.Event], Awaitable[None]]
+    run: Callable[[Kit, asyncio.Event], Awaitable[None]]
 
 
 class Worker:
-    def __init__(
-        self,
-        database: Database,
-        jobs: Sequence[Job],
-        services: Sequence[Service] = (),
-        settings: Settings | None = None,
-    ) -> None:
-        self._database = database
+    def __init__(self, kit: Kit, jobs: Sequence[Job], services: Sequence[Service] = ()) -> None:
+        self._kit = kit
+        self._database = kit.database
         self._jobs = jobs
         self._services = services
-        self._settings = settings or read_settings()
         self._holder = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
         self._stopping = asyncio.Event()
 
@@ -64,13 +58,14 @@ class Worker:
         log.info("worker started", jobs=[job.name for job in self._jobs])
         await asyncio.gather(*map(self._repeat, self._jobs), *map(self._keep, self._services))
         await self._release()
+        await self._kit.close()
         log.info("worker stopped")
 
     async def _keep(self, service: Service) -> None:
         """A service that ends before its time is started again."""
         while not self._stopping.is_set():
             try:
-                await service.run(self._database, self._settings, self._stopping)
+                await service.run(self._kit, self._stopping)
             except AWAY as error:
                 log.warning("service waits for the database", service=service.name, reason=str(error))
             except Exception:

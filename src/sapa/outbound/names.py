@@ -10,7 +10,7 @@ from time import monotonic
 from aiohttp.abc import AbstractResolver, ResolveResult
 from msgspec import Struct
 
-from sapa.webhooks.guard import Guard
+from sapa.outbound.guard import Guard
 
 BUDGET_SECONDS = 3
 REMEMBERED_SECONDS = 30

@@ -1,0 +1,128 @@
+"""One call on its way through the edge: what came with it, and its body."""
+
+import asyncio
+import os
+from collections.abc import Awaitable, Callable
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED, UPLOADED_TYPES
+from sapa.http.endpoints import Route
+from sapa.http.errand import Asked
+from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout, UnsupportedMediaType
+from sapa.http.keys import Key
+
+BODY_SECONDS = 30.0
+UPLOAD_SECONDS = 300.0
+# A body that is refused for its size is still read this far, so that the caller gets our answer and not a broken pipe.
+MOST_DRAINED = 15 * MOST_BYTES
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+def new_request_id() -> str:
+    return "req_" + os.urandom(12).hex()
+
+
+class Exchange:
+    """One call on its way through the edge."""
+
+    __slots__ = (
+        "address", "body", "headers", "is_recorded", "key", "method", "path", "quota", "receive", "request_id", "route",
+        "scope",
+    )  # fmt: skip
+
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self.scope = scope
+        self.receive = receive
+        self.method: str = scope["method"]
+        self.path: str = scope["path"]
+        self.request_id = new_request_id()
+        self.headers: dict[bytes, bytes] = {}
+        self.address = ""
+        self.body = b""
+        self.is_recorded = False
+        self.route: Route | None = None
+        self.key: Key | None = None
+        self.quota: list[tuple[bytes, bytes]] = []
+
+    def read_headers(self) -> None:
+        """One value per name; a repeated header is joined, as HTTP says it may be."""
+        headers = self.headers
+        for name, value in self.scope["headers"]:
+            headers[name] = headers[name] + b"," + value if name in headers else value
+
+    def header(self, name: bytes) -> str | None:
+        value = self.headers.get(name)
+        return None if value is None else value.decode("latin-1")
+
+    def describe(self, base: str) -> Asked:
+        """The request as it came in, for those who keep a record of it."""
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self.headers.items()}
+        forwarded = [hop.strip() for hop in headers.get("x-forwarded-for", "").split(",") if hop.strip()]
+        host = headers.get("host", "")
+        return Asked(
+            request_id=self.request_id,
+            method=self.method,
+            path=self.path,
+            base_url=base,
+            hostname=host if host.endswith("]") else host.rpartition(":")[0] or host,
+            address=self.address,
+            forwarded=forwarded,
+            headers=headers,
+            query=build_query(self.scope["query_string"]),
+            body=self.body,
+        )
+
+
+def build_query(raw: bytes) -> dict[str, Any]:
+    """Each parameter's value, or the list of them where one is repeated."""
+    values = parse_qs(raw.decode("latin-1"), keep_blank_values=True)
+    return {name: given[0] if len(given) == 1 else given for name, given in values.items()}
+
+
+async def read_body(exchange: Exchange, uploads: bool) -> tuple[str, bytes]:
+    """Its media type and the whole body: at most 1 MiB of JSON within 30 seconds, or a file."""
+    accepted, most, seconds = (
+        (UPLOADED_TYPES, MOST_UPLOADED, UPLOAD_SECONDS)
+        if uploads
+        else (("application/json",), MOST_BYTES, BODY_SECONDS)
+    )
+    try:
+        async with asyncio.timeout(seconds):
+            body = await _receive_all(exchange, most)
+    except TimeoutError:
+        raise RequestTimeout(f"The request's body did not arrive within {seconds:.0f} seconds.") from None
+    content_type = (exchange.header(b"content-type") or "").lower().replace(" ", "")
+    media_type, _, parameters = content_type.partition(";")
+    if media_type not in accepted or parameters not in {"", "charset=utf-8", 'charset="utf-8"'}:
+        raise UnsupportedMediaType(f"Send the body as {' or '.join(accepted)} in UTF-8.")
+    return media_type, body
+
+
+async def _receive_all(exchange: Exchange, most: int) -> bytes:
+    chunks: list[bytes] = []
+    size = 0
+    while True:
+        message = await exchange.receive()
+        if message["type"] == "http.disconnect":
+            raise Invalid("The body ended before it was complete.")
+        chunk = message.get("body", b"")
+        size += len(chunk)
+        if size <= most:
+            chunks.append(chunk)
+        if not message.get("more_body", False) or size > most + MOST_DRAINED:
+            break
+    if size > most:
+        raise PayloadTooLarge(f"The request's body is larger than {most // 1_048_576} MiB.")
+    return b"".join(chunks)
+
+
+def split_path(scope: Scope) -> list[str]:
+    """The path's segments. A slash that was percent-encoded belongs to its segment."""
+    raw = scope.get("raw_path") or b""
+    if b"%2f" not in raw.lower():
+        return str(scope["path"])[1:].split("/")
+    return [unquote(segment) for segment in raw.decode("ascii", "replace").partition("?")[0][1:].split("/")]

@@ -1,0 +1,142 @@
+"""Calls to providers: bounded in time and size, and honest about what became of a request that got no answer."""
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+from msgspec import Struct
+
+from sapa.outbound.dialer import Dialer, connect_plainly
+from sapa.outbound.guard import Guard
+from sapa.outbound.names import Names
+from sapa.settings import WebhookSettings
+
+SECONDS = 10.0
+CONNECT_SECONDS = 3.0
+MOST_BYTES = 2 * 1_048_576
+KEEP_ALIVE_SECONDS = 15.0
+
+
+class Answer(Struct, frozen=True):
+    """What a provider answered. Header names are in lower case."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+
+class NotSent(Exception):
+    """The request certainly did not reach the provider: it may be sent again."""
+
+
+class Unclear(Exception):
+    """The request may have reached the provider, and its answer did not reach us: it must not be sent again blindly."""
+
+
+class Client:
+    """Calls over HTTP. Made when it is first used, since that has to be inside the event loop.
+
+    A provider's address comes from the operator and is trusted. An address that came with somebody's data is not: it
+    is fetched through the guard.
+    """
+
+    def __init__(self, settings: WebhookSettings) -> None:
+        self._settings = settings
+        self._plain: aiohttp.ClientSession | None = None
+        self._guarded: aiohttp.ClientSession | None = None
+        self._dialer: Dialer | None = None
+
+    async def call(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        params: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        form: aiohttp.FormData | None = None,
+        seconds: float = SECONDS,
+        connect_seconds: float = CONNECT_SECONDS,
+        most_bytes: int = MOST_BYTES,
+    ) -> Answer:
+        """One request to a provider; raises NotSent or Unclear when no whole answer came back in time."""
+        if self._plain is None:
+            self._plain = _open_session(aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS))
+        timeout = aiohttp.ClientTimeout(total=seconds, connect=connect_seconds)
+        options = {"headers": headers, "params": params, "data": content if content is not None else form}
+        return await _exchange(self._plain, method, url, most_bytes, timeout=timeout, **options)
+
+    async def fetch(
+        self, url: str, most_bytes: int, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
+    ) -> Answer:
+        """What lies at an address that came from outside: only where the guard permits, and only so much of it."""
+        if self._guarded is None:
+            guard = Guard(self._settings)
+            connector = aiohttp.TCPConnector(
+                limit=0, force_close=True, use_dns_cache=False, resolver=Names(guard), socket_factory=guard.open_socket
+            )
+            self._guarded = _open_session(connector)
+        timeout = aiohttp.ClientTimeout(total=seconds, connect=CONNECT_SECONDS)
+        return await _exchange(self._guarded, "GET", url, most_bytes, headers=headers, timeout=timeout)
+
+    async def dial(
+        self, host: str, port: int, *, is_trusted: bool = False, seconds: float = CONNECT_SECONDS
+    ) -> socket.socket:
+        """A connection for another protocol than HTTP: where the guard permits, unless the address is our own."""
+        if self._dialer is None:
+            self._dialer = Dialer(Guard(self._settings))
+        try:
+            if is_trusted:
+                return await connect_plainly(host, port, seconds)
+            return await self._dialer.open(host, port, seconds)
+        except OSError as error:
+            raise NotSent(_words(error)) from error
+
+    async def close(self) -> None:
+        if self._dialer is not None:
+            await self._dialer.close()
+        for session in (self._plain, self._guarded):
+            if session is not None:
+                await session.close()
+
+
+def _open_session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
+    return aiohttp.ClientSession(
+        connector=connector,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"user-agent": "Sapa/1.0"},
+        trust_env=False,
+    )
+
+
+async def _exchange(session: aiohttp.ClientSession, method: str, url: str, most_bytes: int, **options: Any) -> Answer:
+    try:
+        async with session.request(method, url, allow_redirects=False, **options) as answer:
+            return Answer(answer.status, _lower(answer.headers), await _read(answer, most_bytes))
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL, ssl.SSLError) as error:
+        raise NotSent(_words(error)) from error
+    except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError, OSError) as error:
+        raise Unclear(_words(error)) from error
+
+
+async def _read(answer: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+    body = bytearray()
+    async for chunk in answer.content.iter_chunked(65_536):
+        body += chunk
+        if len(body) > most_bytes:
+            answer.close()
+            raise Unclear(f"the answer is larger than {most_bytes:,} bytes")
+    return bytes(body)
+
+
+def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+    return {name.lower(): value for name, value in headers.items()}
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return "there was no answer in time"
+    return str(error) or type(error).__name__

@@ -1,0 +1,52 @@
+"""A server on the loopback address, for this process alone: where the simulators of the test environment listen."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from aiohttp import web
+
+from sapa.http.hooks import HookAnswer, HookCall
+
+MOST_BYTES = 32 * 1_048_576
+
+
+class Loopback:
+    """Starts when its address is first asked for, on a port that the system chooses."""
+
+    def __init__(self, answer: Callable[[HookCall], Awaitable[HookAnswer]]) -> None:
+        self._answer = answer
+        self._starting = asyncio.Lock()
+        self._runner: web.ServerRunner | None = None
+        self._address = ""
+
+    async def address(self) -> str:
+        """For example http://127.0.0.1:49152."""
+        async with self._starting:
+            if self._runner is None:
+                await self._start()
+        return self._address
+
+    async def close(self) -> None:
+        if self._runner is not None:
+            await self._runner.cleanup()
+            self._runner = None
+
+    async def _start(self) -> None:
+        runner = web.ServerRunner(web.Server(self._serve), handle_signals=False, shutdown_timeout=1)
+        await runner.setup()
+        site = web.TCPSite(runner, "127.0.0.1", 0)
+        await site.start()
+        host, port = runner.addresses[0][:2]
+        self._runner, self._address = runner, f"http://{host}:{port}"
+
+    async def _serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        call = HookCall(
+            method=request.method,
+            path=request.path,
+            query=dict(request.query),
+            headers={name.lower(): value for name, value in request.headers.items()},
+            body=await request.read(),
+            address=request.remote or "",
+        )
+        answer = await self._answer(call)
+        return web.Response(status=answer.status, body=answer.body, headers=answer.headers)

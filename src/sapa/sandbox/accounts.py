@@ -1,0 +1,28 @@
+"""The accounts that every test environment has with every simulator, without anybody opening them."""
+
+import hmac
+import re
+from hashlib import sha256
+
+from sapa.kit import Kit, NoSecretKey
+
+_parse = re.compile(r"sbx_(?P<company>[0-9]{1,18})_[0-9a-f]{32}", re.ASCII).fullmatch
+
+
+def build_secret(kit: Kit, company_id: int, purpose: str) -> str:
+    """A token, password or key of a company, always the same for a purpose, and nobody else's."""
+    key = kit.settings.secret_key
+    if key is None:
+        raise NoSecretKey
+    mark = hmac.new(key.encode(), f"sandbox/{company_id}/{purpose}".encode(), sha256).hexdigest()[:32]
+    return f"sbx_{company_id}_{mark}"
+
+
+def find_company_id(kit: Kit, secret: str, purpose: str) -> int | None:
+    """Whose secret it is; None for one that no company has for this purpose."""
+    found = _parse(secret)
+    if found is None:
+        return None
+    company_id = int(found["company"])
+    is_right = hmac.compare_digest(secret, build_secret(kit, company_id, purpose))
+    return company_id if is_right else None

@@ -1,0 +1,117 @@
+"""What the simulators call back with: kept until it is due by the company's clock, then posted like a provider's."""
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import suppress
+from uuid import uuid4
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from sapa.db.pool import Connection, Database, Tx
+from sapa.db.sql import sql
+from sapa.kit import Kit
+from sapa.outbound.client import NotSent, Unclear
+from sapa.work import leases
+
+REST_SECONDS = 0.2
+LEASE = "sandbox callbacks"
+LEASE_SECONDS = 15.0
+BATCH = 100
+MOST_TRIES = 20
+POST_SECONDS = 5.0
+
+log = structlog.get_logger()
+
+
+class Callback(Struct, frozen=True):
+    company_id: int
+    id: int
+    path: str
+    headers: str
+    body: bytes
+    tries: int
+
+
+SCHEDULE = sql(
+    """
+    INSERT INTO sandbox_callbacks (company_id, due_at, path, headers, body)
+    SELECT $1, clock_timestamp() + clock_offset + make_interval(secs => $2), $3, $4::text::json, $5
+      FROM companies WHERE company_id = $1"""
+)
+
+LIST_DUE = sql(
+    """
+    SELECT due.company_id, due.id, due.path, due.headers::text AS headers, due.body, due.tries
+      FROM companies c
+     CROSS JOIN LATERAL (
+           SELECT * FROM sandbox_callbacks s
+            WHERE s.company_id = c.company_id AND s.due_at <= clock_timestamp() + c.clock_offset
+            ORDER BY s.due_at, s.id LIMIT $1) AS due
+     WHERE c.environment = 'test'
+     ORDER BY due.due_at, due.id
+     LIMIT $1""",
+    row=Callback,
+    crosses="the worker looks for due callbacks over all companies, then settles them one by one",
+)
+
+DROP = sql("DELETE FROM sandbox_callbacks WHERE company_id = $1 AND id = $2")
+
+POSTPONE = sql(
+    """
+    UPDATE sandbox_callbacks SET tries = tries + 1, due_at = due_at + interval '1 second'
+     WHERE company_id = $1 AND id = $2"""
+)
+
+
+async def schedule(
+    tx: Tx, company_id: int, path: str, headers: Mapping[str, str], body: bytes, after_seconds: float
+) -> None:
+    """To be posted to a path of ours, such as /hooks/carriers/…, after so long by the company's clock."""
+    await SCHEDULE.run(tx, company_id, after_seconds, path, msgspec.json.encode(headers).decode(), body)
+
+
+async def post_due(kit: Kit, stopping: asyncio.Event) -> None:
+    """The worker's service: one worker posts at a time, so that callbacks arrive in their order."""
+    holder = uuid4().hex
+    while not stopping.is_set():
+        if await _holds_lease(kit.database, holder):
+            await _post_batch(kit)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), REST_SECONDS)
+    async with kit.database.connection() as db:
+        await leases.release_all(db, holder)
+
+
+async def _holds_lease(database: Database, holder: str) -> bool:
+    async with database.connection() as db:
+        return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
+
+
+async def _post_batch(kit: Kit) -> None:
+    async with kit.database.connection() as db:
+        due = await LIST_DUE.all(db, BATCH)
+    for callback in due:
+        is_taken = await _post(kit, callback)
+        async with kit.database.connection() as db:
+            await _settle(db, callback, is_taken)
+
+
+async def _post(kit: Kit, callback: Callback) -> bool:
+    url = await kit.loopback.address() + callback.path
+    headers = msgspec.json.decode(callback.headers)
+    try:
+        answer = await kit.client.call("POST", url, headers=headers, content=callback.body, seconds=POST_SECONDS)
+    except (NotSent, Unclear) as error:
+        log.warning("sandbox callback was not taken", path=callback.path, reason=str(error))
+        return False
+    return answer.status < 300
+
+
+async def _settle(db: Connection, callback: Callback, is_taken: bool) -> None:
+    """One that nobody takes is dropped in the end, as providers do."""
+    if is_taken or callback.tries >= MOST_TRIES:
+        await DROP.run(db, callback.company_id, callback.id)
+    else:
+        await POSTPONE.run(db, callback.company_id, callback.id)
