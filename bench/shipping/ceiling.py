@@ -1,0 +1,86 @@
+"""The least Python that does the same: Sapa's own statements, the same call to the carrier, and nothing around them.
+
+No key, no rate limit, no checks of what is asked. The company stands in the path.
+"""
+
+import os
+from typing import Any
+
+import aiohttp
+import msgspec
+
+from bench.ceiling.app import Ceiling, Receive, Send, answer
+from sapa import events
+from sapa.company import Company
+from sapa.events import EVENT_ID
+from sapa.json_text import encode
+from sapa.shipping import area_queries, queries, quote_queries
+from sapa.shipping.areas import FRESH_DAYS, KEPT_DAYS
+from sapa.shipping.carriers.kiriminaja import wire
+from sapa.shipping.document import build_blank, revise
+from sapa.shipping.quote_types import QuoteAnswer, QuoteResult
+from sapa.shipping.types import ShipmentCreated, ShipmentIn
+
+CARRIER = os.environ.get("SAPA_UPSTREAM_KIRIMINAJA", "")
+SOME_JOURNEY = "SELECT journey FROM quote_cache WHERE company_id = $1 LIMIT 1"
+
+decode_shipment = msgspec.json.Decoder(ShipmentIn).decode
+decode_quote = msgspec.json.Decoder(QuoteResult).decode
+decode_prices = msgspec.json.Decoder(wire.Prices, strict=False).decode
+
+
+class ShippingCeiling(Ceiling):
+    """`/{company}/known`, `/{company}/asked`, `/{company}/coverage`, `/{company}/shipments`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._session: aiohttp.ClientSession | None = None
+        self._journey: bytes | None = None
+
+    async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            return await self._live(receive, send)
+        _, company, what, *_ = scope["path"].split("/")
+        if what == "coverage":
+            return await answer(send, 200, await self._find_areas(int(company)))
+        body = (await receive())["body"]
+        if what == "shipments":
+            return await answer(send, 201, await self._create_shipment(int(company), body))
+        return await answer(send, 200, await (self._find_quote if what == "known" else self._ask)(int(company)))
+
+    async def _find_areas(self, company: int) -> bytes:
+        asked = (company, "kiriminaja", "provinces", "", FRESH_DAYS["live"], KEPT_DAYS)
+        async with self.pool.acquire() as db:
+            row: Any = await db.fetchrow(area_queries.FIND_CACHED.text, *asked)
+        return b'{"data":' + bytes(row[0]) + b"}"
+
+    async def _find_quote(self, company: int) -> bytes:
+        async with self.pool.acquire() as db:
+            if self._journey is None:
+                self._journey = await db.fetchval(SOME_JOURNEY, company)
+            known = decode_quote(await db.fetchval(quote_queries.FIND.text, company, self._journey))
+        return encode(QuoteAnswer(known, known.options))
+
+    async def _ask(self, company: int) -> bytes:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(CARRIER, connector=aiohttp.TCPConnector(limit=0))
+        async with self._session.post(wire.PRICE, data=b"{}") as told:
+            prices = encode(decode_prices(await told.read()))
+        async with self.pool.acquire() as db:
+            await db.execute(quote_queries.KEEP.text, company, os.urandom(32), prices, 30)
+        return prices
+
+    async def _create_shipment(self, company_id: int, body: bytes) -> bytes:
+        given, company = decode_shipment(body), Company(company_id, "live", "ID", "IDR")
+        kept = revise(company, build_blank(company, given.provider), given, None)
+        async with self.pool.acquire() as leased, leased.transaction():
+            db: Any = leased
+            made = (await queries.insert_shipment(db, company_id, kept)).shipment
+            content = encode(made)
+            await db.fetch(
+                events.RECORD.text, company_id, [EVENT_ID.new()], [ShipmentCreated.kind], [made.id], [content]
+            )
+        return b'{"data":' + content + b"}"
+
+
+app = ShippingCeiling()

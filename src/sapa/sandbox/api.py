@@ -1,0 +1,53 @@
+"""How a test environment is played with over HTTP. A live key is refused."""
+
+from sapa.access.types import Scope
+from sapa.http.answers import Page, build_page
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.query_string import PageQuery
+from sapa.messaging.channels.interface import Source
+from sapa.sandbox import actions
+from sapa.sandbox.channels import outbox
+from sapa.sandbox.types import Clock, ClockIn, OutboxEntry, SandboxInbound, SandboxInboundIn, TestKeyRequired
+
+routes = Routes("/sandbox", base=Base.MESSAGING, tag="Sandbox")
+
+
+class OutboxQuery(PageQuery, frozen=True, kw_only=True):
+    """Which page of the outbox."""
+
+
+@routes.post("/inbound", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])
+async def receive_in_sandbox(call: Call, body: SandboxInboundIn) -> SandboxInbound:
+    """Write to yourself as a customer would.
+
+    The channel's simulator calls back in a moment, in the channel's own format and with its signature; what follows is
+    what follows in production: a contact, a message, `message.received`. Of `text`, `button` and `media` one has to be
+    given; a file may come with a text.
+    """
+    actions.refuse_live(call.company)
+    return await actions.speak(call.kit, call.db, call.company, body)
+
+
+@routes.post("/clock/advance", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])
+async def advance_sandbox_clock(call: Call, body: ClockIn) -> Clock:
+    """Move the test environment's clock forward.
+
+    Windows close, late answers come, points expire. `sapa clock reset` sets it back.
+    """
+    actions.refuse_live(call.company)
+    return await actions.advance_clock(call.db, call.company, body.seconds)
+
+
+@routes.get("/outbox", scope=Scope.MESSAGES_READ, raises=[TestKeyRequired])
+async def list_sandbox_outbox(call: Call, query: OutboxQuery) -> Page[OutboxEntry]:
+    """List what the channels were asked, newest first.
+
+    Each entry is a request exactly as the real channel would have got it; only its token is left out.
+    """
+    actions.refuse_live(call.company)
+    rows, total = await outbox.list_page(call.db, call.company.id, query.limit, query.offset)
+    entries = [
+        OutboxEntry(row.id, Source(row.source), *(getattr(row, name) for name in row.__struct_fields__[2:]))
+        for row in rows
+    ]
+    return build_page(entries, query.page, query.limit, total)

@@ -1,0 +1,25 @@
+"""Moves a simulated booking on, for those who will not wait for it."""
+
+from sapa.db.pool import Tx
+from sapa.http.errors import Invalid, NotFound
+from sapa.kit import Kit
+from sapa.sandbox.carriers import bookings
+from sapa.sandbox.carriers.bookings import Booking
+from sapa.sandbox.carriers.course import UnknownState, hasten
+from sapa.sandbox.carriers.simulators import SIMULATORS
+
+
+async def advance(kit: Kit, tx: Tx, company_id: int, adapter: str, key: str, to: str | None) -> Booking:
+    """To its next state, or to a given one in our words. The carrier's callback is posted at once.
+
+    The key is our reference, the carrier's number or the awb.
+    """
+    booking = await bookings.lock(tx, company_id, adapter, key)
+    if booking is None:
+        raise NotFound
+    simulator = SIMULATORS[adapter]
+    try:
+        steps = hasten(booking.steps, booking.now, simulator.kind, to)
+    except UnknownState as error:
+        raise Invalid.field("to", str(error)) from None
+    return await bookings.change_course(kit, tx, booking, steps, simulator.build_posting)

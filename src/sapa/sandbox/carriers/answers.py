@@ -1,0 +1,64 @@
+"""What simulators answer with, and what they do alike when a shipment asks for trouble."""
+
+import asyncio
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from sapa.http.hooks import HookAnswer, HookCall
+
+DOWN_VALUE = 503_503
+SLOW_VALUE = 504_504
+"""Declared values of a parcel that make a quote fail or hang: a quote has no notes to say it in."""
+
+SLOW_SECONDS = 6.0
+LOCAL = timezone(timedelta(hours=7), "WIB")
+
+
+def answer_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HookAnswer:
+    return HookAnswer(status, msgspec.json.encode(value), {"content-type": "application/json", **(headers or {})})
+
+
+def answer_lost() -> HookAnswer:
+    """As a gateway answers whose carrier said nothing in time."""
+    return HookAnswer(504, b"<html><body>504 Gateway Time-out</body></html>", {"content-type": "text/html"})
+
+
+def answer_down() -> HookAnswer:
+    return HookAnswer(503, b"Service Unavailable", {"content-type": "text/plain"})
+
+
+def read_json(call: HookCall) -> dict[str, Any]:
+    """The body, an empty object when it is none."""
+    try:
+        found = msgspec.json.decode(call.body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+async def find_trouble(value: object) -> HookAnswer | None:
+    """What a quote for a parcel of this value comes to, if not to a price."""
+    if value == DOWN_VALUE:
+        return answer_down()
+    if value == SLOW_VALUE:
+        await asyncio.sleep(SLOW_SECONDS)
+    return None
+
+
+def local_text(instant: datetime) -> str:
+    """Jakarta's time to the second, the next one begun: nothing happened before it was caused."""
+    whole = instant.replace(microsecond=0) + timedelta(seconds=bool(instant.microsecond))
+    return whole.astimezone(LOCAL).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def milliseconds(instant: datetime) -> int:
+    return round(instant.timestamp() * 1000)
+
+
+def number(value: object) -> Decimal:
+    """A number as it came, 0 for what is none."""
+    return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else Decimal(0)

@@ -1,0 +1,206 @@
+"""What the simulators of carriers remember, and what they call back with."""
+
+import base64
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.kit import Kit
+from sapa.sandbox import callbacks
+from sapa.sandbox.accounts import build_secret
+from sapa.sandbox.carriers.course import Kind, Step, build_steps, find_state, list_past
+
+MARK = "x-sandbox-booking"
+"""A callback's header that tells whose it is, so that it can be replaced while it waits."""
+
+_COLUMNS = "adapter, reference, order_no, awb, scenario, asked, steps, booked_at, requests"
+
+
+class Row(Struct, frozen=True):
+    adapter: str
+    reference: str
+    order_no: str
+    awb: str
+    scenario: str | None
+    asked: Raw
+    steps: Raw
+    booked_at: str
+    requests: int
+
+
+class Booking(Struct, frozen=True):
+    """A booking as its simulator sees it at one moment."""
+
+    company_id: int
+    adapter: str
+    reference: str
+    order_no: str
+    awb: str
+    scenario: str | None
+    asked: dict[str, Any]
+    steps: list[Step]
+    booked_at: datetime
+    now: datetime
+    requests: int = 1
+
+    @property
+    def state(self) -> Step:
+        return find_state(self.steps, self.now)
+
+    @property
+    def past(self) -> list[Step]:
+        return list_past(self.steps, self.now)
+
+
+class Posting(Struct, frozen=True):
+    """A callback in a carrier's own form."""
+
+    headers: dict[str, str]
+    body: bytes
+
+
+Build = Callable[[Kit, Booking, Step], Posting | None]
+"""How a simulator tells of a step; None when that carrier says nothing of it."""
+
+NOW = sql(
+    "SELECT clock_timestamp() + clock_offset AS now FROM companies WHERE company_id = $1 AND environment = 'test'"
+)
+
+INSERT = sql(
+    """
+    INSERT INTO sandbox_bookings (company_id, adapter, reference, order_no, awb, scenario, asked, steps, booked_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    ON CONFLICT ON CONSTRAINT sandbox_bookings_pkey DO NOTHING"""
+)
+
+COUNT_REQUEST = sql(
+    "UPDATE sandbox_bookings SET requests = requests + 1 WHERE company_id = $1 AND adapter = $2 AND reference = $3"
+)
+
+FIND = sql(
+    f"""
+    SELECT {_COLUMNS}
+      FROM sandbox_bookings
+     WHERE company_id = $1 AND adapter = $2 AND (reference = $3 OR order_no = $3 OR awb = $3)""",
+    row=Row,
+)
+
+LOCK = sql(FIND.text + "\n       FOR UPDATE", row=Row)
+
+LIST = sql(f"SELECT {_COLUMNS} FROM sandbox_bookings WHERE company_id = $1 ORDER BY booked_at", row=Row)
+
+SET_STEPS = sql("UPDATE sandbox_bookings SET steps = $4 WHERE company_id = $1 AND adapter = $2 AND reference = $3")
+
+DROP_WAITING = sql(
+    """
+    DELETE FROM sandbox_callbacks
+     WHERE company_id = $1 AND headers->>'x-sandbox-booking' = $2 AND due_at > $3"""
+)
+
+
+async def get_now(db: Connection, company_id: int) -> datetime:
+    return datetime.fromisoformat(await NOW.value(db, company_id))
+
+
+async def book(
+    kit: Kit, tx: Tx, company_id: int, adapter: str, kind: Kind, reference: str, scenario: str | None,
+    asked: Mapping[str, Any], build: Build,
+) -> Booking | None:  # fmt: skip
+    """None when the reference was booked before, which is counted."""
+    now = await get_now(tx, company_id)
+    steps = build_steps(kind, scenario, now)
+    number = build_number(company_id, adapter, reference)
+    booking = Booking(
+        company_id,
+        adapter,
+        reference,
+        f"SBX-{number[:16]}",
+        f"SBX{number[16:28]}",
+        scenario,
+        dict(asked),
+        steps,
+        now,
+        now,
+    )
+    made = await INSERT.run(
+        tx, company_id, adapter, reference, booking.order_no, booking.awb, scenario, msgspec.json.encode(asked),
+        msgspec.json.encode(steps), now,
+    )  # fmt: skip
+    if not made:
+        await COUNT_REQUEST.run(tx, company_id, adapter, reference)
+        return None
+    await _schedule(kit, tx, booking, steps[1:], build)
+    return booking
+
+
+async def find(db: Connection, company_id: int, adapter: str, key: str) -> Booking | None:
+    """By our reference, the carrier's number or the awb."""
+    row = await FIND.find(db, company_id, adapter, key)
+    return _read(row, company_id, await get_now(db, company_id)) if row else None
+
+
+async def lock(tx: Tx, company_id: int, adapter: str, key: str) -> Booking | None:
+    row = await LOCK.find(tx, company_id, adapter, key)
+    return _read(row, company_id, await get_now(tx, company_id)) if row else None
+
+
+async def list_bookings(db: Connection, company_id: int) -> list[Booking]:
+    """All that a company's simulators took on, the oldest first."""
+    now = await get_now(db, company_id)
+    return [_read(row, company_id, now) for row in await LIST.all(db, company_id)]
+
+
+async def change_course(kit: Kit, tx: Tx, booking: Booking, steps: list[Step], build: Build) -> Booking:
+    """Another course from here on: what waits to be told is replaced by what is to be told now."""
+    is_told = {(step.state, step.at) for step in booking.past}
+    await DROP_WAITING.run(tx, booking.company_id, _mark(booking), booking.now)
+    changed = msgspec.structs.replace(booking, steps=steps)
+    await SET_STEPS.run(tx, booking.company_id, booking.adapter, booking.reference, msgspec.json.encode(steps))
+    await _schedule(kit, tx, changed, [step for step in steps if (step.state, step.at) not in is_told], build)
+    return changed
+
+
+async def _schedule(kit: Kit, tx: Tx, booking: Booking, steps: Sequence[Step], build: Build) -> None:
+    if booking.scenario == "carrier_down":
+        return
+    path = "/hooks/carriers/" + build_secret(kit, booking.company_id, f"hook/{booking.adapter}")
+    told = [(step, posting) for step in steps if (posting := build(kit, booking, step))]
+    delays = [max(0.0, (step.at - booking.now).total_seconds()) for step, _ in told]
+    if booking.scenario == "webhook_out_of_order":
+        delays = _swap(delays)
+    times = 2 if booking.scenario == "webhook_duplicate" else 1
+    for delay, (_, posting) in zip(delays, told, strict=True):
+        headers = {"content-type": "application/json", **posting.headers, MARK: _mark(booking)}
+        for _ in range(times):
+            await callbacks.schedule(tx, booking.company_id, path, headers, posting.body, delay)
+
+
+def _swap(delays: list[float]) -> list[float]:
+    """Each second one overtakes the one before it."""
+    swapped = delays.copy()
+    for first in range(0, len(delays) - 1, 2):
+        swapped[first], swapped[first + 1] = delays[first + 1] + 0.5, delays[first + 1]
+    return swapped
+
+
+def build_number(company_id: int, adapter: str, reference: str) -> str:
+    digest = sha256(f"{company_id}/{adapter}/{reference}".encode()).digest()
+    return base64.b32encode(digest).decode().rstrip("=")
+
+
+def _mark(booking: Booking) -> str:
+    return f"{booking.adapter}/{booking.reference}"
+
+
+def _read(row: Row, company_id: int, now: datetime) -> Booking:
+    return Booking(
+        company_id, row.adapter, row.reference, row.order_no, row.awb, row.scenario,
+        msgspec.json.decode(row.asked), msgspec.json.decode(row.steps, type=list[Step]),
+        datetime.fromisoformat(row.booked_at), now, row.requests,
+    )  # fmt: skip

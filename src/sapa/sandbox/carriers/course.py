@@ -1,0 +1,168 @@
+"""What becomes of a simulated booking and when: known from the moment it is booked, changed only by who steps in."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+Kind = Literal["instant", "express"]
+Slow = Literal["aloud", "silently"]
+"""Whether a carrier that takes its time over a cancellation has a word for that."""
+
+LABELLED = "labelled"
+"""Not a state of a shipment: the moment at which an express parcel gets its awb."""
+
+LABEL_SECONDS = 0.5
+LATE_LABEL_SECONDS = 60.0
+SLOW_CANCEL_SECONDS = 5.0
+
+SCENARIOS = (
+    "no_driver",
+    "driver_cancels",
+    "reassign",
+    "delivery_failed",
+    "returned",
+    "lost",
+    "booking_rejected",
+    "booking_timeout",
+    "booking_timeout_not_booked",
+    "cancel_refused",
+    "cancel_slow",
+    "awb_late",
+    "webhook_duplicate",
+    "webhook_out_of_order",
+    "carrier_down",
+    "slow_quote",
+)
+
+_COURSES: dict[Kind, dict[str, list[tuple[str, float]]]] = {
+    "instant": {
+        "ordinary": [
+            ("finding_driver", 0),
+            ("driver_assigned", 5),
+            ("picking_up", 10),
+            ("picked_up", 20),
+            ("out_for_delivery", 30),
+            ("delivered", 60),
+        ],
+        "no_driver": [("finding_driver", 0), ("no_driver", 30)],
+        "driver_cancels": [("finding_driver", 0), ("driver_assigned", 5), ("picking_up", 10), ("cancelled", 15)],
+        "reassign": [
+            ("finding_driver", 0),
+            ("driver_assigned", 5),
+            ("picking_up", 10),
+            ("driver_assigned", 15),
+            ("picking_up", 20),
+            ("picked_up", 30),
+            ("out_for_delivery", 40),
+            ("delivered", 70),
+        ],
+        "delivery_failed": [("finding_driver", 0), ("driver_assigned", 5), ("picking_up", 10), ("picked_up", 20),
+                            ("out_for_delivery", 30), ("delivery_failed", 45)],
+        "returned": [("finding_driver", 0), ("driver_assigned", 5), ("picking_up", 10), ("picked_up", 20),
+                     ("out_for_delivery", 30), ("returning", 45), ("returned", 75)],
+        "lost": [("finding_driver", 0), ("driver_assigned", 5), ("picking_up", 10), ("picked_up", 20), ("lost", 45)],
+    },
+    "express": {
+        "ordinary": [("confirmed", 0), ("picked_up", 200), ("in_transit", 300), ("delivered", 600)],
+        "delivery_failed": [("confirmed", 0), ("picked_up", 200), ("in_transit", 300), ("delivery_failed", 450)],
+        "returned": [("confirmed", 0), ("picked_up", 200), ("in_transit", 300), ("returning", 450), ("returned", 750)],
+        "lost": [("confirmed", 0), ("picked_up", 200), ("in_transit", 300), ("lost", 450)],
+    },
+}  # fmt: skip
+
+
+class Step(Struct, frozen=True, omit_defaults=True):
+    """A state, from when on, and what belongs to it."""
+
+    state: str
+    at: datetime
+    driver: int = 0
+    """The first driver, or the one who came in their place."""
+    by: str | None = None
+    reason: str | None = None
+
+
+class UnknownState(Exception):
+    """A state that the simulator cannot be moved to; the text names those that it can."""
+
+
+def find_scenario(*texts: str | None) -> str | None:
+    """The first `#sim:name` in what a shipment says."""
+    for word in " ".join(text for text in texts if text).replace("(", " ").replace(")", " ").split():
+        name = word.removeprefix("#sim:")
+        if name != word and name in SCENARIOS:
+            return name
+    return None
+
+
+def build_steps(kind: Kind, scenario: str | None, booked_at: datetime) -> list[Step]:
+    courses = _COURSES[kind]
+    course = courses.get(scenario or "ordinary", courses["ordinary"])
+    steps: list[Step] = []
+    for state, seconds in course:
+        is_next = state == "driver_assigned" and any(step.state == state for step in steps)
+        driver = (steps[-1].driver if steps else 0) + int(is_next)
+        by = "driver" if scenario == "driver_cancels" and state == "cancelled" else None
+        steps.append(Step(state, booked_at + timedelta(seconds=seconds), driver, by))
+    if kind == "express":
+        after = LATE_LABEL_SECONDS if scenario == "awb_late" else LABEL_SECONDS
+        steps.insert(1, Step(LABELLED, booked_at + timedelta(seconds=after)))
+    return steps
+
+
+def list_past(steps: Sequence[Step], now: datetime) -> list[Step]:
+    """What was booked was booked, also when the clock was turned back since."""
+    return [step for n, step in enumerate(steps) if n == 0 or step.at <= now]
+
+
+def find_state(steps: Sequence[Step], now: datetime) -> Step:
+    """The last that has come; labels are no state."""
+    return next(step for step in reversed(list_past(steps, now)) if step.state != LABELLED)
+
+
+def has_reached(steps: Sequence[Step], now: datetime, *states: str) -> bool:
+    return any(step.state in states for step in list_past(steps, now))
+
+
+def hasten(steps: Sequence[Step], now: datetime, kind: Kind, to: str | None) -> list[Step]:
+    """The next state comes now, or all up to a given one; what follows them comes as much earlier."""
+    past, coming = list_past(steps, now), [step for step in steps[1:] if step.at > now]
+    last = next((n for n, step in enumerate(coming) if step.state != LABELLED and to in {None, step.state}), None)
+    if last is None:
+        return [*past, *_build_detour(coming, now, kind, to)]
+    earlier = coming[last].at - now
+    since, count = past[-1].at, last + 1
+    moved = [
+        msgspec.structs.replace(step, at=since + (now - since) * n / count) for n, step in enumerate(coming[:count], 1)
+    ]
+    rest = [msgspec.structs.replace(step, at=step.at - earlier) for step in coming[count:]]
+    return [*past, *moved, *rest]
+
+
+def _build_detour(coming: Sequence[Step], now: datetime, kind: Kind, to: str | None) -> list[Step]:
+    """To a state that this course does not come to by itself: it ends there."""
+    known = sorted({state for course in _COURSES[kind].values() for state, _ in course} | {"cancelled", "on_hold"})
+    if to is None:
+        raise UnknownState("nothing follows the state that it is in")
+    if to not in known:
+        raise UnknownState(f"must be one of {', '.join(known)}")
+    labels = [msgspec.structs.replace(step, at=now) for step in coming if step.state == LABELLED]
+    return [*labels, Step(to, now)]
+
+
+def cancel(steps: Sequence[Step], now: datetime, reason: str, slow: Slow | None) -> list[Step]:
+    """The client stepped in: nothing of what was to come does. A slow carrier thinks about it first."""
+    past, labels = list_past(steps, now), [step for step in steps if step.at > now and step.state == LABELLED]
+    done = Step("cancelled", now, by="client", reason=reason)
+    thinking = [msgspec.structs.replace(done, state="cancelling")] if slow == "aloud" else []
+    if slow is not None:
+        done = msgspec.structs.replace(done, at=now + timedelta(seconds=SLOW_CANCEL_SECONDS))
+    return [*past, *sorted([*thinking, done, *labels], key=lambda step: step.at)]
+
+
+def is_cancelling(steps: Sequence[Step]) -> bool:
+    """Whether the client's cancellation is done or on its way."""
+    return any(step.state == "cancelled" and step.by == "client" for step in steps)

@@ -1,0 +1,237 @@
+"""Plays Dash Electric: its paths, its answers, its callbacks."""
+
+import hmac
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from sapa.http.hooks import HookAnswer, HookCall
+from sapa.kit import Kit
+from sapa.sandbox import places, prices
+from sapa.sandbox.accounts import build_secret, find_company_id
+from sapa.sandbox.carriers import bookings, people
+from sapa.sandbox.carriers.answers import answer_down, answer_json, answer_lost, find_trouble, number, read_json
+from sapa.sandbox.carriers.bookings import Booking, Posting
+from sapa.sandbox.carriers.course import Step, cancel, find_scenario, has_reached, is_cancelling
+from sapa.sandbox.places import Point
+
+NAME = "dash"
+PREFIX = f"/sandbox/{NAME}"
+_DELIVERIES = "/express/v1/deliveries"
+_TOKEN = f"{NAME}/token"
+
+_WORDS = {
+    "finding_driver": "ALLOCATING",
+    "driver_assigned": "PENDING_PICKUP",
+    "picking_up": "PICKING_UP",
+    "picked_up": "PENDING_DELIVERY",
+    "out_for_delivery": "IN_DELIVERY",
+    "delivered": "COMPLETED",
+    "cancelled": "CANCELLED",
+    "no_driver": "FAILED",
+    "delivery_failed": "FAILED",
+    "returning": "FAILED",
+    "returned": "RETURNED",
+    "lost": "FAILED",
+}
+"""It has one word for all that goes wrong."""
+
+_REASONS = {
+    "no_driver": "No driver could be found",
+    "delivery_failed": "The recipient was not there",
+    "returning": "The recipient refused the parcel",
+    "lost": "The parcel cannot be found",
+}
+_BEFORE_PICKUP = frozenset({"finding_driver", "driver_assigned", "picking_up"})
+
+
+async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+    path = call.path.removeprefix(PREFIX)
+    if (call.method, path) == ("POST", "/v1/auth/providers/token"):
+        return _grant(kit, read_json(call))
+    company_id = find_company_id(kit, call.headers.get("authorization", "").removeprefix("Bearer "), _TOKEN)
+    if company_id is None:
+        return _refuse(401, "UNAUTHORIZED", "The token is invalid or has expired")
+    if (call.method, path) == ("POST", "/v1/deliveries/quotes"):
+        return await _quote(read_json(call))
+    if (call.method, path) == ("POST", _DELIVERIES):
+        return await _book(kit, company_id, read_json(call))
+    number = path.removeprefix(f"{_DELIVERIES}/")
+    if number != path and call.method == "GET":
+        return await _track(kit, company_id, number)
+    if number != path and call.method == "DELETE":
+        return await _cancel(kit, company_id, number, call.query.get("reason", ""))
+    return _refuse(404, "NOT_FOUND", "There is no such path")
+
+
+def build_posting(kit: Kit, booking: Booking, step: Step) -> Posting | None:
+    if step.state not in _WORDS:
+        return None
+    token = build_secret(kit, booking.company_id, f"{NAME}/callback_token")
+    return Posting({"authorization": f"Bearer {token}"}, msgspec.json.encode(_build_delivery(booking, step)))
+
+
+def _build_delivery(booking: Booking, step: Step) -> dict[str, Any]:
+    driver = _find_driver(booking, step)
+    courier = driver and {
+        "name": driver.name,
+        "phone": driver.phone,
+        "photoUrl": driver.photo,
+        "vehicle": {"licensePlate": driver.plate},
+    }
+    km = _distance(booking.asked) or Decimal(0)
+    return {
+        "deliveryID": booking.order_no,
+        "providerOrderID": booking.reference,
+        "status": _WORDS[step.state],
+        "serviceType": booking.asked.get("serviceType"),
+        "amount": int(_find_price(booking.asked.get("serviceType"), km, booking.asked) or 0),
+        "currency": "IDR",
+        "distance": float(km),
+        "trackingURL": f"https://sandbox.example/dash/{booking.order_no}",
+        "courier": courier or None,
+        "media": _build_media(booking, step),
+        "timestamp": step.at.isoformat(timespec="milliseconds"),
+        "reason": step.reason or _REASONS.get(step.state),
+        "cancelledBy": step.by,
+        "receiverName": booking.asked["recipient"].get("firstName") if step.state == "delivered" else None,
+    }
+
+
+def _build_media(booking: Booking, step: Step) -> list[dict[str, str]]:
+    kinds = ["PICKUP_PROOF"] if has_reached(booking.steps, step.at, "picked_up") else []
+    kinds += ["DELIVERY_PROOF"] if step.state == "delivered" else []
+    kinds += ["FAILED_PROOF"] if step.state == "delivery_failed" else []
+    return [{"type": kind, "url": f"https://sandbox.example/dash/{booking.order_no}/{kind}.jpg"} for kind in kinds]
+
+
+def _grant(kit: Kit, asked: dict[str, Any]) -> HookAnswer:
+    company_id = find_company_id(kit, str(asked.get("client_secret") or ""), f"{NAME}/client_secret")
+    expected = build_secret(kit, company_id, f"{NAME}/client_key") if company_id is not None else ""
+    given = str(asked.get("client_key") or "")
+    if company_id is None or not hmac.compare_digest(expected.encode(), given.encode()):
+        return _refuse(401, "UNAUTHORIZED", "The client key or secret is wrong")
+    return answer_json({"token": build_secret(kit, company_id, _TOKEN)})
+
+
+async def _quote(asked: dict[str, Any]) -> HookAnswer:
+    trouble = await find_trouble(_package(asked).get("price"))
+    if trouble is not None:
+        return trouble
+    km = _distance(asked)
+    if km is None:
+        return _refuse(400, "BAD_REQUEST", "coordinates are required")
+    if not _is_served(asked):
+        return _refuse(422, "OUT_OF_COVERAGE", "The origin is outside the service area")
+    found = {kind: _find_price(kind, km, asked) for kind in ("INSTANT", "SAME_DAY")}
+    return answer_json(
+        {
+            "quotes": [
+                {
+                    "serviceType": kind,
+                    "amount": int(price),
+                    "currency": "IDR",
+                    "distance": float(km),
+                    "estimatedTime": "1-2 hours" if kind == "INSTANT" else "6-8 hours",
+                }
+                for kind, price in found.items()
+                if price is not None
+            ]
+        }
+    )
+
+
+async def _book(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+    reference = str(asked.get("providerOrderID") or "")
+    problem = _find_problem(asked)
+    if problem or not reference:
+        return _refuse(400, "BAD_REQUEST", problem or "providerOrderID is required")
+    if not _is_served(asked):
+        return _refuse(422, "OUT_OF_COVERAGE", "The origin is outside the service area")
+    scenario = find_scenario(asked["destination"].get("notes"), asked["origin"].get("notes"))
+    if scenario == "booking_rejected":
+        return _refuse(422, "INSUFFICIENT_BALANCE", "The balance is not sufficient")
+    if scenario == "booking_timeout_not_booked":
+        return answer_lost()
+    async with kit.database.transaction() as tx:
+        made = await bookings.book(kit, tx, company_id, NAME, "instant", reference, scenario, asked, build_posting)
+    if scenario == "booking_timeout":
+        return answer_lost()
+    if made is None:
+        return _refuse(409, "DUPLICATE_ORDER", "providerOrderID was used before")
+    return answer_json(_build_delivery(made, made.steps[0]), 201)
+
+
+def _find_problem(asked: dict[str, Any]) -> str | None:
+    for name in ("sender", "recipient", "origin", "destination"):
+        if not isinstance(asked.get(name), dict):
+            return f"{name} is required"
+    for name in ("sender", "recipient"):
+        if not asked[name].get("firstName") or not str(asked[name].get("phone") or "").startswith("+62"):
+            return f"{name} needs firstName and a phone number with +62"
+    if asked.get("serviceType") not in {"INSTANT", "SAME_DAY"} or asked.get("serviceCategory") != "EXPRESS":
+        return "serviceType or serviceCategory is not valid"
+    return None if _distance(asked) is not None else "coordinates are required"
+
+
+async def _track(kit: Kit, company_id: int, key: str) -> HookAnswer:
+    async with kit.database.connection() as db:
+        booking = await bookings.find(db, company_id, NAME, key)
+    if booking is None or booking.order_no != key:
+        return _refuse(404, "NOT_FOUND", "There is no such delivery")
+    if booking.scenario == "carrier_down":
+        return answer_down()
+    told = [step for step in booking.past if step.state in _WORDS]
+    return answer_json(_build_delivery(booking, told[-1]))
+
+
+async def _cancel(kit: Kit, company_id: int, key: str, reason: str) -> HookAnswer:
+    async with kit.database.transaction() as tx:
+        booking = await bookings.lock(tx, company_id, NAME, key)
+        if booking is None or booking.order_no != key:
+            return _refuse(404, "NOT_FOUND", "There is no such delivery")
+        if booking.scenario == "carrier_down":
+            return answer_down()
+        if booking.state.state not in _BEFORE_PICKUP or booking.scenario == "cancel_refused":
+            return _refuse(409, "NOT_CANCELLABLE", "The delivery can no longer be cancelled")
+        is_slow = booking.scenario == "cancel_slow"
+        if not is_cancelling(booking.steps):
+            steps = cancel(booking.steps, booking.now, reason, "silently" if is_slow else None)
+            await bookings.change_course(kit, tx, booking, steps, build_posting)
+    return answer_lost() if is_slow else HookAnswer(204)
+
+
+def _refuse(status: int, code: str, message: str) -> HookAnswer:
+    return answer_json({"code": code, "message": message}, status)
+
+
+def _is_served(asked: dict[str, Any]) -> bool:
+    city = places.find_city(str(asked["origin"].get("city") or ""))
+    return city is not None and city.id in places.PICKUP_CITIES
+
+
+def _package(asked: dict[str, Any]) -> dict[str, Any]:
+    packages = asked.get("packages")
+    return packages[0] if isinstance(packages, list) and packages and isinstance(packages[0], dict) else {}
+
+
+def _distance(asked: dict[str, Any]) -> Decimal | None:
+    try:
+        ends = [asked[end]["coordinates"] for end in ("origin", "destination")]
+        origin, destination = (Point(float(end["latitude"]), float(end["longitude"])) for end in ends)
+    except (KeyError, TypeError, ValueError):
+        return None
+    return prices.build_distance(origin, destination)
+
+
+def _find_price(kind: object, km: Decimal, asked: dict[str, Any]) -> Decimal | None:
+    kg = number(_package(asked).get("weight"))
+    if kind == "INSTANT":
+        return prices.find_instant_price("bike", km, kg)
+    return prices.find_electric_price(km, kg)
+
+
+def _find_driver(booking: Booking, step: Step) -> people.Person | None:
+    has_driver = has_reached(booking.steps, step.at, "driver_assigned")
+    return people.choose(booking.reference, step.driver) if has_driver else None

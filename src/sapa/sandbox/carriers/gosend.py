@@ -1,0 +1,257 @@
+"""Plays GoSend: its paths, its answers, its callbacks."""
+
+import asyncio
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from sapa.http.hooks import HookAnswer, HookCall
+from sapa.kit import Kit
+from sapa.sandbox import prices
+from sapa.sandbox.accounts import build_secret, find_company_id
+from sapa.sandbox.carriers import bookings, people
+from sapa.sandbox.carriers.answers import (
+    DOWN_VALUE,
+    SLOW_SECONDS,
+    SLOW_VALUE,
+    answer_down,
+    answer_json,
+    answer_lost,
+    local_text,
+    milliseconds,
+    read_json,
+)
+from sapa.sandbox.carriers.bookings import Booking, Posting
+from sapa.sandbox.carriers.course import Step, cancel, find_scenario, has_reached, is_cancelling
+from sapa.sandbox.places import Point
+
+NAME = "gosend"
+PREFIX = f"/sandbox/{NAME}"
+_BOOKING = "/gokilat/v10/booking"
+_METHODS = {"Instant": "1-2 hours", "SameDay": "6-8 hours"}
+
+_WORDS = {
+    "finding_driver": "confirmed",
+    "driver_assigned": "allocated",
+    "picking_up": "out_for_pickup",
+    "picked_up": "picked",
+    "out_for_delivery": "out_for_delivery",
+    "on_hold": "on_hold",
+    "delivery_failed": "on_hold",
+    "lost": "on_hold",
+    "returning": "rejected",
+    "returned": "rejected",
+    "delivered": "delivered",
+    "cancelled": "cancelled",
+    "no_driver": "no_driver",
+}
+"""It has no word for a parcel that is back: it stays `rejected`, with a photo of the hand-over."""
+
+_BEFORE_PICKUP = frozenset({"finding_driver", "driver_assigned", "picking_up"})
+
+
+async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+    company_id = find_company_id(kit, call.headers.get("pass-key", ""), f"{NAME}/pass_key")
+    if company_id is None or call.headers.get("client-id") != build_secret(kit, company_id, f"{NAME}/client_id"):
+        return _refuse(401, "Invalid Client-ID or Pass-Key")
+    path = call.path.removeprefix(PREFIX)
+    if (call.method, path) == ("GET", "/gokilat/v10/calculate/price"):
+        return await _price(call.query)
+    if (call.method, path) == ("POST", _BOOKING):
+        return await _book(kit, company_id, read_json(call))
+    if (call.method, path) == ("PUT", f"{_BOOKING}/cancel"):
+        return await _cancel(kit, company_id, str(read_json(call).get("orderNo") or ""))
+    for prefix in (f"{_BOOKING}/orderno/", f"{_BOOKING}/storeOrderId/"):
+        if call.method == "GET" and path.startswith(prefix):
+            return await _track(kit, company_id, path.removeprefix(prefix))
+    return _refuse(404, "Not Found")
+
+
+def build_posting(kit: Kit, booking: Booking, step: Step) -> Posting | None:
+    word = _WORDS.get(step.state)
+    if word is None:
+        return None
+    was_picked_up = has_reached(booking.steps, step.at, "picked_up")
+    driver = _find_driver(booking, step)
+    body = {
+        "entity_id": booking.order_no,
+        "type": "COMPLETED" if step.state == "delivered" else "DELIVERY",
+        "event_date": milliseconds(step.at),
+        "event_id": f"{booking.order_no}-{booking.steps.index(step)}-{milliseconds(step.at)}",
+        "partner_id": f"sandbox-{booking.company_id}",
+        "booking_id": booking.order_no,
+        "status": word,
+        "cancelled_by": step.by,
+        "booking_type": booking.asked.get("shipment_method"),
+        "driver_name": driver.name if driver else None,
+        "driver_phone": driver.phone if driver else None,
+        "driver_photo_url": driver.photo if driver else None,
+        "receiver_name": _route(booking).get("destinationName") if step.state == "delivered" else None,
+        "total_distance_in_kms": float(_distance(_route(booking))),
+        "price": int(_find_price(booking)),
+        "cancellation_reason": step.reason,
+        "live_tracking_url": _tracking_url(booking),
+        "pop_url": f"{_tracking_url(booking)}/pop.jpg" if was_picked_up else None,
+        "pod_url": f"{_tracking_url(booking)}/pod.jpg" if step.state in {"delivered", "returned"} else None,
+        "store_order_id": booking.reference,
+    }
+    token = build_secret(kit, booking.company_id, f"{NAME}/callback_token")
+    return Posting({"authorization": token}, msgspec.json.encode(body))
+
+
+async def _price(query: dict[str, str]) -> HookAnswer:
+    """A quote tells no value of the parcel: the last digits of where it goes stand for it."""
+    origin, destination = _parse_point(query.get("origin")), _parse_point(query.get("destination"))
+    if origin is None or destination is None:
+        return _refuse(400, "origin and destination must be lat,lng")
+    latitude = query["destination"].split(",")[0]
+    if latitude.endswith(str(DOWN_VALUE)):
+        return answer_down()
+    if latitude.endswith(str(SLOW_VALUE)):
+        await asyncio.sleep(SLOW_SECONDS)
+    km = prices.build_distance(origin, destination)
+    found = {
+        "Instant": prices.find_instant_price("bike", km, Decimal(1)),
+        "SameDay": prices.find_same_day_price(km, Decimal(1)),
+    }
+    return answer_json({method: _build_method(method, km, price) for method, price in found.items()})
+
+
+def _build_method(method: str, km: Decimal, price: Decimal | None) -> dict[str, Any]:
+    return {
+        "shipment_method": method,
+        "shipment_method_description": _METHODS[method],
+        "serviceable": price is not None,
+        "active": True,
+        "distance": float(km),
+        "route_polyline": "",
+        "price": {"total_price": int(price)} if price is not None else None,
+    }
+
+
+async def _book(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+    routes = asked.get("routes")
+    route = routes[0] if isinstance(routes, list) and routes and isinstance(routes[0], dict) else {}
+    reference = str(route.get("storeOrderId") or "")
+    problem = _find_problem(asked, route)
+    if problem:
+        return _refuse(400, problem)
+    scenario = find_scenario(route.get("destinationNote"), route.get("originNote"))
+    if scenario == "booking_rejected":
+        return _refuse(400, "Insufficient balance")
+    if scenario == "booking_timeout_not_booked":
+        return answer_lost()
+    async with kit.database.transaction() as tx:
+        made = await bookings.book(kit, tx, company_id, NAME, "instant", reference, scenario, asked, build_posting)
+    if scenario == "booking_timeout":
+        return answer_lost()
+    if made is None:
+        return _refuse(400, "storeOrderId was used before")
+    number = int.from_bytes(made.order_no.encode()[-4:])
+    method = asked["shipment_method"]
+    return answer_json({"id": number, "orderNo": made.order_no, "bookingType": method, "storeOrderId": reference})
+
+
+def _find_problem(asked: dict[str, Any], route: dict[str, Any]) -> str | None:
+    if asked.get("shipment_method") not in _METHODS or asked.get("paymentType") != 3:
+        return "shipment_method and paymentType are not valid"
+    for name in ("originContactName", "originAddress", "destinationContactName", "destinationAddress", "storeOrderId"):
+        if not route.get(name):
+            return f"{name} is required"
+    for name in ("originContactPhone", "destinationContactPhone"):
+        phone = str(route.get(name) or "")
+        if not (phone.startswith("62") and phone.isdigit() and 10 <= len(phone) <= 15):
+            return f"{name} is not a valid phone number"
+    is_placed = _parse_point(route.get("originLatLong")) and _parse_point(route.get("destinationLatLong"))
+    return None if is_placed else "originLatLong and destinationLatLong are required"
+
+
+async def _track(kit: Kit, company_id: int, key: str) -> HookAnswer:
+    async with kit.database.connection() as db:
+        booking = await bookings.find(db, company_id, NAME, key)
+    if booking is None:
+        return _refuse(404, "Booking not found")
+    if booking.scenario == "carrier_down":
+        return answer_down()
+    told = [step for step in booking.past if step.state in _WORDS]
+    step, times = told[-1], {step.state: local_text(step.at) for step in told}
+    driver = _find_driver(booking, step)
+    closed = next(
+        (times[state] for state in ("delivered", "cancelled", "no_driver", "returning") if state in times), None
+    )
+    return answer_json(
+        {
+            "orderNo": booking.order_no,
+            "status": _WORDS[step.state],
+            "bookingType": booking.asked.get("shipment_method"),
+            "driverName": driver.name if driver else None,
+            "driverPhone": driver.phone if driver else None,
+            "driverPhoto": driver.photo if driver else None,
+            "vehicleNumber": driver.plate if driver else None,
+            "receiverName": _route(booking).get("destinationName") if step.state == "delivered" else None,
+            "totalPrice": int(_find_price(booking)),
+            "totalDistanceInKms": float(_distance(_route(booking))),
+            "liveTrackingUrl": _tracking_url(booking),
+            "cancelDescription": step.reason,
+            "orderCreatedTime": times.get("finding_driver"),
+            "orderDispatchTime": times.get("driver_assigned"),
+            "orderArrivalTime": times.get("picked_up"),
+            "orderClosedTime": closed,
+            "storeOrderId": booking.reference,
+        }
+    )
+
+
+async def _cancel(kit: Kit, company_id: int, order_no: str) -> HookAnswer:
+    async with kit.database.transaction() as tx:
+        booking = await bookings.lock(tx, company_id, NAME, order_no)
+        if booking is None:
+            return _refuse(404, "Booking not found")
+        if booking.scenario == "carrier_down":
+            return answer_down()
+        if booking.state.state not in _BEFORE_PICKUP or booking.scenario == "cancel_refused":
+            return _refuse(400, "Booking can not be cancelled anymore")
+        is_slow = booking.scenario == "cancel_slow"
+        if not is_cancelling(booking.steps):
+            steps = cancel(booking.steps, booking.now, "Cancelled by the client", "silently" if is_slow else None)
+            await bookings.change_course(kit, tx, booking, steps, build_posting)
+    return answer_lost() if is_slow else answer_json({"statusCode": 200, "message": "Booking cancelled"})
+
+
+def _refuse(status: int, reason: str) -> HookAnswer:
+    return answer_json({"errors": [{"message": reason}]}, status, {"Error-Message": reason})
+
+
+def _find_driver(booking: Booking, step: Step) -> people.Person | None:
+    has_driver = has_reached(booking.steps, step.at, "driver_assigned") and step.state != "finding_driver"
+    return people.choose(booking.reference, step.driver) if has_driver else None
+
+
+def _route(booking: Booking) -> dict[str, Any]:
+    route: dict[str, Any] = booking.asked["routes"][0]
+    return route
+
+
+def _distance(route: dict[str, Any]) -> Decimal:
+    origin, destination = _parse_point(route.get("originLatLong")), _parse_point(route.get("destinationLatLong"))
+    return prices.build_distance(origin, destination) if origin and destination else Decimal(0)
+
+
+def _find_price(booking: Booking) -> Decimal:
+    km = _distance(_route(booking))
+    if booking.asked.get("shipment_method") == "SameDay":
+        return prices.find_same_day_price(km, Decimal(1)) or Decimal(0)
+    return prices.find_instant_price("bike", km, Decimal(1)) or Decimal(0)
+
+
+def _tracking_url(booking: Booking) -> str:
+    return f"https://sandbox.example/gosend/{booking.order_no}"
+
+
+def _parse_point(text: object) -> Point | None:
+    try:
+        lat, lng = map(float, str(text or "").split(","))
+    except ValueError:
+        return None
+    return Point(lat, lng)

@@ -1,0 +1,279 @@
+"""Plays KiriminAja: its paths, its answers, its callbacks."""
+
+from collections.abc import Awaitable, Callable
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from sapa.http.hooks import HookAnswer, HookCall
+from sapa.kit import Kit
+from sapa.sandbox import places, prices
+from sapa.sandbox.accounts import find_company_id
+from sapa.sandbox.carriers import bookings
+from sapa.sandbox.carriers.answers import (
+    answer_down,
+    answer_json,
+    answer_lost,
+    find_trouble,
+    local_text,
+    number,
+    read_json,
+)
+from sapa.sandbox.carriers.bookings import Booking, Posting
+from sapa.sandbox.carriers.course import LABELLED, Slow, Step, cancel, find_scenario, has_reached
+
+NAME = "kiriminaja"
+PREFIX = f"/sandbox/{NAME}"
+COURIERS = (("jne", "JNE"), ("sicepat", "SiCepat"))
+_NAMES = {"ECO": "Ekonomi", "REG": "Reguler", "ONS": "Besok Sampai"}
+
+_CODES = {
+    "confirmed": 101,
+    LABELLED: 105,
+    "picked_up": 103,
+    "in_transit": 106,
+    "delivery_failed": 152,
+    "delivered": 200,
+    "cancelling": 350,
+    "cancelled": 300,
+    "returning": 401,
+    "returned": 400,
+    "lost": 701,
+    "on_hold": 500,
+}
+_WORDS = {
+    101: "Permintaan pickup dikirim",
+    105: "Resi telah terbit",
+    103: "Paket telah dipickup",
+    106: "Paket dalam perjalanan",
+    152: "Pengiriman ulang",
+    200: "Paket telah diterima",
+    350: "Pembatalan diajukan",
+    300: "Paket dibatalkan",
+    401: "Paket dalam proses retur",
+    400: "Paket telah diretur",
+    701: "Paket hilang",
+    500: "Paket bermasalah",
+}
+_METHODS = {
+    LABELLED: ("processed_packages", "date"),
+    "picked_up": ("shipped_packages", "shipped_at"),
+    "delivered": ("finished_packages", "finished_at"),
+    "cancelled": ("canceled_packages", "date"),
+    "returned": ("returned_packages", "returned_at"),
+}
+
+Handler = Callable[[Kit, int, dict[str, Any]], Awaitable[HookAnswer]]
+
+
+async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+    key = call.headers.get("authorization", "").removeprefix("Bearer ")
+    company_id = find_company_id(kit, key, f"{NAME}/api_key")
+    if company_id is None:
+        return answer_json({"status": False, "text": "Unauthenticated."}, 401)
+    handler = _HANDLERS.get(call.path.removeprefix(PREFIX))
+    if handler is None or call.method != "POST":
+        return answer_json({"status": False, "text": "Not found"}, 404)
+    return await handler(kit, company_id, {**call.query, **read_json(call)})
+
+
+def build_posting(kit: Kit, booking: Booking, step: Step) -> Posting | None:
+    """What has no method of its own is told with its code, as a parcel's status."""
+    parcel: dict[str, Any] = {"order_id": booking.reference, "awb": booking.awb}
+    if step.state in _METHODS:
+        method, field = _METHODS[step.state]
+        parcel[field] = local_text(step.at)
+        body = {"method": method, "data": [parcel | ({"reason": step.reason} if step.reason else {})]}
+    else:
+        status = {"date": local_text(step.at), "status": _CODES.get(step.state, 500)}
+        body = {"method": "shipped_packages", "data": [], "packages": [parcel | status]}
+    return Posting({}, msgspec.json.encode(body))
+
+
+async def _list_couriers(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+    return answer_json({"status": True, "datas": [{"code": code, "name": name} for code, name in COURIERS]})
+
+
+def _list_areas(level: int, field: str, parent: str | None, found: str) -> Handler:
+    async def handle(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+        if parent is not None and parent not in asked:
+            return answer_json({"status": False, "text": f"The {parent} field is required.", "code": 422})
+        rows = []
+        for place in places.list_places(level, asked.get(parent) if parent else None):
+            kind, _, bare = place.name.partition(" ")
+            is_city = level == places.CITIES and kind in {"Kota", "Kabupaten"}
+            row: dict[str, Any] = {"id": place.id, field: bare if is_city else place.name}
+            if is_city:
+                row["type"] = kind
+            if parent is not None:
+                row[parent] = place.parent_id
+            if place.zip:
+                row["postal_code"] = place.zip
+            rows.append(row)
+        return answer_json({"status": True, "text": "Success", found: rows})
+
+    return handle
+
+
+async def _price(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+    trouble = await find_trouble(asked.get("item_value"))
+    if trouble is not None:
+        return trouble
+    origin, destination = asked.get("origin"), asked.get("destination")
+    if not (places.find_place(origin) and places.find_place(destination)):
+        return answer_json({"status": False, "text": "Area origin atau destination tidak ditemukan", "code": 422})
+    km = prices.build_area_distance(str(origin), str(destination))
+    kg = prices.build_chargeable_kg(number(asked.get("weight")) / 1000)
+    insurance = prices.build_insurance_fee(number(asked.get("item_value"))) if asked.get("insurance") else Decimal(0)
+    wanted = asked.get("courier") or []
+    results = [
+        _build_result(code, name, express, insurance)
+        for code, name in COURIERS
+        if code in wanted
+        for express in prices.list_express_prices(km, kg)
+    ]
+    return answer_json({"status": True, "text": "success", "results": results})
+
+
+def _build_result(code: str, name: str, express: prices.Express, insurance: Decimal) -> dict[str, Any]:
+    return {
+        "service": code,
+        "service_name": f"{name} {_NAMES[express.service]}",
+        "service_type": express.service,
+        "cost": str(express.price),
+        "etd": f"{express.least_days}-{express.most_days}",
+        "cod": False,
+        "group": "regular",
+        "drop": express.service != "ONS",
+        "cut_off_time": None,
+        "force_insurance": False,
+        "insurance": int(insurance),
+        "discount_amount": 0,
+        "discount_percentage": 0,
+    }
+
+
+async def _book(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+    packages = asked.get("packages")
+    package = packages[0] if isinstance(packages, list) and packages and isinstance(packages[0], dict) else {}
+    reference = package.get("order_id")
+    if not isinstance(reference, str) or not 1 <= len(reference) <= 20 or not reference[0].isalpha():
+        return answer_json(
+            {"status": False, "text": "order_id must have a prefix and at most 20 characters", "code": 422}
+        )
+    problem = _find_problem(asked, package)
+    if problem:
+        return answer_json({"status": False, "text": problem, "code": 422})
+    scenario = find_scenario(package.get("note"), asked.get("address"))
+    if scenario == "booking_rejected":
+        return answer_json({"status": False, "text": "Saldo kredit tidak mencukupi", "code": 4002})
+    if scenario == "booking_timeout_not_booked":
+        return answer_lost()
+    async with kit.database.transaction() as tx:
+        made = await bookings.book(kit, tx, company_id, NAME, "express", reference, scenario, package, build_posting)
+    if scenario == "booking_timeout":
+        return answer_lost()
+    if made is None:
+        return answer_json({"status": False, "text": f"order_id {reference} already exists", "code": 422})
+    detail = {
+        "order_id": reference,
+        "kj_order_id": made.order_no,
+        "awb": None,
+        "service": package.get("service"),
+        "service_type": package.get("service_type"),
+    }
+    return answer_json(
+        {
+            "status": True,
+            "text": "Success",
+            "payment_status": "paid",
+            "qr_url": None,
+            "details": [detail],
+            "pickup_number": f"SBX-P-{made.order_no[-10:]}",
+        }
+    )
+
+
+def _find_problem(asked: dict[str, Any], package: dict[str, Any]) -> str | None:
+    """What KiriminAja's own validation would say."""
+    for given, name, least, most in (
+        (asked, "name", 1, 50),
+        (asked, "address", 10, 200),
+        (asked, "phone", 9, 13),
+        (package, "destination_name", 1, 50),
+        (package, "destination_address", 10, 255),
+        (package, "destination_phone", 9, 13),
+    ):
+        if not least <= len(str(given.get(name) or "")) <= most:
+            return f"The {name} must be between {least} and {most} characters."
+    if len(str(package.get("note") or "")) > 50:
+        return "The note may not be greater than 50 characters."
+    for given, name in ((asked, "kecamatan_id"), (package, "destination_kecamatan_id")):
+        if places.find_place(given.get(name)) is None:
+            return f"The selected {name} is invalid."
+    return None if number(package.get("item_value")) >= 1000 else "The item_value must be at least 1000."
+
+
+async def _track(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+    async with kit.database.connection() as db:
+        booking = await bookings.find(db, company_id, NAME, str(asked.get("order_id") or ""))
+    if booking is None:
+        return answer_json({"status": False, "text": "Paket tidak ditemukan", "code": 2})
+    if booking.scenario == "carrier_down":
+        return answer_down()
+    has_awb = has_reached(booking.steps, booking.now, LABELLED)
+    histories = [
+        {
+            "created_at": local_text(step.at),
+            "status": _WORDS[_CODES.get(step.state, 500)],
+            "status_code": _CODES.get(step.state, 500),
+            "driver": "",
+            "receiver": booking.asked.get("destination_name", "") if step.state == "delivered" else "",
+        }
+        for step in reversed(booking.past)
+    ]
+    details = {
+        "awb": booking.awb if has_awb else None,
+        "order_id": booking.reference,
+        "service": booking.asked.get("service"),
+        "service_name": booking.asked.get("service_type"),
+        "delivered": booking.state.state == "delivered",
+        "images": {"camera_img": None, "signature_img": None, "pop_img": None},
+    }
+    code = _CODES.get(booking.state.state, 500)
+    return answer_json(
+        {"status": True, "text": _WORDS[code], "status_code": code, "details": details, "histories": histories}
+    )
+
+
+async def _cancel(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+    if not 5 <= len(str(asked.get("reason") or "")) <= 200:
+        return answer_json({"status": False, "text": "The reason must be between 5 and 200 characters.", "code": 422})
+    async with kit.database.transaction() as tx:
+        booking = await bookings.lock(tx, company_id, NAME, str(asked.get("awb") or ""))
+        if booking is None:
+            return answer_json({"status": False, "text": "AWB tidak ditemukan", "code": 2})
+        if booking.scenario == "carrier_down":
+            return answer_down()
+        if booking.state.state != "confirmed" or booking.scenario == "cancel_refused":
+            return answer_json({"status": False, "text": "Paket tidak dapat dibatalkan", "code": 422})
+        slow: Slow | None = "aloud" if booking.scenario == "cancel_slow" else None
+        steps = cancel(booking.steps, booking.now, str(asked["reason"]), slow)
+        await bookings.change_course(kit, tx, booking, steps, build_posting)
+    return answer_json(
+        {"status": True, "text": "Success", "data": {"success": "pending", "date": local_text(booking.now)}}
+    )
+
+
+_HANDLERS: dict[str, Handler] = {
+    "/api/mitra/couriers": _list_couriers,
+    "/api/mitra/province": _list_areas(places.PROVINCES, "provinsi_name", None, "datas"),
+    "/api/mitra/city": _list_areas(places.CITIES, "kabupaten_name", "provinsi_id", "datas"),
+    "/api/mitra/kecamatan": _list_areas(places.DISTRICTS, "kecamatan_name", "kabupaten_id", "datas"),
+    "/api/mitra/kelurahan": _list_areas(places.SUB_DISTRICTS, "kelurahan_name", "kecamatan_id", "results"),
+    "/api/mitra/v6.1/shipping_price": _price,
+    "/api/mitra/v6.1/request_pickup": _book,
+    "/api/mitra/tracking": _track,
+    "/api/mitra/v3/cancel_shipment": _cancel,
+}

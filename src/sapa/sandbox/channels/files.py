@@ -1,0 +1,46 @@
+"""The files that people send in the test environment: one of each kind, as small as it can be."""
+
+import base64
+from collections.abc import Mapping
+
+from sapa.http.errors import NotFound
+from sapa.http.hooks import HookAnswer, HookCall
+from sapa.kit import Kit
+
+ADDRESS = "https://files.simulator.test/"
+"""Where simulators that name addresses say the files are."""
+
+PATH = "/sandbox/files/"
+"""Where they really are, on a process's loopback address."""
+
+MIME_TYPES: Mapping[str, str] = {
+    "image": "image/png",
+    "video": "video/mp4",
+    "audio": "audio/ogg",
+    "document": "application/pdf",
+}
+
+_PNG = base64.b64decode(
+    "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+)
+_PDF = (
+    b"%PDF-1.4\n1 0 obj<</Type/Catalog/Pages 2 0 R>>endobj\n2 0 obj<</Type/Pages/Kids[3 0 R]/Count 1>>endobj\n"
+    b"3 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 72 72]>>endobj\ntrailer<</Root 1 0 R>>\n%%EOF\n"
+)
+_MP4 = b"\0\0\0\x18ftypmp42\0\0\0\0mp42isom"
+_OGG = b"OggS\0\x02" + bytes(20)
+
+FILES: Mapping[str, bytes] = {"image": _PNG, "video": _MP4, "audio": _OGG, "document": _PDF}
+
+
+async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+    """By the last part of the address, such as media_image."""
+    kind = find_kind(call.path.removeprefix(PATH))
+    if kind is None:
+        raise NotFound
+    return HookAnswer(200, FILES[kind], {"content-type": MIME_TYPES[kind]})
+
+
+def find_kind(name: str) -> str | None:
+    kind = name.removeprefix("media_")
+    return kind if kind in FILES else None

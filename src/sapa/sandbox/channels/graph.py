@@ -1,0 +1,71 @@
+"""Plays the Graph API, as far as WhatsApp, Messenger and Instagram are reached through it."""
+
+from typing import Any
+
+import msgspec
+
+from sapa.http.hooks import Hook, HookAnswer, HookCall
+from sapa.kit import Kit
+from sapa.messaging.channels.interface import Source
+from sapa.sandbox.channels import social, templates, whatsapp
+from sapa.sandbox.channels.accounts import Account, find_account
+from sapa.sandbox.channels.files import MIME_TYPES, PATH, find_kind
+from sapa.sandbox.channels.stage import build_answer
+
+PAGES = (Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL)
+
+
+async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+    account = _find_account(kit, call)
+    if account is None:
+        return whatsapp.build_error(190)
+    node, _, edge = call.path.partition("/v")[2].partition("/")[2].partition("/")
+    try:
+        return await _answer_edge(kit, account, call, node, edge)
+    except (msgspec.DecodeError, KeyError, IndexError, TypeError):
+        return whatsapp.build_error(131008)
+
+
+async def _answer_edge(kit: Kit, account: Account, call: HookCall, node: str, edge: str) -> HookAnswer:
+    is_page = account.source in PAGES
+    if node not in {"me", *account.public.values()} and find_kind(node) is None:
+        return _unknown(node)
+    match call.method, edge:
+        case "GET", "":
+            return _show_file(call, node) if find_kind(node) else build_answer(_show(account))
+        case "POST", "messages":
+            take_message = social.take_message if is_page else whatsapp.take_message
+            return await take_message(kit, account, call)
+        case _, "message_templates" if not is_page:
+            return await templates.answer(kit, account, call)
+    return _unknown(f"{node}/{edge}")
+
+
+def _find_account(kit: Kit, call: HookCall) -> Account | None:
+    scheme, _, token = call.headers.get("authorization", "").partition(" ")
+    return find_account(kit, token, "access_token", (*whatsapp.SOURCES, *PAGES)) if scheme == "Bearer" else None
+
+
+def _show(account: Account) -> dict[str, Any]:
+    public = account.public
+    match account.source:
+        case Source.PHOTO_SOCIAL:
+            return {"id": public["instagram_id"], "user_id": public["instagram_id"], "username": "sandbox"}
+        case Source.SOCIAL_NETWORK:
+            return {"id": public["page_id"], "name": "Sandbox"}
+        case _:
+            return {"id": public["phone_number_id"], "display_phone_number": public["phone_number"]}
+
+
+def _show_file(call: HookCall, node: str) -> HookAnswer:
+    kind = find_kind(node) or ""
+    url = f"http://{call.headers.get('host', '')}{PATH}{node}"
+    return build_answer({"id": node, "url": url, "mime_type": MIME_TYPES[kind], "messaging_product": "whatsapp"})
+
+
+def _unknown(path: str) -> HookAnswer:
+    words = f"Unsupported request. Object with ID '{path}' does not exist"
+    return build_answer({"error": {"message": words, "type": "GraphMethodException", "code": 100}}, 400)
+
+
+HOOKS: list[Hook[Kit]] = [Hook("/sandbox/graph/", answer), Hook("/sandbox/instagram/", answer)]

@@ -1,0 +1,23 @@
+"""What somebody says to a company in the test environment, before a simulator puts it into its channel's words."""
+
+from datetime import datetime
+
+from msgspec import Struct
+
+from sapa.messaging.channels.interface import MediaType
+
+
+class Heard(Struct, frozen=True):
+    sender: str
+    message_id: str
+    at: datetime
+    text: str | None = None
+    choice: tuple[str, str, str] | None = None
+    """Its kind (button or list), id and title."""
+    media: MediaType | None = None
+    quoted: str | None = None
+    name: str | None = None
+    is_echo: bool = False
+    """The company's own side wrote it, elsewhere."""
+    subject: str | None = None
+    is_automatic: bool = False

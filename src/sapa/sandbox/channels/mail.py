@@ -1,0 +1,130 @@
+"""Plays the world's mail servers: takes mail over SMTP, and lets it come back, be answered or be waited for."""
+
+from datetime import datetime
+from email import message_from_bytes, policy
+from email.headerregistry import Address
+from email.message import EmailMessage, Message
+from email.mime.message import MIMEMessage
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
+from email.utils import format_datetime, make_msgid, parseaddr
+
+from sapa.http.hooks import Hook, HookAnswer, HookCall
+from sapa.kit import Kit
+from sapa.messaging.channels.interface import Source
+from sapa.outbound.mail_sink import PATH
+from sapa.sandbox.channels import outbox
+from sapa.sandbox.channels.accounts import Account, find_account, sign
+from sapa.sandbox.channels.files import FILES, MIME_TYPES
+from sapa.sandbox.channels.heard import Heard
+from sapa.sandbox.channels.scripts import Step, find_script, name_script
+from sapa.sandbox.channels.stage import Post, Taken, perform
+
+SIGNATURE = "x-sapa-signature"
+_TEXT = {"content-type": "text/plain"}
+
+
+async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+    """The status and the words are what the sending side is told."""
+    account = find_account(kit, call.headers.get("password", ""), "password", [Source.MAIL])
+    if account is None:
+        return HookAnswer(535, b"5.7.8 Authentication credentials invalid", _TEXT)
+    mail = message_from_bytes(call.body, policy=policy.default)
+    to = call.headers.get("rcpt-to", "").partition(",")[0]
+    async with kit.database.connection() as db:
+        now = await outbox.get_now(db, account.company_id)
+    taken = Taken(account, to, str(mail["Message-ID"] or ""), now)
+    return await perform(
+        kit, call, taken, find_script(to),
+        accept=lambda taken: HookAnswer(250, b"2.0.0 OK: queued", _TEXT),
+        refuse=lambda code: HookAnswer(451, b"4.7.1 Greylisted, please try again later", _TEXT),
+        broken=HookAnswer(451, b"4.3.0 Local error in processing", _TEXT),
+        play=lambda taken, step, at: play(taken, step, at, mail),
+    )  # fmt: skip
+
+
+def play(taken: Taken, step: Step, at: datetime, mail: EmailMessage) -> Post | None:
+    """Mail servers tell nothing of what arrives and is read."""
+    match step.deed:
+        case "failed":
+            return _post(taken.account, build_bounce(taken.account, taken.to, at, mail))
+        case "reply" | "choice":
+            is_automatic = name_script(taken.to) == "ooo"
+            words = "I am out of the office until Monday." if is_automatic else "OK"
+            quoted = taken.message_id if step.quotes else None
+            subject = f"Re: {mail['Subject'] or ''}"
+            to = str(mail["Reply-To"] or mail["From"])
+            heard = Heard(
+                taken.to, make_msgid(domain="simulator.test"), at, words,
+                quoted=quoted, subject=subject, is_automatic=is_automatic,
+            )  # fmt: skip
+            return build_inbound(taken.account, heard, to)
+        case _:
+            return None
+
+
+def build_inbound(account: Account, heard: Heard, to: str | None = None) -> Post:
+    mail = EmailMessage(policy=policy.SMTP)
+    mail["From"] = Address(_plain(heard.name), addr_spec=heard.sender)
+    mail["To"] = to or account.public["address"]
+    mail["Subject"] = _plain(heard.subject) or "A message from the sandbox"
+    mail["Date"] = format_datetime(heard.at)
+    mail["Message-ID"] = heard.message_id
+    if quoted := _plain(heard.quoted):
+        mail["In-Reply-To"] = mail["References"] = quoted
+    if heard.is_automatic:
+        mail["Auto-Submitted"] = "auto-replied"
+    mail.set_content((heard.choice[2] if heard.choice else heard.text or "") + "\n")
+    if heard.media is not None:
+        maintype, _, subtype = MIME_TYPES[heard.media].partition("/")
+        name = f"sandbox.{subtype}"
+        mail.add_attachment(FILES[heard.media], maintype=maintype, subtype=subtype, filename=name)
+    return _post(account, mail)
+
+
+def _plain(words: str | None) -> str:
+    """In one line, as a header has to be."""
+    return " ".join("".join(char if char.isprintable() else " " for char in words or "").split())
+
+
+def build_bounce(account: Account, recipient: str, at: datetime, mail: Message) -> Message:
+    """A report as RFC 3464 has it: words for people, fields for machines, the headers of the mail itself."""
+    report = MIMEMultipart("report")
+    report.set_param("report-type", "delivery-status")
+    report["From"] = "Mail Delivery System <mailer-daemon@simulator.test>"
+    report["To"] = parseaddr(str(mail["From"] or ""))[1] or account.public["address"]
+    report["Subject"] = "Undelivered Mail Returned to Sender"
+    report["Date"] = format_datetime(at)
+    report["Message-ID"] = make_msgid(domain="simulator.test")
+    report["Auto-Submitted"] = "auto-replied"
+    report.attach(MIMEText(f"<{recipient}>: 550 5.1.1 No such user here"))
+    whole, each = Message(), Message()
+    whole["Reporting-MTA"] = "dns; simulator.test"
+    each["Final-Recipient"], each["Action"], each["Status"] = f"rfc822; {recipient}", "failed", "5.1.1"
+    each["Diagnostic-Code"] = "smtp; 550 5.1.1 No such user here"
+    fields = Message()
+    fields["Content-Type"] = "message/delivery-status"
+    fields.set_payload([whole, each])
+    report.attach(fields)
+    report.attach(MIMEMessage(_only_headers(mail)))
+    return report
+
+
+def _only_headers(mail: Message) -> Message:
+    headers = Message()
+    for name in ("From", "To", "Subject", "Date", "Message-ID"):
+        if mail[name] is not None:
+            headers[name] = str(mail[name])
+    headers.set_payload("")
+    return headers
+
+
+def _post(account: Account, mail: Message) -> Post:
+    body = mail.as_bytes(policy=policy.SMTP) if isinstance(mail, EmailMessage) else mail.as_bytes()
+    headers = {"content-type": "message/rfc822"}
+    if secret := account.secrets.get("hook_secret"):
+        headers[SIGNATURE] = "sha256=" + sign(secret, body)
+    return Post(headers, body)
+
+
+HOOKS: list[Hook[Kit]] = [Hook(PATH, answer)]

@@ -1,0 +1,98 @@
+"""What the simulators of channels do with whom: chosen by the recipient, and always the same.
+
+Telephone numbers +1 201 555 01xx are fictional. Channels that know people by ids have `sim_<script>` instead.
+"""
+
+from collections.abc import Sequence
+from typing import Literal
+
+from msgspec import Struct
+
+Deed = Literal["sent", "delivered", "read", "failed", "reply", "choice"]
+
+
+class Step(Struct, frozen=True):
+    """Something that is called back after so many seconds."""
+
+    after: float
+    deed: Deed
+    code: int = 0
+    """Of a failure."""
+    quotes: bool = True
+
+
+class Script(Struct, frozen=True):
+    """A recipient's behaviour: an error at once, or what follows."""
+
+    steps: Sequence[Step] = ()
+    refusal: int = 0
+    """The error's code at WhatsApp; the other simulators answer with what comes nearest at their channel."""
+    refuses: Literal["all", "templates", "free", "two of three"] = "all"
+    hangs: bool = False
+    """No answer comes, though the message was taken."""
+    is_broken: bool = False
+    """The channel answers that something went wrong on its side."""
+    knows_as: str | None = None
+    """Whom the channel says the recipient is."""
+
+
+SENT, DELIVERED, READ = Step(0, "sent"), Step(1, "delivered"), Step(2, "read")
+HAPPY = Script((SENT, DELIVERED, READ))
+_SHUFFLED = [Step(after, deed) for after, deed in ((0, "read"), (0.5, "sent"), (1, "delivered")) for _ in range(2)]  # type: ignore[arg-type]
+
+SCRIPTS = {
+    "happy": HAPPY,
+    "unread": Script((SENT, DELIVERED)),
+    "sent": Script((SENT,)),
+    "read_only": Script((SENT, READ)),
+    "shuffled": Script(_SHUFFLED),
+    "conflict": Script((SENT, Step(1, "failed", 131026), Step(2, "delivered"))),
+    "reply": Script((*HAPPY.steps, Step(3, "reply"))),
+    "choice": Script((*HAPPY.steps, Step(3, "choice"))),
+    "late_reply": Script((*HAPPY.steps, Step(30, "reply", quotes=False))),
+    "unknown": Script(refusal=131026),
+    "failed": Script((SENT, Step(1, "failed", 131047))),
+    "no_template": Script(HAPPY.steps, refusal=132001, refuses="templates"),
+    "wrong_params": Script(HAPPY.steps, refusal=132000, refuses="templates"),
+    "rate": Script(HAPPY.steps, refusal=130429, refuses="two of three"),
+    "pair_rate": Script(refusal=131056),
+    "token_expired": Script(refusal=190),
+    "broken": Script(is_broken=True),
+    "timeout": Script(HAPPY.steps, hangs=True),
+    "capped": Script((SENT, Step(1, "failed", 131049))),
+    "no_number": Script(HAPPY.steps, knows_as="US.12015550120"),
+    "other_number": Script(HAPPY.steps, knows_as="12015550191"),
+    "window_closed": Script(HAPPY.steps, refusal=131047, refuses="free"),
+    "quota_10": HAPPY,  # counted before the channel is called
+    "bounce": Script((SENT, Step(1, "failed", 550))),
+    "tempfail": Script(refusal=451),
+    "ooo": Script((SENT, Step(1, "reply"))),
+}
+
+_NUMBERS = {
+    "0100": "happy", "0101": "unread", "0102": "sent", "0103": "read_only", "0104": "shuffled", "0105": "conflict",
+    "0106": "reply", "0107": "choice", "0108": "late_reply", "0110": "unknown", "0111": "failed",
+    "0112": "no_template", "0113": "wrong_params", "0114": "rate", "0115": "pair_rate", "0116": "token_expired",
+    "0117": "broken", "0118": "timeout", "0119": "capped", "0120": "no_number", "0121": "other_number",
+    "0122": "window_closed",
+}  # fmt: skip
+
+MAGIC_NUMBERS = "1201555"
+MAGIC_ID = "sim_"
+MAGIC_DOMAIN = "simulator.test"
+
+
+def find_script(recipient: str) -> Script:
+    """Of a number, an id or an e-mail address; everybody who is not magic receives and reads."""
+    return SCRIPTS.get(name_script(recipient), HAPPY)
+
+
+def name_script(recipient: str) -> str:
+    local, _, domain = recipient.partition("@")
+    if domain.lower() == MAGIC_DOMAIN:
+        return local.partition("+")[0].lower()
+    digits = recipient.removeprefix("+")
+    if digits.startswith(MAGIC_NUMBERS):
+        return _NUMBERS.get(digits.removeprefix(MAGIC_NUMBERS), "happy")
+    by_alias = next((name for name, script in SCRIPTS.items() if script.knows_as == digits), None)
+    return by_alias or (recipient.removeprefix(MAGIC_ID) if recipient.startswith(MAGIC_ID) else "happy")

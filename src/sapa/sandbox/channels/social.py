@@ -1,0 +1,125 @@
+"""Plays Messenger and Instagram: one Send API, with what each of them reports."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from sapa.http.hooks import HookAnswer, HookCall
+from sapa.kit import Kit
+from sapa.messaging.channels.interface import Source
+from sapa.sandbox.channels import outbox
+from sapa.sandbox.channels.accounts import Account
+from sapa.sandbox.channels.files import ADDRESS
+from sapa.sandbox.channels.heard import Heard
+from sapa.sandbox.channels.scripts import Step, find_script
+from sapa.sandbox.channels.stage import Post, Taken, build_answer, new_token, perform
+from sapa.sandbox.channels.whatsapp import sign_post
+
+_NO_USER = (400, 100, 2018001, "(#100) No matching user found")
+_ERRORS: Mapping[int, tuple[int, int, int, str]] = {
+    190: (401, 190, 460, "Error validating access token: the session has been invalidated"),
+    130429: (429, 613, 0, "(#613) Calls to this api have exceeded the rate limit."),
+    131056: (429, 613, 0, "(#613) Calls to this api have exceeded the rate limit."),
+    131047: (400, 10, 2018278, "(#10) This message is sent outside of allowed window."),
+    131026: (400, 551, 1545041, "(#551) This person isn't available right now."),
+    132000: (400, 100, 0, "(#100) Invalid parameter"),
+    132001: (400, 100, 0, "(#100) Invalid parameter"),
+}
+
+
+async def take_message(kit: Kit, account: Account, call: HookCall) -> HookAnswer:
+    """POST /{page or account}/messages"""
+    asked = msgspec.json.decode(call.body, type=dict[str, Any])
+    to, message = str((asked.get("recipient") or {}).get("id") or ""), asked.get("message") or {}
+    if not to or not message:
+        return build_answer({"error": _error(100, 0, "(#100) The parameter recipient is required")}, 400)
+    async with kit.database.connection() as db:
+        now = await outbox.get_now(db, account.company_id)
+    taken = Taken(
+        account, to, f"m_{new_token(40)}", now, reference=message.get("metadata"), choice=_first_choice(message)
+    )
+    return await perform(
+        kit, call, taken, find_script(to),
+        accept=lambda taken: build_answer({"recipient_id": taken.to, "message_id": taken.message_id}),
+        refuse=build_error,
+        broken=build_answer({"error": _error(2, 0, "An unexpected error has occurred.")}, 500),
+        play=lambda taken, step, at: play(taken, step, at, message),
+    )  # fmt: skip
+
+
+def build_error(code: int) -> HookAnswer:
+    status, own_code, subcode, words = _ERRORS.get(code, _NO_USER)
+    return build_answer({"error": _error(own_code, subcode, words)}, status)
+
+
+def _error(code: int, subcode: int, words: str) -> dict[str, Any]:
+    error = {"message": words, "type": "OAuthException", "code": code, "fbtrace_id": new_token(11)}
+    return {**error, "error_subcode": subcode} if subcode else error
+
+
+def play(taken: Taken, step: Step, at: datetime, message: Mapping[str, Any]) -> Post | None:
+    """Neither tells of failures later, and only Messenger tells of delivery."""
+    account, milliseconds = taken.account, int(at.timestamp() * 1000)
+    match step.deed:
+        case "sent":
+            echo = {"mid": taken.message_id, "is_echo": True, "app_id": 1, **_echoed(message)}
+            return _post(account, [_event(account, taken.to, at, {"message": echo}, is_ours=True)])
+        case "delivered" if account.source is Source.SOCIAL_NETWORK:
+            delivery = {"mids": [taken.message_id], "watermark": milliseconds}
+            return _post(account, [_event(account, taken.to, at, {"delivery": delivery})])
+        case "read":
+            is_page = account.source is Source.SOCIAL_NETWORK
+            read = {"watermark": milliseconds} if is_page else {"mid": taken.message_id}
+            return _post(account, [_event(account, taken.to, at, {"read": read})])
+        case "reply" | "choice":
+            quoted = taken.message_id if step.quotes else None
+            choice = taken.choice if step.deed == "choice" else None
+            return build_inbound(account, Heard(taken.to, f"m_{new_token(40)}", at, "OK", choice, quoted=quoted))
+        case _:
+            return None
+
+
+def _echoed(message: Mapping[str, Any]) -> dict[str, Any]:
+    echoed = {name: message[name] for name in ("text", "metadata") if name in message}
+    return {**echoed, "attachments": [message["attachment"]]} if "attachment" in message else echoed
+
+
+def build_inbound(account: Account, heard: Heard) -> Post:
+    message: dict[str, Any] = {"mid": heard.message_id}
+    if heard.text is not None:
+        message["text"] = heard.text
+    if heard.choice is not None:
+        message |= {"text": heard.choice[2], "quick_reply": {"payload": heard.choice[1]}}
+    if heard.media is not None:
+        type = "file" if heard.media == "document" else heard.media
+        message["attachments"] = [{"type": type, "payload": {"url": f"{ADDRESS}media_{heard.media}"}}]
+    if heard.quoted:
+        message["reply_to"] = {"mid": heard.quoted}
+    if heard.is_echo:
+        message["is_echo"] = True
+    return _post(account, [_event(account, heard.sender, heard.at, {"message": message}, is_ours=heard.is_echo)])
+
+
+def _first_choice(message: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    first = next(iter(message.get("quick_replies") or ()), None)
+    return ("button", first["payload"], first["title"]) if first else None
+
+
+def _event(
+    account: Account, person: str, at: datetime, content: Mapping[str, Any], is_ours: bool = False
+) -> dict[str, Any]:
+    ours = {"id": _own_id(account)}
+    sender, recipient = (ours, {"id": person}) if is_ours else ({"id": person}, ours)
+    return {"sender": sender, "recipient": recipient, "timestamp": int(at.timestamp() * 1000), **content}
+
+
+def _own_id(account: Account) -> str:
+    return account.public["page_id" if account.source is Source.SOCIAL_NETWORK else "instagram_id"]
+
+
+def _post(account: Account, events: list[dict[str, Any]]) -> Post:
+    is_page = account.source is Source.SOCIAL_NETWORK
+    entry = {"id": _own_id(account), "time": events[0]["timestamp"], "messaging": events}
+    return sign_post(account, {"object": "page" if is_page else "instagram", "entry": [entry]})

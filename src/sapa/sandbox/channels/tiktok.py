@@ -1,0 +1,141 @@
+"""Plays TikTok's Business Messaging: every answer is a 200, and its code says what it means."""
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from sapa.http.hooks import Hook, HookAnswer, HookCall
+from sapa.kit import Kit
+from sapa.messaging.channels.interface import Source
+from sapa.sandbox.channels import outbox
+from sapa.sandbox.channels.accounts import Account, find_account, sign
+from sapa.sandbox.channels.files import PATH
+from sapa.sandbox.channels.heard import Heard
+from sapa.sandbox.channels.scripts import Step, find_script
+from sapa.sandbox.channels.stage import Post, Taken, build_answer, new_token, perform
+
+PREFIX = "/sandbox/tiktok/"
+_VERSION = "open_api/v1.3/"
+_ERRORS: Mapping[int, tuple[int, str]] = {
+    190: (40105, "Access token is incorrect or has been revoked."),
+    130429: (40100, "Requests made too frequently."),
+    131056: (40064, "Sending too fast."),
+    131047: (40002, "The messaging window of this conversation is closed."),
+    131026: (40002, "The conversation does not exist."),
+}
+_FILE = "media_image"
+
+
+async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+    account = find_account(kit, call.headers.get("access-token", ""), "access_token", [Source.SHORT_VIDEO])
+    path = call.path.removeprefix(PREFIX + _VERSION)
+    if path == "tt_user/oauth2/refresh_token/":
+        return _fail(40002, "The sandbox's tokens do not end.")
+    if account is None:
+        return build_error(190)
+    match call.method, path:
+        case "POST", "business/message/send/":
+            return await _take_message(kit, account, call)
+        case "POST", "business/message/media/upload/":
+            return await _take_file(kit, account, call)
+        case "POST", "business/message/media/download/":
+            return _succeed({"download_url": f"http://{call.headers.get('host', '')}{PATH}{_FILE}"})
+        case "GET", "business/get/":
+            return _succeed({"username": "sandbox", "display_name": "Sandbox"})
+        case "GET", "business/message/capabilities/get/":
+            return _succeed({"capability_infos": [{"capability_type": "IMAGE_SEND", "capability_result": True}]})
+    return _fail(40002, f"There is no {path}.")
+
+
+async def _take_message(kit: Kit, account: Account, call: HookCall) -> HookAnswer:
+    asked = msgspec.json.decode(call.body, type=dict[str, Any])
+    to, type = str(asked.get("recipient") or ""), str(asked.get("message_type") or "")
+    if not to or asked.get("recipient_type") != "CONVERSATION" or type.lower() not in asked:
+        return _fail(40002, "recipient, recipient_type or message_type is missing or wrong.")
+    async with kit.database.connection() as db:
+        now = await outbox.get_now(db, account.company_id)
+    taken = Taken(account, to, new_token(19), now)
+    content = {"type": type.lower(), type.lower(): asked[type.lower()]}
+    return await perform(
+        kit, call, taken, find_script(to),
+        accept=lambda taken: _succeed({"message": {"message_id": taken.message_id}}),
+        refuse=build_error,
+        broken=_fail(50000, "System error.", 500),
+        play=lambda taken, step, at: play(taken, step, at, content),
+    )  # fmt: skip
+
+
+async def _take_file(kit: Kit, account: Account, call: HookCall) -> HookAnswer:
+    answer = _succeed({"media_id": f"{_FILE}_{new_token(8)}"})
+    shown = HookCall(call.method, call.path, call.query, call.headers, b"(a picture)", call.address)
+    async with kit.database.transaction() as tx:
+        await outbox.record(tx, account.company_id, account.source, shown, answer)
+    return answer
+
+
+def build_error(code: int) -> HookAnswer:
+    return _fail(*_ERRORS.get(code, (40002, "The message could not be sent.")))
+
+
+def _fail(code: int, words: str, status: int = 200) -> HookAnswer:
+    return build_answer({"code": code, "message": words, "request_id": new_token(20), "data": {}}, status)
+
+
+def _succeed(data: Mapping[str, Any]) -> HookAnswer:
+    return build_answer({"code": 0, "message": "OK", "request_id": new_token(20), "data": data})
+
+
+def play(taken: Taken, step: Step, at: datetime, content: Mapping[str, Any]) -> Post | None:
+    """It tells what was sent and what was read, not what was delivered and not what failed."""
+    account, milliseconds = taken.account, int(at.timestamp() * 1000)
+    match step.deed:
+        case "sent":
+            sent = {"message_id": taken.message_id, "timestamp": milliseconds, **content}
+            return _post(account, "im_send_msg", taken.to, {**sent, **_people(account, taken.to, is_ours=True)})
+        case "read":
+            return _post(account, "im_mark_read_msg", taken.to, {"read": {"last_read_timestamp": milliseconds}})
+        case "reply" | "choice":
+            quoted = taken.message_id if step.quotes else None
+            return build_inbound(account, Heard(taken.to, new_token(19), at, "OK", quoted=quoted))
+        case _:
+            return None
+
+
+def build_inbound(account: Account, heard: Heard) -> Post:
+    """There are no buttons here: whoever chooses writes what is chosen."""
+    words = heard.choice[2] if heard.choice else heard.text or ""
+    content: dict[str, Any] = {"type": "text", "text": {"body": words}}
+    if heard.media is not None:
+        content = {"type": "image", "image": {"media_id": _FILE}}
+    content |= {"message_id": heard.message_id, "timestamp": int(heard.at.timestamp() * 1000)}
+    if heard.quoted:
+        content["referenced_message_info"] = {"referenced_message_id": heard.quoted}
+    content |= _people(account, heard.sender, is_ours=heard.is_echo, name=heard.name)
+    return _post(account, "im_send_msg" if heard.is_echo else "im_receive_msg", heard.sender, content)
+
+
+def _people(account: Account, person: str, is_ours: bool, name: str | None = None) -> dict[str, Any]:
+    ours, theirs = ("sandbox", account.public["business_id"]), (name or "customer", f"user_{person}")
+    (from_name, from_id), (to_name, to_id) = (ours, theirs) if is_ours else (theirs, ours)
+    return {"from": from_name, "to": to_name, "from_user": {"id": from_id}, "to_user": {"id": to_id}}
+
+
+def _post(account: Account, event: str, conversation: str, content: Mapping[str, Any]) -> Post:
+    inner = msgspec.json.encode({"conversation_id": conversation, **content}).decode()
+    outer = {
+        "client_key": account.public.get("client_key", ""),
+        "event": event,
+        "create_time": int(time.time()),
+        "user_openid": account.public["business_id"],
+        "content": inner,
+    }
+    body = msgspec.json.encode(outer)
+    at = int(time.time())
+    signature = f"t={at},s={sign(account.secrets['app_secret'], f'{at}.'.encode() + body)}"
+    return Post({"content-type": "application/json", "tiktok-signature": signature}, body)
+
+
+HOOKS: list[Hook[Kit]] = [Hook(PREFIX, answer)]

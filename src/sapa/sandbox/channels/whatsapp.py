@@ -1,0 +1,175 @@
+"""Plays the WhatsApp Cloud API: its answers, its errors and its callbacks."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from sapa.http.hooks import HookAnswer, HookCall
+from sapa.kit import Kit
+from sapa.messaging.channels.interface import Source
+from sapa.sandbox.channels import outbox
+from sapa.sandbox.channels.accounts import Account, sign
+from sapa.sandbox.channels.files import MIME_TYPES
+from sapa.sandbox.channels.heard import Heard
+from sapa.sandbox.channels.scripts import Step, find_script
+from sapa.sandbox.channels.stage import Post, Taken, build_answer, new_token, perform
+
+SOURCES = (Source.MSGAPP_CLOUD, Source.MSGAPP_COEX)
+
+_ERRORS: Mapping[int, tuple[int, str]] = {
+    190: (401, "Error validating access token: the session has expired"),
+    130429: (429, "Rate limit hit: too many messages were sent from this number in a short time"),
+    131000: (500, "Something went wrong"),
+    131008: (400, "Required parameter is missing"),
+    131026: (400, "Message undeliverable"),
+    131047: (400, "Re-engagement message: more than 24 hours have passed since the recipient last replied"),
+    131049: (400, "This message was not delivered to maintain healthy ecosystem engagement"),
+    131056: (400, "(Business account, consumer account) pair rate limit hit"),
+    132000: (400, "Number of parameters does not match the expected number of params"),
+    132001: (400, "Template name does not exist in the translation"),
+}
+
+
+async def take_message(kit: Kit, account: Account, call: HookCall) -> HookAnswer:
+    """POST /{phone_number_id}/messages"""
+    asked = msgspec.json.decode(call.body, type=dict[str, Any])
+    to = str(asked.get("recipient") or asked.get("to") or "").removeprefix("+")
+    if asked.get("status") == "read":
+        return build_answer({"success": True})
+    if asked.get("messaging_product") != "whatsapp" or not to or not asked.get("type"):
+        return build_error(131008)
+    async with kit.database.connection() as db:
+        now = await outbox.get_now(db, account.company_id)
+    taken = Taken(
+        account, to, f"wamid.{new_token(32)}", now,
+        reference=asked.get("biz_opaque_callback_data"),
+        is_template=asked["type"] == "template",
+        choice=_first_choice(asked.get("interactive") or {}),
+    )  # fmt: skip
+    script = find_script(to)
+    known_as = script.knows_as or to
+    return await perform(
+        kit, call, taken, script,
+        accept=lambda taken: _accept(taken, known_as),
+        refuse=build_error,
+        broken=build_error(131000),
+        play=lambda taken, step, at: play(taken, step, at, known_as),
+    )  # fmt: skip
+
+
+def build_error(code: int) -> HookAnswer:
+    status, words = _ERRORS.get(code, (400, "Message failed to send"))
+    return build_answer({"error": _error(code, words)}, status)
+
+
+def _error(code: int, words: str) -> dict[str, Any]:
+    return {
+        "message": f"(#{code}) {words}",
+        "type": "OAuthException",
+        "code": code,
+        "error_data": {"messaging_product": "whatsapp", "details": words},
+        "fbtrace_id": new_token(11),
+    }
+
+
+def _accept(taken: Taken, known_as: str) -> HookAnswer:
+    contact = {"input": taken.to, ("user_id" if _is_user_id(known_as) else "wa_id"): known_as}
+    message = {"id": taken.message_id, **({"message_status": "accepted"} if taken.is_template else {})}
+    return build_answer({"messaging_product": "whatsapp", "contacts": [contact], "messages": [message]})
+
+
+def play(taken: Taken, step: Step, at: datetime, known_as: str) -> Post | None:
+    if step.deed in {"reply", "choice"}:
+        quoted = taken.message_id if step.quotes else None
+        choice = taken.choice if step.deed == "choice" else None
+        return build_inbound(taken.account, Heard(known_as, f"wamid.{new_token(32)}", at, "OK", choice, quoted=quoted))
+    return _post(taken.account, "messages", {"statuses": [_status(taken, step, at, known_as)]})
+
+
+def _status(taken: Taken, step: Step, at: datetime, known_as: str) -> dict[str, Any]:
+    status: dict[str, Any] = {
+        "id": taken.message_id,
+        "status": step.deed,
+        "timestamp": str(int(at.timestamp())),
+        ("recipient_user_id" if _is_user_id(known_as) else "recipient_id"): known_as,
+    }
+    if taken.reference:
+        status["biz_opaque_callback_data"] = taken.reference
+    if step.deed == "failed":
+        words = _ERRORS[step.code][1]
+        status["errors"] = [{"code": step.code, "title": words, "message": words, "error_data": {"details": words}}]
+    else:
+        category = "utility" if taken.is_template else "service"
+        pricing = {"billable": taken.is_template, "pricing_model": "PMP", "type": "regular", "category": category}
+        status["pricing"] = pricing
+    return status
+
+
+def build_inbound(account: Account, heard: Heard) -> Post:
+    """A customer writes; with `is_echo` the company does, on its own telephone."""
+    ours = account.public["phone_number"].removeprefix("+")
+    message = {"id": heard.message_id, "timestamp": str(int(heard.at.timestamp())), **_content(heard)}
+    if heard.quoted:
+        message["context"] = {"from": ours, "id": heard.quoted}
+    if heard.is_echo:
+        echo = {"from": ours, "to": heard.sender.removeprefix("+"), **message}
+        return _post(account, "smb_message_echoes", {"message_echoes": [echo]})
+    sender, contact = _people(heard)
+    return _post(account, "messages", {"contacts": [contact], "messages": [{**sender, **message}]})
+
+
+def _people(heard: Heard) -> tuple[dict[str, str], dict[str, Any]]:
+    profile = {"profile": {"name": heard.name or "Sandbox customer"}}
+    if _is_user_id(heard.sender):
+        return {"from_user_id": heard.sender}, {**profile, "user_id": heard.sender}
+    digits = heard.sender.removeprefix("+")
+    return {"from": digits}, {**profile, "wa_id": digits}
+
+
+def _content(heard: Heard) -> dict[str, Any]:
+    if heard.choice is not None:
+        kind, id, title = heard.choice
+        reply = f"{kind}_reply"
+        return {"type": "interactive", "interactive": {"type": reply, reply: {"id": id, "title": title}}}
+    if heard.media is not None:
+        named = {"filename": f"sandbox.{heard.media}"} if heard.media == "document" else {}
+        file = {"id": f"media_{heard.media}", "mime_type": MIME_TYPES[heard.media], "sha256": "", **named}
+        return {
+            "type": heard.media,
+            heard.media: {**file, **({"caption": heard.text} if heard.text and heard.media != "audio" else {})},
+        }
+    return {"type": "text", "text": {"body": heard.text or ""}}
+
+
+def _first_choice(interactive: Mapping[str, Any]) -> tuple[str, str, str] | None:
+    action = interactive.get("action") or {}
+    if interactive.get("type") == "button":
+        reply = action["buttons"][0]["reply"]
+        return "button", reply["id"], reply["title"]
+    if interactive.get("type") == "list":
+        row = action["sections"][0]["rows"][0]
+        return "list", row["id"], row["title"]
+    return None
+
+
+def _is_user_id(name: str) -> bool:
+    return not name.removeprefix("+").isdigit()
+
+
+def _post(account: Account, field: str, value: dict[str, Any]) -> Post:
+    public = account.public
+    metadata = {
+        "display_phone_number": public["phone_number"].removeprefix("+"),
+        "phone_number_id": public["phone_number_id"],
+    }
+    value = {"messaging_product": "whatsapp", "metadata": metadata, **value}
+    entry = {"id": public["waba_id"], "changes": [{"field": field, "value": value}]}
+    return sign_post(account, {"object": "whatsapp_business_account", "entry": [entry]})
+
+
+def sign_post(account: Account, value: dict[str, Any]) -> Post:
+    body = msgspec.json.encode(value)
+    signature = "sha256=" + sign(account.secrets["app_secret"], body)
+    return Post({"content-type": "application/json", "x-hub-signature-256": signature}, body)

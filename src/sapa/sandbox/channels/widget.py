@@ -1,0 +1,91 @@
+"""Plays visitors of the web chat who have no page, `sim_…`; a test environment's real pages are served as any other."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from sapa.http.hooks import Hook, HookAnswer, HookCall
+from sapa.kit import Kit
+from sapa.messaging.channels.interface import Interaction, Source
+from sapa.messaging.channels.widget import calls
+from sapa.messaging.channels.widget.calls import PlayedMessage, PlayedStatus
+from sapa.sandbox.channels import outbox
+from sapa.sandbox.channels.accounts import Account, find_account
+from sapa.sandbox.channels.heard import Heard
+from sapa.sandbox.channels.scripts import Step, find_script
+from sapa.sandbox.channels.stage import Post, Taken, build_answer, new_token, perform
+
+_ERRORS: Mapping[int, tuple[int, str, str]] = {
+    190: (401, "secret_revoked", "The secret was revoked."),
+    130429: (429, calls.TOO_FAST, "Too many messages; try again in a moment."),
+    131056: (429, "too_many", "Too many messages to this visitor; try again in a moment."),
+    40064: (429, "too_many", "Too many messages to this visitor."),
+}
+_NO_VISITOR = (404, "unknown_visitor", "No visitor of the chat has this id.")
+
+
+async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+    """POST /sandbox/widget/messages"""
+    secret = call.headers.get("authorization", "").removeprefix("Bearer ")
+    account = find_account(kit, secret, "secret", [Source.WIDGET])
+    if account is None:
+        return build_answer({"error": {"code": "unauthorized", "message": "The secret is wrong."}}, 401)
+    given = msgspec.json.decode(call.body, type=calls.Handed)
+    async with kit.database.connection() as db:
+        now = await outbox.get_now(db, account.company_id)
+    message_id = f"{given.visitor_id}.{new_token(16)}"
+    choice = _first_choice(given)
+    taken = Taken(account, given.visitor_id, message_id, now, reference=given.reference, choice=choice)
+    return await perform(
+        kit, call, taken, find_script(given.visitor_id),
+        accept=lambda taken: build_answer({"messageId": taken.message_id}),
+        refuse=build_error,
+        broken=build_answer({"error": {"code": "broken", "message": "Something went wrong."}}, 500),
+        play=play,
+    )  # fmt: skip
+
+
+def build_error(code: int) -> HookAnswer:
+    status, own_code, words = _ERRORS.get(code, _NO_VISITOR)
+    return build_answer({"error": {"code": own_code, "message": words}}, status)
+
+
+def play(taken: Taken, step: Step, at: datetime) -> Post | None:
+    """A page acknowledges what it shows; that a message was sent, or failed later, nobody would tell."""
+    match step.deed:
+        case "delivered" | "read":
+            status = PlayedStatus(step.deed, taken.message_id, at, taken.reference)
+            return _post(taken.account, status)
+        case "reply" | "choice":
+            quoted = taken.message_id if step.quotes else None
+            choice = taken.choice if step.deed == "choice" else None
+            return build_inbound(taken.account, Heard(taken.to, _new_id(taken.to), at, "OK", choice, quoted=quoted))
+        case _:
+            return None
+
+
+def build_inbound(account: Account, heard: Heard) -> Post:
+    choice = None if heard.choice is None else Interaction(*heard.choice)  # type: ignore[arg-type]
+    text = heard.text or "" if choice is None else choice.title
+    message = PlayedMessage(heard.message_id, heard.sender, heard.at, text, choice, heard.quoted, heard.name)
+    return _post(account, message)
+
+
+def _post(account: Account, event: PlayedStatus | PlayedMessage) -> Post:
+    return Post(*calls.build_callback(account.secrets["secret"], [event]))
+
+
+def _new_id(visitor_id: str) -> str:
+    return f"{visitor_id}.{new_token(16)}"
+
+
+def _first_choice(given: calls.Handed) -> tuple[str, str, str] | None:
+    shown = given.content
+    rows: list[tuple[str, Any]] = [("button", button) for button in shown.buttons]
+    rows += [("list", row) for section in shown.sections for row in section.rows]
+    return next(((kind, row.id, row.title) for kind, row in rows), None)
+
+
+HOOK: Hook[Kit] = Hook("/sandbox/widget/", answer)

@@ -1,0 +1,129 @@
+"""Cancelling: at the carrier where it has the shipment, locally where it has not."""
+
+from datetime import datetime, timedelta
+from typing import Literal
+
+import msgspec
+
+from sapa.company import Company
+from sapa.db.pool import Tx
+from sapa.shipping import queries
+from sapa.shipping.carriers.interface import (
+    BadCredentials,
+    Cancelled,
+    CancelPending,
+    CancelRefused,
+    CarrierAway,
+)
+from sapa.shipping.connections import Opened
+from sapa.shipping.document import build_instant, build_shipped
+from sapa.shipping.movement import store
+from sapa.shipping.states import GONE, UNDER_WAY, is_allowed
+from sapa.shipping.types import (
+    LOCAL,
+    BookingInProgress,
+    KeptShipment,
+    NotBooked,
+    NotCancellable,
+)
+
+Way = Literal["nothing", "local", "carrier"]
+CancelOutcome = Cancelled | CancelPending | CancelRefused | CarrierAway
+
+PAUSES = (5, 30, 120, 600, 3_600)
+"""Seconds until a carrier that could not say is asked again; the last one from then on."""
+HELP_AFTER_TRIES = 50
+DEFAULT_REASON = "Cancelled by the sender"
+
+
+def choose_way(kept: KeptShipment) -> Way:
+    """How to cancel it, by its provider and how far it has come; raises when it cannot be."""
+    status = kept.shipping_status
+    if status in GONE:
+        return "nothing"
+    if kept.provider in LOCAL:
+        return _choose_local_way(kept)
+    if kept.provider != "instant_carrier" and kept.awb is None:
+        raise NotBooked(_explain_not_booked(kept))
+    if status == "booking":
+        raise BookingInProgress
+    if kept.picked_up_at is not None or status in UNDER_WAY:
+        raise NotCancellable(f"The shipment was picked up already; it is {status}.")
+    if kept.order_no is None and kept.awb is None:
+        return "local"
+    if status == "cancelling" or is_allowed(status, "cancelling", "A"):
+        return "carrier"
+    if is_allowed(status, "cancelled", "A"):
+        return "local"
+    raise NotCancellable(f"The shipment is {status} and cannot be cancelled.")
+
+
+def _choose_local_way(kept: KeptShipment) -> Way:
+    status = kept.shipping_status
+    if kept.picked_up_at is None and (is_allowed(status, "cancelled", "L") or is_allowed(status, "cancelled", "A")):
+        return "local"
+    raise NotCancellable(f"The shipment is {status} and cannot be cancelled any more.")
+
+
+def _explain_not_booked(kept: KeptShipment) -> str:
+    if kept.shipping_status == "draft":
+        return "The shipment has no awb: it was never booked. Discard the draft with DELETE instead."
+    return f"The shipment has no awb, so the carrier has nothing to cancel; it is {kept.shipping_status}."
+
+
+async def begin_cancel(tx: Tx, company: Company, id: str, reason: str | None, source: str) -> tuple[KeptShipment, Way]:
+    """What can be cancelled here is cancelled; for the rest the wish is noted, before the carrier is told of it."""
+    kept = await queries.lock_shipment(tx, company.id, id)
+    way = choose_way(kept)
+    if way == "nothing" or (way == "carrier" and kept.shipping_status == "cancelling"):
+        return kept, way
+    wish = {"cancellation_reason": reason, "cancelled_by": "user", "cancelled_source": source}
+    if way == "local":
+        after = msgspec.structs.replace(kept, **wish, shipping_status="cancelled", needs_action=False, poll_at=None)
+        return await store(tx, company, kept, after), way
+    clock = await queries.get_clock(tx, company.id, PAUSES[0] * 6)
+    after = msgspec.structs.replace(
+        kept, **wish, shipping_status="cancelling", cancelling_from=kept.shipping_status, cancel_due_at=clock.later
+    )
+    return await store(tx, company, kept, after), way
+
+
+async def ask_carrier(opened: Opened, kept: KeptShipment) -> CancelOutcome:
+    """Safe to repeat."""
+    reason = kept.cancellation_reason or DEFAULT_REASON
+    try:
+        return await opened.carrier.cancel(opened.connection, build_shipped(kept), reason)
+    except CarrierAway as error:
+        return error
+    except BadCredentials as error:
+        return CarrierAway(str(error))
+
+
+async def settle_cancel(
+    tx: Tx, company: Company, asked: KeptShipment, outcome: CancelOutcome, *, is_watched: bool = True
+) -> KeptShipment:
+    """What the carrier said of it, unless it was settled otherwise or booked anew meanwhile."""
+    kept = await queries.lock_shipment(tx, company.id, asked.id)
+    if kept.shipping_status != "cancelling" or kept.reference != asked.reference:
+        return kept
+    clock = await queries.get_clock(tx, company.id)
+    after = build_settled(kept, outcome, clock.now)
+    if isinstance(outcome, CancelRefused) and not is_watched:
+        words = f"The carrier refused the cancellation: {outcome.reason}"
+        after = msgspec.structs.replace(after, needs_action=True, problem=words)
+    return await store(tx, company, kept, after)
+
+
+def build_settled(kept: KeptShipment, outcome: CancelOutcome, now: str) -> KeptShipment:
+    over = {"cancelling_from": None, "cancel_due_at": None, "cancel_tries": 0}
+    if isinstance(outcome, Cancelled):
+        status = "cancelled_by_business" if kept.provider == "ev_courier" else "cancelled"
+        return msgspec.structs.replace(kept, **over, shipping_status=status, needs_action=False, poll_at=None)
+    if isinstance(outcome, CancelRefused):
+        wish = {"cancellation_reason": None, "cancelled_by": None, "cancelled_source": None}
+        return msgspec.structs.replace(kept, **over, **wish, shipping_status=kept.cancelling_from or "confirmed")
+    tries = kept.cancel_tries + 1
+    pause = PAUSES[min(tries, len(PAUSES)) - 1]
+    due = build_instant(datetime.fromisoformat(now) + timedelta(seconds=pause))
+    needs_action = kept.needs_action or tries >= HELP_AFTER_TRIES
+    return msgspec.structs.replace(kept, cancel_tries=tries, cancel_due_at=due, needs_action=needs_action)

@@ -1,0 +1,250 @@
+"""A journey in Biteship's words, and its words in ours. Pure."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from sapa.shipping.carriers.biteship import wire
+from sapa.shipping.carriers.biteship.statuses import BY_WORD
+from sapa.shipping.carriers.calls import Request, join_notes, shorten
+from sapa.shipping.carriers.interface import (
+    Area,
+    Booked,
+    CarrierEvent,
+    Driver,
+    Goods,
+    Journey,
+    Note,
+    Offer,
+    Place,
+    Quote,
+    Shipped,
+)
+from sapa.shipping.carriers.parcels import (
+    WESTERN_TIME,
+    centimetres,
+    digits_of_phone,
+    grams,
+    parse_local,
+    whole,
+)
+
+NAME = "biteship"
+SERVICE_TYPE = "EXPRESS"
+
+
+def find_note(journey: Journey) -> Note | None:
+    """Why Biteship cannot be asked, and how to mend it."""
+    if journey.wish.service_type not in {None, SERVICE_TYPE}:
+        words = f"{journey.wish.service_type} is not offered here; use the provider instant_carrier."
+        return Note(NAME, "service_type_not_offered", words)
+    if not (_build_spot(journey.origin, "origin") and _build_spot(journey.destination, "destination")):
+        words = "zip of the origin and the destination is needed, or the coordinates of both."
+        return Note(NAME, "missing_postal_code", words)
+    return None
+
+
+def _build_spot(place: Place, side: str) -> dict[str, Any]:
+    """By the postal code where it is known: that is how express couriers find a place."""
+    if place.zip and place.zip.isascii() and place.zip.isdigit():
+        return {f"{side}_postal_code": int(place.zip)}
+    if place.coordinates:
+        return {f"{side}_latitude": place.coordinates.lat, f"{side}_longitude": place.coordinates.lng}
+    return {}
+
+
+def build_rates(journey: Journey) -> Request:
+    body = {
+        **_build_spot(journey.origin, "origin"),
+        **_build_spot(journey.destination, "destination"),
+        "couriers": wire.COURIERS,
+        "items": [_build_item(journey.goods)],
+    }
+    if journey.wish.insurance:
+        body["courier_insurance"] = whole(journey.goods.item_value)
+    return Request("POST", wire.RATES, body=body)
+
+
+def parse_rates(rates: wire.Rates, insured: bool) -> Quote:
+    offers = [_build_offer(price, insured) for price in rates.pricing if _is_express(price)]
+    notes = [] if offers else [Note(NAME, "no_service", "No courier serves this way with this parcel.")]
+    return Quote(offers, notes)
+
+
+def _is_express(price: wire.Price) -> bool:
+    return wire.SERVICE_TYPES.get(price.service_type or "") is None
+
+
+def _build_offer(price: wire.Price, insured: bool) -> Offer:
+    handover = {"pickup": "PICKUP", "drop_off": "DROP_OFF"}
+    name = (
+        f"{price.courier_name or price.courier_code.upper()} {price.courier_service_name or price.courier_service_code}"
+    )
+    return Offer(
+        service_code=f"{price.courier_code}:{price.courier_service_code}",
+        service_name=name,
+        service_type=SERVICE_TYPE,
+        price=price.price - (price.insurance_fee or 0),
+        currency=price.currency,
+        estimate=price.duration,
+        courier=price.courier_code,
+        insurance_fee=price.insurance_fee if insured else None,
+        package_handover=[handover[way] for way in price.available_collection_method if way in handover] or ["PICKUP"],
+    )
+
+
+def build_book(journey: Journey, service_code: str, reference: str, region: str) -> Request:
+    company, _, kind = service_code.partition(":")
+    body: dict[str, Any] = {
+        **_build_end(journey.origin, "origin", region),
+        **_build_end(journey.destination, "destination", region),
+        "origin_collection_method": "drop_off" if journey.wish.package_handover == "DROP_OFF" else "pickup",
+        "courier_company": company,
+        "courier_type": kind,
+        **_build_time(journey.wish.pickup_schedule),
+        "reference_id": reference,
+        "items": [_build_item(journey.goods)],
+    }
+    if journey.wish.insurance:
+        body["courier_insurance"] = whole(journey.goods.item_value)
+    if notes := join_notes([journey.goods.notes]):
+        body["order_note"] = notes
+    return Request("POST", wire.ORDERS, body=body)
+
+
+def _build_end(place: Place, side: str, region: str) -> dict[str, Any]:
+    end: dict[str, Any] = {
+        f"{side}_contact_name": place.name,
+        f"{side}_contact_phone": digits_of_phone(place.phone, region),
+        f"{side}_address": place.address,
+    }
+    if place.email:
+        end[f"{side}_contact_email"] = place.email
+    if place.notes:
+        end[f"{side}_note"] = place.notes
+    if place.zip and place.zip.isascii() and place.zip.isdigit():
+        end[f"{side}_postal_code"] = int(place.zip)
+    if place.coordinates:
+        end[f"{side}_coordinate"] = {"latitude": place.coordinates.lat, "longitude": place.coordinates.lng}
+    return end
+
+
+def _build_time(wanted: datetime | None) -> dict[str, str]:
+    if wanted is None:
+        return {"delivery_type": "now"}
+    local = wanted.astimezone(WESTERN_TIME)
+    return {
+        "delivery_type": "scheduled",
+        "delivery_date": local.strftime("%Y-%m-%d"),
+        "delivery_time": local.strftime("%H:%M"),
+    }
+
+
+def _build_item(goods: Goods) -> dict[str, Any]:
+    """All of the parcel as one item, since a weight of each is not known."""
+    return {
+        "name": goods.item_name or "Paket",
+        "description": goods.item_type or goods.item_name or "Paket",
+        "category": wire.LOCAL_CATEGORY,
+        "value": whole(goods.item_value),
+        "length": centimetres(goods.length),
+        "width": centimetres(goods.width),
+        "height": centimetres(goods.height),
+        "weight": grams(goods),
+        "quantity": 1,
+    }
+
+
+def parse_booked(order: wire.Order, handover: str) -> Booked:
+    courier, status = order.courier or wire.Courier(), BY_WORD.get(order.status) or "confirmed"
+    return Booked(
+        status="awaiting_dropoff" if status == "confirmed" and handover == "DROP_OFF" else status,
+        order_no=order.id,
+        booking_id=courier.tracking_id,
+        awb=courier.waybill_id or None,
+        tracking_url=courier.link or None,
+        driver=_build_driver(courier),
+        price=order.price,
+        distance=_find_distance(order.delivery),
+    )
+
+
+def _find_distance(delivery: wire.Delivery | None) -> Decimal | None:
+    if delivery is None or delivery.distance is None:
+        return None
+    return delivery.distance / 1000 if delivery.distance_unit == "meter" else delivery.distance
+
+
+def parse_twin(twin: wire.Twin | None, reference: str) -> Booked | None:
+    """An order that stands under our reference already is our booking."""
+    if twin is None or not twin.order_id or twin.reference_id != reference:
+        return None
+    return Booked("confirmed", order_no=twin.order_id, awb=twin.waybill_id or None)
+
+
+def parse_tracked(order: wire.Order, shipped: Shipped) -> Sequence[CarrierEvent]:
+    courier = order.courier or wire.Courier()
+    known = [(happening, instant) for happening in courier.history if (instant := parse_local(happening.updated_at))]
+    return [
+        CarrierEvent(
+            dedupe_key=f"{order.id}/{happening.status}/{happening.updated_at}",
+            occurred_at=instant,
+            status=BY_WORD.get(happening.status),
+            text=happening.note or happening.status,
+            reference=order.reference_id or shipped.reference,
+            order_no=order.id,
+            awb=courier.waybill_id or None,
+            tracking_url=courier.link or None,
+            driver=_build_driver(courier),
+        )
+        for happening, instant in sorted(known, key=lambda pair: pair[1])
+    ]
+
+
+def build_cancel(order_no: str, reason: str) -> Request:
+    body = {"cancellation_reason_code": wire.REASON_CODE}
+    if reason.strip():
+        body["cancellation_reason"] = shorten(reason.strip(), wire.LONGEST_REASON)
+    return Request("POST", f"{wire.ORDERS}/{order_no}/cancel", body=body)
+
+
+def build_areas(search: str) -> Request:
+    return Request("GET", wire.AREAS, params={"countries": "ID", "input": search, "type": "single"})
+
+
+def parse_areas(areas: wire.Areas) -> Sequence[Area]:
+    return [Area(row.id, row.name, None, str(row.postal_code) if row.postal_code else None) for row in areas.areas]
+
+
+def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
+    """A changed weight or a new waybill says nothing of the way: it is kept, and moves nothing."""
+    tells = callback.event == "order.status"
+    said = msgspec.json.encode(callback)
+    yield CarrierEvent(
+        dedupe_key=hashlib.sha256(said).hexdigest()[:32],
+        occurred_at=parse_local(callback.updated_at) or datetime.now(UTC),
+        status=BY_WORD.get(callback.status or "") if tells else None,
+        text=callback.status or callback.event,
+        order_no=callback.order_id,
+        awb=callback.courier_waybill_id or None,
+        tracking_url=callback.courier_link or None,
+        driver=_build_driver(
+            wire.Courier(
+                driver_name=callback.courier_driver_name,
+                driver_phone=callback.courier_driver_phone,
+                driver_photo_url=callback.courier_driver_photo_url,
+                driver_plate_number=callback.courier_driver_plate_number,
+            )
+        ),
+    )
+
+
+def _build_driver(courier: wire.Courier) -> Driver | None:
+    if not (courier.driver_name or courier.driver_phone):
+        return None
+    photo, plate = courier.driver_photo_url or None, courier.driver_plate_number or None
+    return Driver(courier.driver_name or None, courier.driver_phone or None, photo, plate)

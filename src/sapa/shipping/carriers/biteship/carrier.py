@@ -1,0 +1,191 @@
+"""Biteship: another aggregator of Indonesian couriers. See README.md for what was verified."""
+
+import hmac
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from sapa.outbound.client import Answer, NotSent
+from sapa.shipping.carriers.biteship import calls, wire
+from sapa.shipping.carriers.biteship.statuses import BY_WORD
+from sapa.shipping.carriers.calls import (
+    ASKING,
+    QUOTING,
+    Patience,
+    Request,
+    Unreadable,
+    ask,
+    parse,
+    read,
+    read_booking,
+    scrub,
+    send_once,
+)
+from sapa.shipping.carriers.interface import (
+    Area,
+    BadCredentials,
+    Booked,
+    Cancelled,
+    CancelPending,
+    CancelRefused,
+    CannotTell,
+    CarrierAway,
+    CarrierEvent,
+    Connection,
+    Field,
+    Journey,
+    Level,
+    Note,
+    NotFound,
+    Quote,
+    Rejected,
+    Shipped,
+    Tracked,
+    Unsigned,
+)
+from sapa.shipping.carriers.offers import find_offer
+
+SHORTEST_SEARCH = 3
+
+
+class Biteship:
+    name = calls.NAME
+    provider = "aggregator_carrier"
+    label = "Biteship"
+    address = wire.PRODUCTION
+    fields: Sequence[Field] = (
+        Field("api_key", "API key"),
+        Field("signature_header", "name of the header that signs its callbacks", is_secret=False, is_required=False),
+        Field("signature_secret", "value of that header", is_required=False),
+    )
+    levels: Sequence[Level] = ("districts",)
+    service_types: Sequence[str] = (calls.SERVICE_TYPE,)
+    calls_back = True
+    finds_by_reference = False
+
+    async def verify(self, connection: Connection) -> None:
+        answer = await self._ask(connection, Request("GET", wire.COURIERS_PATH))
+        if answer.status >= 400:
+            raise CarrierAway(_parse_problem(connection, answer).reason)
+
+    async def list_areas(
+        self, connection: Connection, level: Level, parent: str | None, search: str | None
+    ) -> Sequence[Area]:
+        """It has no chain of places, only a search for districts."""
+        if level != "districts" or len(search or "") < SHORTEST_SEARCH:
+            return ()
+        answer = await self._ask(connection, calls.build_areas(search or ""))
+        return calls.parse_areas(read(answer, wire.Areas))
+
+    async def quote(self, connection: Connection, journey: Journey) -> Quote:
+        note = calls.find_note(journey)
+        if note is not None:
+            return Quote((), (note,))
+        answer = await self._ask(connection, calls.build_rates(journey), QUOTING)
+        if answer.status < 400:
+            rates = read(answer, wire.Rates)
+            if rates.success:
+                return calls.parse_rates(rates, journey.wish.insurance)
+        return Quote((), (Note(self.name, "refused", _parse_problem(connection, answer).reason),))
+
+    async def book(self, connection: Connection, journey: Journey, reference: str) -> Booked | Rejected:
+        service = await self._choose(connection, journey)
+        if isinstance(service, Rejected):
+            return service
+        request = calls.build_book(journey, service, reference, connection.company.region)
+        answer = await send_once(connection, _signed(connection, request))
+        if answer.status in {401, 403}:
+            return Rejected("BAD_CREDENTIALS", "Biteship refuses the API key")
+        if answer.status < 400:
+            order = read_booking(answer, wire.Order)
+            if order.success:
+                return calls.parse_booked(order, journey.wish.package_handover)
+        problem = _parse_problem(connection, answer)
+        return calls.parse_twin(problem.twin, reference) or Rejected(problem.code, problem.reason)
+
+    async def find(
+        self, connection: Connection, reference: str, service_type: str | None
+    ) -> Booked | NotFound | CannotTell:
+        """No search by our reference is known, and its callbacks do not carry it."""
+        return CannotTell("Biteship cannot be asked for our reference; its dashboard shows the order")
+
+    async def cancel(
+        self, connection: Connection, shipped: Shipped, reason: str
+    ) -> Cancelled | CancelPending | CancelRefused:
+        if not shipped.order_no:
+            return CancelRefused("Biteship cancels by its order number, and there is none yet")
+        answer = await self._ask(connection, calls.build_cancel(shipped.order_no, reason))
+        if answer.status < 400:
+            return Cancelled()
+        refusal = CancelRefused(_parse_problem(connection, answer).reason)
+        try:
+            status = (await self._get(connection, shipped.order_no)).status
+        except CarrierAway:
+            return refusal
+        return Cancelled() if BY_WORD.get(status) in {"cancelled", "no_driver", "rejected"} else refusal
+
+    async def track(self, connection: Connection, shipped: Shipped) -> Tracked:
+        if not shipped.order_no:
+            return Tracked((), was_asked=False)
+        return Tracked(calls.parse_tracked(await self._get(connection, shipped.order_no), shipped))
+
+    def read_callback(
+        self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
+    ) -> Sequence[CarrierEvent]:
+        """The first call is an empty one, made to see whether the address answers."""
+        if not body.strip():
+            return ()
+        name, expected = credentials.get("signature_header"), credentials.get("signature_secret")
+        given = headers.get((name or "").lower(), "")
+        if name and expected and not hmac.compare_digest(given.encode(), expected.encode()):
+            raise Unsigned(f"the header {name} is not the secret that was agreed on")
+        try:
+            callback = msgspec.json.decode(body, type=wire.Callback, strict=False)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return ()
+        return list(calls.parse_callback(callback))
+
+    async def _choose(self, connection: Connection, journey: Journey) -> str | Rejected:
+        """The code of what was offered; asked for again when only its name is known."""
+        code = journey.wish.service_code or ""
+        if ":" in code:
+            return code
+        try:
+            offer = find_offer(await self.quote(connection, journey), journey.wish)
+        except CarrierAway as error:
+            raise NotSent(f"the price could not be asked for: {error}") from None
+        except BadCredentials as error:
+            return Rejected("BAD_CREDENTIALS", str(error))
+        return offer if isinstance(offer, Rejected) else offer.service_code
+
+    async def _get(self, connection: Connection, order_no: str) -> wire.Order:
+        answer = await self._ask(connection, Request("GET", f"{wire.ORDERS}/{order_no}"))
+        if answer.status >= 400:
+            raise CarrierAway(_parse_problem(connection, answer).reason)
+        return read(answer, wire.Order)
+
+    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> Answer:
+        answer = await ask(connection, _signed(connection, request), patience)
+        if answer.status in {401, 403}:
+            raise BadCredentials("Biteship refuses the API key")
+        return answer
+
+
+def _signed(connection: Connection, request: Request) -> Request:
+    """The bare key, without a word before it."""
+    return msgspec.structs.replace(request, headers={"authorization": connection.credentials.get("api_key", "")})
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    code: str
+    reason: str
+    twin: wire.Twin | None
+
+
+def _parse_problem(connection: Connection, answer: Answer) -> _Problem:
+    try:
+        problem = parse(answer, wire.Problem)
+    except Unreadable:
+        return _Problem(str(answer.status), f"it answered {answer.status} without a reason", None)
+    said = problem.error or problem.message or f"it answered {answer.status} without a reason"
+    return _Problem(str(problem.code or answer.status), scrub(connection, said), problem.details)

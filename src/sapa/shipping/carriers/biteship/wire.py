@@ -1,0 +1,111 @@
+"""Biteship's shapes, as far as they are read."""
+
+from decimal import Decimal
+
+from msgspec import Struct
+
+PRODUCTION = "https://api.biteship.com"
+
+COURIERS_PATH = "/v1/couriers"
+AREAS = "/v1/maps/areas"
+RATES = "/v1/rates/couriers"
+ORDERS = "/v1/orders"
+
+COURIERS = "jne,sicepat,jnt,anteraja,tiki,ninja,lion,pos,sap,idexpress"
+"""Whom to ask for prices."""
+
+SERVICE_TYPES = {"instant": "INSTANT", "same_day": "SAME_DAY"}
+"""Its types of service in our words; every other one is EXPRESS, which alone is offered here."""
+
+REASON_CODE = "others"
+LONGEST_REASON = 200
+LOCAL_CATEGORY = "others"
+
+
+class Problem(Struct, frozen=True):
+    error: str | None = None
+    message: str | None = None
+    code: int | str | None = None
+    details: "Twin | None" = None
+
+
+class Twin(Struct, frozen=True):
+    """The order that stands already under the same reference."""
+
+    order_id: str | None = None
+    waybill_id: str | None = None
+    reference_id: str | None = None
+
+
+class Price(Struct, frozen=True):
+    courier_code: str
+    courier_service_code: str
+    price: Decimal
+    courier_name: str | None = None
+    courier_service_name: str | None = None
+    duration: str | None = None
+    service_type: str | None = None
+    insurance_fee: Decimal | None = None
+    currency: str = "IDR"
+    available_collection_method: list[str] = []
+
+
+class Rates(Struct, frozen=True):
+    success: bool
+    pricing: list[Price] = []
+
+
+class Happening(Struct, frozen=True):
+    status: str
+    updated_at: str | None = None
+    note: str | None = None
+
+
+class Courier(Struct, frozen=True):
+    tracking_id: str | None = None
+    waybill_id: str | None = None
+    link: str | None = None
+    driver_name: str | None = None
+    driver_phone: str | None = None
+    driver_photo_url: str | None = None
+    driver_plate_number: str | None = None
+    history: list[Happening] = []
+
+
+class Delivery(Struct, frozen=True):
+    distance: Decimal | None = None
+    distance_unit: str | None = None
+
+
+class Order(Struct, frozen=True):
+    id: str
+    status: str
+    success: bool = True
+    price: Decimal | None = None
+    courier: Courier | None = None
+    delivery: Delivery | None = None
+    reference_id: str | None = None
+
+
+class Callback(Struct, frozen=True):
+    event: str
+    order_id: str
+    status: str | None = None
+    order_price: Decimal | None = None
+    courier_waybill_id: str | None = None
+    courier_driver_name: str | None = None
+    courier_driver_phone: str | None = None
+    courier_driver_photo_url: str | None = None
+    courier_driver_plate_number: str | None = None
+    courier_link: str | None = None
+    updated_at: str | None = None
+
+
+class Area(Struct, frozen=True):
+    id: str
+    name: str
+    postal_code: int | str | None = None
+
+
+class Areas(Struct, frozen=True):
+    areas: list[Area] = []

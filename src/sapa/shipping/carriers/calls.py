@@ -1,0 +1,164 @@
+"""How adapters call their carriers: in JSON, bounded in time, with the account's secrets kept out of all words."""
+
+import asyncio
+import random
+import re
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from sapa.outbound.client import Answer, NotSent, Unclear
+from sapa.shipping.carriers.interface import CarrierAway, Connection
+
+Shape = TypeVar("Shape")
+
+MOST_WORDS = 300
+SHORTEST_SECRET = 4
+BOOK_SECONDS = 30.0
+BOOK_CONNECT_SECONDS = 3.0
+_BEARER = re.compile(r"bearer\s+\S+", re.IGNORECASE)
+_BUSY = frozenset({429, 502, 503, 504})
+
+
+class Patience(Struct, frozen=True):
+    """How long a call that may be repeated takes at most, all its tries together."""
+
+    seconds: float
+    tries: int
+    connect_seconds: float = 2.0
+
+
+QUOTING = Patience(seconds=4.0, tries=2)
+ASKING = Patience(seconds=8.0, tries=3)
+
+
+class Request(Struct, frozen=True):
+    """A call in a carrier's own words."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str] = {}
+    params: Mapping[str, str] | None = None
+    body: Any = None
+
+
+class Unreadable(Exception):
+    """An answer that is not what the carrier's documents promise."""
+
+
+async def ask(connection: Connection, request: Request, patience: Patience = ASKING) -> Answer:
+    """A call that is safe to repeat: again after a moment when the carrier was not reached or too busy.
+
+    Raises CarrierAway when no answer came that could mean anything.
+    """
+    ends = time.monotonic() + patience.seconds
+    for tries_left in range(patience.tries - 1, -1, -1):
+        left = max(0.1, ends - time.monotonic())
+        try:
+            answer = await _call(connection, request, left, patience.connect_seconds)
+        except Unclear as error:
+            raise CarrierAway(scrub(connection, str(error))) from None
+        except NotSent as error:
+            reason, pause = scrub(connection, str(error)), None
+        else:
+            if answer.status not in _BUSY and answer.status < 500:
+                return answer
+            if answer.status not in _BUSY:
+                raise CarrierAway(f"it answered {answer.status}")
+            reason, pause = f"it answered {answer.status}", _parse_pause(answer)
+        pause = pause if pause is not None else random.uniform(0.1, 0.6)  # noqa: S311
+        if not tries_left or time.monotonic() + pause >= ends:
+            raise CarrierAway(reason)
+        await asyncio.sleep(pause)
+    raise AssertionError("unreachable")
+
+
+async def send_once(connection: Connection, request: Request) -> Answer:
+    """A call that must not happen twice: NotSent or Unclear as they come, and Unclear for a server's failure.
+
+    Of a carrier that is too busy it is certain that it took nothing.
+    """
+    try:
+        answer = await _call(connection, request, BOOK_SECONDS, BOOK_CONNECT_SECONDS)
+    except (NotSent, Unclear) as error:
+        raise type(error)(scrub(connection, str(error))) from None
+    if answer.status == 429:
+        raise NotSent("it takes no more bookings for the moment")
+    if answer.status >= 500 or answer.status == 408:
+        raise Unclear(f"it answered {answer.status}")
+    return answer
+
+
+async def _call(connection: Connection, request: Request, seconds: float, connect_seconds: float) -> Answer:
+    headers = {"accept": "application/json", **request.headers}
+    content = None
+    if request.body is not None:
+        headers["content-type"] = "application/json"
+        content = msgspec.json.encode(request.body)
+    return await connection.client.call(
+        request.method,
+        connection.address + request.path,
+        headers=headers,
+        params=request.params,
+        content=content,
+        seconds=seconds,
+        connect_seconds=min(seconds, connect_seconds),
+    )
+
+
+def parse(answer: Answer, shape: type[Shape]) -> Shape:
+    """The answer's body; numbers written as texts are numbers. Raises Unreadable."""
+    try:
+        return msgspec.json.decode(answer.body, type=shape, strict=False)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        raise Unreadable(f"it answered {answer.status} with something that cannot be read") from None
+
+
+def read(answer: Answer, shape: type[Shape]) -> Shape:
+    """The same for a call that may be repeated."""
+    try:
+        return parse(answer, shape)
+    except Unreadable as error:
+        raise CarrierAway(str(error)) from None
+
+
+def read_booking(answer: Answer, shape: type[Shape]) -> Shape:
+    """The same for a booking: what cannot be read may be a booking all the same."""
+    try:
+        return parse(answer, shape)
+    except Unreadable as error:
+        raise Unclear(str(error)) from None
+
+
+def scrub(connection: Connection, text: str) -> str:
+    """A carrier's or a library's words without any of the account's secrets in them, and not endless."""
+    return scrub_words(connection.credentials, text)
+
+
+def scrub_words(credentials: Mapping[str, str], text: str) -> str:
+    for secret in sorted(credentials.values(), key=len, reverse=True):
+        if len(secret) >= SHORTEST_SECRET:
+            text = text.replace(secret, "…")
+    text = _BEARER.sub("Bearer …", text)
+    return shorten(" ".join(text.split()), MOST_WORDS)
+
+
+def shorten(text: str, most: int) -> str:
+    """At most so many characters, cut between two words where there are any."""
+    if len(text) <= most:
+        return text
+    cut = text[: most - 1]
+    at_word = cut if text[most - 1].isspace() else cut.rpartition(" ")[0]
+    return (at_word or cut).rstrip() + "…"
+
+
+def join_notes(notes: Sequence[str | None]) -> str:
+    return " / ".join(" ".join(note.split()) for note in notes if note and note.strip())
+
+
+def _parse_pause(answer: Answer) -> float | None:
+    text = answer.headers.get("retry-after", "")
+    return float(text) if text.isascii() and text.isdigit() else None

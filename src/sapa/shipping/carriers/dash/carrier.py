@@ -1,0 +1,171 @@
+"""Dash Electric: couriers on electric motorcycles. See README.md for what was verified."""
+
+import hmac
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from sapa.outbound.client import Answer, NotSent
+from sapa.shipping.carriers.calls import (
+    ASKING,
+    QUOTING,
+    Patience,
+    Request,
+    Unreadable,
+    ask,
+    parse,
+    read,
+    read_booking,
+    scrub,
+    send_once,
+)
+from sapa.shipping.carriers.dash import calls, tokens, wire
+from sapa.shipping.carriers.interface import (
+    Area,
+    BadCredentials,
+    Booked,
+    Cancelled,
+    CancelPending,
+    CancelRefused,
+    CannotTell,
+    CarrierAway,
+    CarrierEvent,
+    Connection,
+    Field,
+    Journey,
+    Level,
+    Note,
+    NotFound,
+    Quote,
+    Rejected,
+    Shipped,
+    Tracked,
+    Unsigned,
+)
+
+
+class Dash:
+    name = calls.NAME
+    provider = "ev_courier"
+    label = "Dash Electric"
+    address = wire.PRODUCTION
+    fields: Sequence[Field] = (
+        Field("client_key", "client key", is_secret=False),
+        Field("client_secret", "client secret"),
+        Field("callback_token", "token that its callbacks carry in Authorization", is_required=False),
+    )
+    levels: Sequence[Level] = ("cities",)
+    service_types: Sequence[str] = wire.SERVICE_TYPES
+    calls_back = True
+    finds_by_reference = False
+
+    async def verify(self, connection: Connection) -> None:
+        await tokens.get_token(connection)
+
+    async def list_areas(
+        self, connection: Connection, level: Level, parent: str | None, search: str | None
+    ) -> Sequence[Area]:
+        return calls.list_cities(search) if level == "cities" else ()
+
+    async def quote(self, connection: Connection, journey: Journey) -> Quote:
+        note = calls.find_note(journey)
+        if note is not None:
+            return Quote((), (note,))
+        answer = await self._ask(connection, calls.build_quotes(journey), QUOTING)
+        if answer.status >= 400:
+            return Quote((), (Note(self.name, "refused", _reason(connection, answer)),))
+        return calls.parse_quotes(read(answer, wire.Quotes), journey.wish)
+
+    async def book(self, connection: Connection, journey: Journey, reference: str) -> Booked | Rejected:
+        note, service_type = calls.find_note(journey), calls.find_service_type(journey.wish)
+        if note is not None:
+            return Rejected(note.code.upper(), note.text)
+        if service_type is None:
+            return Rejected("SERVICE_NOT_OFFERED", "serviceName must be Dash Instant or Dash Same Day")
+        try:
+            token = await tokens.get_token(connection)
+        except CarrierAway as error:
+            raise NotSent(f"no token was given: {error}") from None
+        except BadCredentials as error:
+            return Rejected("BAD_CREDENTIALS", str(error))
+        request = calls.build_book(journey, service_type, reference, connection.company.region)
+        answer = await send_once(connection, _signed(request, token))
+        if answer.status == 401:
+            tokens.forget(connection, token)
+            raise NotSent("its token had ended: nothing was booked")
+        if answer.status >= 400:
+            return Rejected(str(answer.status), _reason(connection, answer))
+        return calls.parse_booked(read_booking(answer, wire.Delivery))
+
+    async def find(
+        self, connection: Connection, reference: str, service_type: str | None
+    ) -> Booked | NotFound | CannotTell:
+        """No search by our reference is known; its callbacks carry it."""
+        return CannotTell("Dash cannot be asked for our reference; its callback will tell")
+
+    async def cancel(
+        self, connection: Connection, shipped: Shipped, reason: str
+    ) -> Cancelled | CancelPending | CancelRefused:
+        number = shipped.order_no or shipped.awb
+        if not number:
+            return CancelRefused("Dash cancels by its delivery number, and there is none yet")
+        request = Request("DELETE", f"{wire.DELIVERIES}/{number}", params={"reason": reason} if reason else None)
+        answer = await self._ask(connection, request)
+        if answer.status < 400:
+            return Cancelled()
+        refusal = CancelRefused(_reason(connection, answer))
+        try:
+            delivery = await self._get(connection, number)
+        except CarrierAway:
+            return refusal
+        status = calls.parse_event(delivery, shipped.was_picked_up).status
+        return Cancelled() if status in {"cancelled", "rejected"} else refusal
+
+    async def track(self, connection: Connection, shipped: Shipped) -> Tracked:
+        number = shipped.order_no or shipped.awb
+        if not number:
+            return Tracked((), was_asked=False)
+        return Tracked([calls.parse_event(await self._get(connection, number), shipped.was_picked_up)])
+
+    def read_callback(
+        self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
+    ) -> Sequence[CarrierEvent]:
+        expected = credentials.get("callback_token")
+        given = headers.get("authorization", "").removeprefix("Bearer ")
+        if expected and not hmac.compare_digest(given.encode(), expected.encode()):
+            raise Unsigned("the Authorization header is not the token that was agreed on")
+        try:
+            delivery = msgspec.json.decode(body, type=wire.Delivery, strict=False)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return ()
+        return [calls.parse_event(delivery, was_picked_up=False)]
+
+    async def _get(self, connection: Connection, number: str) -> wire.Delivery:
+        answer = await self._ask(connection, Request("GET", f"{wire.DELIVERIES}/{number}"))
+        if answer.status >= 400:
+            raise CarrierAway(_reason(connection, answer))
+        return read(answer, wire.Delivery)
+
+    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> Answer:
+        """With a token that is good: one that has ended is replaced once."""
+        for _ in range(2):
+            token = await tokens.get_token(connection)
+            answer = await ask(connection, _signed(request, token), patience)
+            if answer.status != 401:
+                return answer
+            tokens.forget(connection, token)
+        raise BadCredentials("Dash refuses the token that it gave")
+
+
+def _signed(request: Request, token: str) -> Request:
+    headers = {"authorization": f"Bearer {token}", "x-client-time-zone": wire.TIME_ZONE}
+    return msgspec.structs.replace(request, headers=headers)
+
+
+def _reason(connection: Connection, answer: Answer) -> str:
+    try:
+        problem = parse(answer, wire.Problem)
+    except Unreadable:
+        return f"it answered {answer.status} without a reason"
+    said = problem.message or problem.error or f"it answered {answer.status} without a reason"
+    return scrub(connection, said)

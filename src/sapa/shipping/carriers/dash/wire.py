@@ -1,0 +1,93 @@
+"""Dash Electric's shapes, as far as they are read. Paths and names that were not verified stand here only."""
+
+from decimal import Decimal
+
+from msgspec import Struct
+
+PRODUCTION = "https://api.dashelectric.co"
+
+TOKEN = "/v1/auth/providers/token"  # noqa: S105 - a path
+QUOTES = "/v1/deliveries/quotes"
+DELIVERIES = "/express/v1/deliveries"
+
+TIME_ZONE = "Asia/Jakarta"
+CATEGORY = "EXPRESS"
+PAYMENT = "CASHLESS"
+SERVICE_TYPES = ("INSTANT", "SAME_DAY")
+TOKEN_SECONDS = 50 * 60
+"""How long a token is used; it does not say how long it lasts, and a refused one is replaced sooner."""
+
+PICKUP_PROOF = "PICKUP_PROOF"
+
+CITIES: dict[int, str] = {
+    3171: "Kota Jakarta Pusat",
+    3172: "Kota Jakarta Utara",
+    3173: "Kota Jakarta Barat",
+    3174: "Kota Jakarta Selatan",
+    3175: "Kota Jakarta Timur",
+    3273: "Kota Bandung",
+    3275: "Kota Bekasi",
+    3578: "Kota Surabaya",
+    3671: "Kota Tangerang",
+    3674: "Kota Tangerang Selatan",
+    5171: "Kota Denpasar",
+}
+"""Where it fetches parcels, by the ministry's codes: it has no list of its own to ask for."""
+
+
+class Granted(Struct, frozen=True):
+    token: str
+
+
+class Problem(Struct, frozen=True):
+    """An error's body; either name occurs."""
+
+    code: str | int | None = None
+    message: str | None = None
+    error: str | None = None
+
+
+class Offered(Struct, frozen=True, rename="camel"):
+    service_type: str
+    amount: Decimal
+    currency: str = "IDR"
+    distance: Decimal | None = None
+    """Kilometres."""
+    estimated_time: str | None = None
+
+
+class Quotes(Struct, frozen=True):
+    quotes: list[Offered]
+
+
+class Vehicle(Struct, frozen=True, rename="camel"):
+    license_plate: str | None = None
+
+
+class Courier(Struct, frozen=True, rename="camel"):
+    name: str | None = None
+    phone: str | None = None
+    photo_url: str | None = None
+    vehicle: Vehicle | None = None
+
+
+class Medium(Struct, frozen=True):
+    type: str
+    url: str
+
+
+class Delivery(Struct, frozen=True):
+    """A delivery as it stands: the answer to a booking, to a question for it, and the body of callbacks."""
+
+    deliveryID: str  # noqa: N815 - its own spelling
+    status: str
+    providerOrderID: str | None = None  # noqa: N815
+    trackingURL: str | None = None  # noqa: N815
+    amount: Decimal | None = None
+    distance: Decimal | None = None
+    courier: Courier | None = None
+    media: list[Medium] = []
+    timestamp: str | None = None
+    reason: str | None = None
+    cancelledBy: str | None = None  # noqa: N815
+    receiverName: str | None = None  # noqa: N815

@@ -1,0 +1,187 @@
+"""GoSend, Gojek's couriers on motorcycles. See README.md for what was verified."""
+
+import hmac
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from sapa.outbound.client import Answer
+from sapa.shipping.carriers.calls import (
+    ASKING,
+    QUOTING,
+    Patience,
+    Request,
+    Unreadable,
+    ask,
+    parse,
+    read,
+    read_booking,
+    scrub,
+    send_once,
+)
+from sapa.shipping.carriers.gosend import calls, wire
+from sapa.shipping.carriers.gosend.statuses import find_status
+from sapa.shipping.carriers.interface import (
+    Area,
+    BadCredentials,
+    Booked,
+    Cancelled,
+    CancelPending,
+    CancelRefused,
+    CannotTell,
+    CarrierAway,
+    CarrierEvent,
+    Connection,
+    Coordinates,
+    Field,
+    Journey,
+    Level,
+    Note,
+    NotFound,
+    Quote,
+    Rejected,
+    Shipped,
+    Tracked,
+    Unsigned,
+)
+
+_MONAS, _SENAYAN = Coordinates(-6.1754, 106.8272), Coordinates(-6.2188, 106.8019)
+
+
+class GoSend:
+    name = calls.NAME
+    provider = "instant_carrier"
+    label = "GoSend"
+    address = wire.PRODUCTION
+    fields: Sequence[Field] = (
+        Field("client_id", "Client-ID", is_secret=False),
+        Field("pass_key", "Pass-Key"),
+        Field("callback_token", "token that its callbacks carry in Authorization", is_required=False),
+    )
+    levels: Sequence[Level] = ()
+    service_types: Sequence[str] = tuple(wire.METHODS)
+    calls_back = True
+    finds_by_reference = True
+
+    async def verify(self, connection: Connection) -> None:
+        await self._ask(connection, calls.build_price(_MONAS, _SENAYAN))
+
+    async def list_areas(
+        self, connection: Connection, level: Level, parent: str | None, search: str | None
+    ) -> Sequence[Area]:
+        """It goes by coordinates and has no dictionary of places."""
+        return ()
+
+    async def quote(self, connection: Connection, journey: Journey) -> Quote:
+        note, origin, destination = (
+            calls.find_note(journey),
+            journey.origin.coordinates,
+            journey.destination.coordinates,
+        )
+        if note is not None or origin is None or destination is None:
+            return Quote((), (note,) if note else ())
+        answer = await self._ask(connection, calls.build_price(origin, destination), QUOTING)
+        if answer.status >= 400:
+            return Quote((), (Note(self.name, "refused", _reason(connection, answer)),))
+        return calls.parse_prices(read(answer, dict[str, wire.Method]), journey.wish)
+
+    async def book(self, connection: Connection, journey: Journey, reference: str) -> Booked | Rejected:
+        note, method = calls.find_note(journey), calls.find_method(journey.wish)
+        if note is not None:
+            return Rejected(note.code.upper(), note.text)
+        if method is None:
+            return Rejected("SERVICE_NOT_OFFERED", f"serviceName must be {' or '.join(wire.METHODS.values())}")
+        request = calls.build_book(journey, method, reference, connection.company.region)
+        answer = await send_once(connection, _signed(connection, request))
+        if answer.status in {401, 403}:
+            return Rejected("BAD_CREDENTIALS", "GoSend refuses the Client-ID and Pass-Key")
+        if answer.status >= 400:
+            return Rejected(str(answer.status), _reason(connection, answer))
+        made = read_booking(answer, wire.Made)
+        return Booked("finding_driver", order_no=made.orderNo, booking_id=str(made.id) if made.id else None)
+
+    async def find(
+        self, connection: Connection, reference: str, service_type: str | None
+    ) -> Booked | NotFound | CannotTell:
+        """Its search by our reference fails now and then: only a plain 404 means that there is nothing."""
+        try:
+            answer = await self._ask(connection, Request("GET", wire.BY_REFERENCE + reference))
+            if answer.status == 404:
+                return NotFound()
+            if answer.status >= 400:
+                return CannotTell(_reason(connection, answer))
+            return calls.parse_found(read(answer, wire.Status))
+        except (CarrierAway, BadCredentials) as error:
+            return CannotTell(str(error))
+
+    async def cancel(
+        self, connection: Connection, shipped: Shipped, reason: str
+    ) -> Cancelled | CancelPending | CancelRefused:
+        """It asks for no reason. When it refuses, it may be because it was cancelled or given up before."""
+        if not shipped.order_no:
+            return CancelRefused("GoSend cancels by its order number, and there is none yet")
+        answer = await self._ask(connection, Request("PUT", wire.CANCEL, body={"orderNo": shipped.order_no}))
+        if answer.status < 400:
+            return Cancelled()
+        refusal = CancelRefused(_reason(connection, answer))
+        try:
+            word = (await self._track(connection, shipped.order_no)).status
+        except CarrierAway:
+            return refusal
+        status = find_status(word, shipped.was_picked_up)
+        return Cancelled() if status in {"cancelled", "no_driver", "rejected"} else refusal
+
+    async def track(self, connection: Connection, shipped: Shipped) -> Tracked:
+        if not shipped.order_no:
+            return Tracked((), was_asked=False)
+        return Tracked(calls.parse_tracked(await self._track(connection, shipped.order_no), shipped))
+
+    def read_callback(
+        self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
+    ) -> Sequence[CarrierEvent]:
+        expected = credentials.get("callback_token")
+        given = headers.get("authorization", "").removeprefix("Bearer ")
+        if expected and not hmac.compare_digest(given.encode(), expected.encode()):
+            raise Unsigned("the Authorization header is not the token that was agreed on")
+        try:
+            callback = msgspec.json.decode(body, type=wire.Callback, strict=False)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return ()
+        return list(calls.parse_callback(callback))
+
+    async def _track(self, connection: Connection, order_no: str) -> wire.Status:
+        answer = await self._ask(connection, Request("GET", wire.BY_ORDER_NO + order_no))
+        if answer.status >= 400:
+            raise CarrierAway(_reason(connection, answer))
+        return read(answer, wire.Status)
+
+    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> Answer:
+        answer = await ask(connection, _signed(connection, request), patience)
+        if answer.status in {401, 403}:
+            raise BadCredentials("GoSend refuses the Client-ID and Pass-Key")
+        return answer
+
+
+def _signed(connection: Connection, request: Request) -> Request:
+    credentials = connection.credentials
+    headers = {"Client-ID": credentials.get("client_id", ""), "Pass-Key": credentials.get("pass_key", "")}
+    return msgspec.structs.replace(request, headers=headers)
+
+
+class _Errors(msgspec.Struct, frozen=True):
+    errors: list[object] = []
+
+
+def _reason(connection: Connection, answer: Answer) -> str:
+    """In a header, or else in a list of the body."""
+    said = answer.headers.get("error-message", "")
+    if not said:
+        try:
+            said = "; ".join(_word(error) for error in parse(answer, _Errors).errors)
+        except Unreadable:
+            said = ""
+    return scrub(connection, said or f"it answered {answer.status} without a reason")
+
+
+def _word(error: object) -> str:
+    return str(error.get("message") or error) if isinstance(error, dict) else str(error)

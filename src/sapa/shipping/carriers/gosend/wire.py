@@ -1,0 +1,80 @@
+"""GoSend's shapes, as far as they are read."""
+
+from decimal import Decimal
+
+from msgspec import Struct
+
+PRODUCTION = "https://kilat-api.gojekapi.com"
+
+PRICE = "/gokilat/v10/calculate/price"
+BOOK = "/gokilat/v10/booking"
+BY_ORDER_NO = "/gokilat/v10/booking/orderno/"
+BY_REFERENCE = "/gokilat/v10/booking/storeOrderId/"
+CANCEL = "/gokilat/v10/booking/cancel"
+
+PAYMENT_TYPE = 3
+METHODS = {"INSTANT": "Instant", "SAME_DAY": "SameDay"}
+"""Our service types in its words."""
+
+HEAVIEST_KG = Decimal(20)
+VEHICLE = "TWO_WHEEL"
+
+
+class Total(Struct, frozen=True):
+    total_price: Decimal
+
+
+class Method(Struct, frozen=True):
+    """One of its services in a price answer."""
+
+    shipment_method: str | None = None
+    shipment_method_description: str | None = None
+    serviceable: bool = True
+    active: bool = True
+    distance: Decimal | None = None
+    price: Total | None = None
+
+
+class Made(Struct, frozen=True):
+    """A booking that it took."""
+
+    orderNo: str  # noqa: N815 - its own spelling
+    id: int | str | None = None
+
+
+class Status(Struct, frozen=True, rename="camel"):
+    """A booking as it stands."""
+
+    order_no: str
+    status: str
+    driver_name: str | None = None
+    driver_phone: str | None = None
+    driver_photo: str | None = None
+    vehicle_number: str | None = None
+    receiver_name: str | None = None
+    total_price: Decimal | None = None
+    total_distance_in_kms: Decimal | None = None
+    live_tracking_url: str | None = None
+    cancel_description: str | None = None
+    order_created_time: str | None = None
+    order_dispatch_time: str | None = None
+    order_arrival_time: str | None = None
+    order_closed_time: str | None = None
+
+
+class Callback(Struct, frozen=True):
+    booking_id: str
+    status: str
+    event_id: str | None = None
+    event_date: int | None = None
+    store_order_id: str | None = None
+    cancelled_by: str | None = None
+    cancellation_reason: str | None = None
+    driver_name: str | None = None
+    driver_phone: str | None = None
+    driver_photo_url: str | None = None
+    receiver_name: str | None = None
+    live_tracking_url: str | None = None
+    liveTrackingUrl: str | None = None  # noqa: N815 - both spellings occur
+    pop_url: str | None = None
+    pod_url: str | None = None

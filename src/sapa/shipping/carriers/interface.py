@@ -1,0 +1,296 @@
+"""What a carrier's adapter offers, and the words it speaks with the rest of shipping."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+from sapa.company import Company
+from sapa.outbound.client import Client
+
+Level = Literal["provinces", "cities", "districts", "sub-districts"]
+
+
+class Connection(Struct, frozen=True):
+    """A company's account with a carrier, opened for one call. Never logged, never answered."""
+
+    company: Company
+    id: str
+    adapter: str
+    address: str
+    """Where the carrier's API listens."""
+    credentials: Mapping[str, str]
+    client: Client
+
+    def __repr__(self) -> str:
+        """Without the credentials, wherever it is printed."""
+        return f"Connection({self.adapter} {self.id} of company {self.company.id})"
+
+
+class Coordinates(Struct, frozen=True):
+    lat: float
+    lng: float
+
+
+class Place(Struct, frozen=True):
+    """An end of the way; each carrier needs other parts of it."""
+
+    name: str | None = None
+    phone: str | None = None
+    email: str | None = None
+    address: str | None = None
+    notes: str | None = None
+    city: str | None = None
+    province: str | None = None
+    country: str | None = None
+    zip: str | None = None
+    kecamatan: str | None = None
+    kecamatan_id: int | None = None
+    kelurahan: str | None = None
+    kelurahan_id: int | None = None
+    coordinates: Coordinates | None = None
+
+
+class Goods(Struct, frozen=True):
+    """What is sent: kilograms, centimetres, and a value in the shipment's currency."""
+
+    weight: Decimal
+    length: Decimal | None = None
+    width: Decimal | None = None
+    height: Decimal | None = None
+    item_name: str | None = None
+    item_type: str | None = None
+    notes: str | None = None
+    item_value: Decimal | None = None
+    item_qty: int | None = None
+
+
+class Wish(Struct, frozen=True):
+    """How it should go."""
+
+    service_type: str | None = None
+    service_code: str | None = None
+    """As an offer named it; empty when only its name is known."""
+    service_name: str | None = None
+    vehicle_type: str | None = None
+    bike_fuel_type: str | None = None
+    package_handover: str = "PICKUP"
+    pickup_schedule: datetime | None = None
+    pickup_city: str | None = None
+    insurance: bool = False
+    fee: Decimal | None = None
+    currency: str = "IDR"
+
+
+class Journey(Struct, frozen=True):
+    """Everything that a quote or a booking is made from."""
+
+    origin: Place
+    destination: Place
+    goods: Goods
+    wish: Wish
+
+
+class Offer(Struct, frozen=True):
+    """A service that a carrier offers for a journey."""
+
+    service_code: str
+    service_name: str
+    service_type: str
+    price: Decimal
+    currency: str
+    estimate: str | None
+    """In the carrier's words, such as `2-3 days`."""
+    courier: str
+    insurance_fee: Decimal | None = None
+    distance: Decimal | None = None
+    vehicle_type: str | None = None
+    package_handover: Sequence[str] = ("PICKUP",)
+
+
+class Note(Struct, frozen=True):
+    """Why a service is missing, and how to mend it."""
+
+    courier: str
+    code: str
+    text: str
+
+
+class Quote(Struct, frozen=True):
+    offers: Sequence[Offer]
+    notes: Sequence[Note]
+
+
+class Driver(Struct, frozen=True):
+    name: str | None = None
+    phone: str | None = None
+    photo: str | None = None
+    license_plate: str | None = None
+
+
+class Booked(Struct, frozen=True):
+    """The carrier took the booking. `status` is a shippingStatus of ours."""
+
+    status: str
+    order_no: str | None = None
+    booking_id: str | None = None
+    awb: str | None = None
+    pickup_number: str | None = None
+    payment_id: str | None = None
+    tracking_url: str | None = None
+    status_code: int | None = None
+    driver: Driver | None = None
+    price: Decimal | None = None
+    distance: Decimal | None = None
+
+
+class Rejected(Struct, frozen=True):
+    """The carrier said no, for certain: nothing was booked."""
+
+    code: str
+    reason: str
+
+
+class NotFound(Struct, frozen=True):
+    """The carrier knows nothing of our reference, and its look-up can be relied on."""
+
+
+class CannotTell(Struct, frozen=True):
+    """The carrier could not say."""
+
+    reason: str
+
+
+class Cancelled(Struct, frozen=True):
+    """The carrier cancelled it, or says that it was cancelled before."""
+
+
+class CancelPending(Struct, frozen=True):
+    """The carrier took the cancellation and decides later."""
+
+
+class CancelRefused(Struct, frozen=True):
+    reason: str
+
+
+class CarrierEvent(Struct, frozen=True):
+    """Something a carrier says happened. Found by our reference, the carrier's order number or the awb."""
+
+    dedupe_key: str
+    occurred_at: datetime
+    status: str | None
+    """A shippingStatus of ours; None when the carrier's word is not known: it is kept and moves nothing."""
+    text: str
+    """The carrier's own words."""
+    reference: str | None = None
+    order_no: str | None = None
+    awb: str | None = None
+    status_code: int | None = None
+    tracking_url: str | None = None
+    driver: Driver | None = None
+    is_reassignment: bool = False
+    """The carrier found another driver: the way leads back for once."""
+    receiver: str | None = None
+    proof: Sequence[str] = ()
+    reason: str | None = None
+    cancelled_by: str | None = None
+    is_present: bool = False
+    """The state that the carrier has it in now; it does not say since when, and `occurred_at` may be too early."""
+
+
+class Tracked(Struct, frozen=True):
+    """What the carrier says right now, oldest event first."""
+
+    events: Sequence[CarrierEvent]
+    was_asked: bool = True
+    """False when there is no number yet that the carrier could be asked by."""
+
+
+class Area(Struct, frozen=True):
+    """An entry of a carrier's dictionary of places."""
+
+    id: int | str
+    name: str
+    parent_id: int | str | None
+    zip: str | None = None
+
+
+class Shipped(Struct, frozen=True):
+    """A shipment as its carrier knows it."""
+
+    reference: str
+    order_no: str | None
+    awb: str | None
+    booking_id: str | None
+    service_type: str | None
+    was_picked_up: bool
+
+
+class CarrierAway(Exception):
+    """The carrier did not answer, or not in a way that can be read: the same call may be made again.
+
+    Only raised by calls that are safe to repeat: quote, find, cancel, track, list_areas, verify.
+    """
+
+
+class BadCredentials(Exception):
+    """The carrier refuses the account's credentials."""
+
+
+class Unsigned(Exception):
+    """A callback without the signature or token that the carrier would have sent."""
+
+
+class Field(Struct, frozen=True):
+    """One part of a carrier's credentials, for commands and pages that ask for it."""
+
+    name: str
+    label: str
+    is_secret: bool = True
+    is_required: bool = True
+
+
+class Carrier(Protocol):
+    """An adapter. It holds no state: everything comes with the connection.
+
+    `book` sends one request. It returns what the carrier said for certain, and raises `sapa.outbound.client.NotSent`
+    when the request certainly never left, `sapa.outbound.client.Unclear` when nobody can tell (no answer, a 5xx, an
+    answer that cannot be read). It never tries again.
+    """
+
+    name: str
+    provider: str
+    label: str
+    address: str
+    """The production address; SAPA_UPSTREAM_<NAME> puts another in its place."""
+    fields: Sequence[Field]
+    levels: Sequence[Level]
+    service_types: Sequence[str]
+    calls_back: bool
+    finds_by_reference: bool
+
+    async def verify(self, connection: Connection) -> None: ...
+
+    async def list_areas(
+        self, connection: Connection, level: Level, parent: str | None, search: str | None
+    ) -> Sequence[Area]: ...
+
+    async def quote(self, connection: Connection, journey: Journey) -> Quote: ...
+
+    async def book(self, connection: Connection, journey: Journey, reference: str) -> Booked | Rejected: ...
+
+    async def find(
+        self, connection: Connection, reference: str, service_type: str | None
+    ) -> Booked | NotFound | CannotTell: ...
+
+    async def cancel(
+        self, connection: Connection, shipped: Shipped, reason: str
+    ) -> Cancelled | CancelPending | CancelRefused: ...
+
+    async def track(self, connection: Connection, shipped: Shipped) -> Tracked: ...
+
+    def read_callback(
+        self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
+    ) -> Sequence[CarrierEvent]: ...

@@ -1,0 +1,55 @@
+"""What carriers answered to bookings, kept before anything else is, so that no transaction takes it along."""
+
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from sapa.db.pool import Database
+from sapa.db.sql import sql
+from sapa.shipping.carriers.calls import scrub
+from sapa.shipping.carriers.interface import Connection
+
+KEPT = frozenset(
+    {
+        "status",
+        "order_no",
+        "booking_id",
+        "awb",
+        "pickup_number",
+        "payment_id",
+        "tracking_url",
+        "status_code",
+        "price",
+        "distance",
+        "code",
+        "reason",
+    }
+)
+"""The only fields of an outcome that are written down: no people, no phone numbers, nothing of an account."""
+
+INSERT = sql(
+    """
+    INSERT INTO carrier_calls (company_id, connection_id, adapter, operation, reference, outcome, details)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)"""
+)
+
+
+async def record(
+    database: Database, connection: Connection, operation: str, reference: str, outcome: Struct | BaseException
+) -> None:
+    """In a small transaction of its own, so that what fails afterwards does not take it along."""
+    async with database.connection() as db:
+        await INSERT.run(
+            db, connection.company.id, connection.id, connection.adapter, operation, reference,
+            type(outcome).__name__, msgspec.json.encode(build_details(connection, outcome)),
+        )  # fmt: skip
+
+
+def build_details(connection: Connection, outcome: Struct | BaseException) -> dict[str, Any]:
+    if isinstance(outcome, BaseException):
+        return {"reason": scrub(connection, str(outcome))}
+    said = {
+        name: value for name in KEPT & set(outcome.__struct_fields__) if (value := getattr(outcome, name)) is not None
+    }
+    return {name: scrub(connection, value) if isinstance(value, str) else value for name, value in sorted(said.items())}

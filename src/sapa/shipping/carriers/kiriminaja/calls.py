@@ -1,0 +1,278 @@
+"""A journey in KiriminAja's words, and its words in ours. Pure."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import msgspec
+
+from sapa.shipping.carriers.calls import Request, join_notes, shorten
+from sapa.shipping.carriers.interface import (
+    Area,
+    Booked,
+    CarrierEvent,
+    Goods,
+    Journey,
+    Level,
+    Note,
+    Offer,
+    Place,
+    Quote,
+    Rejected,
+    Shipped,
+)
+from sapa.shipping.carriers.kiriminaja import wire
+from sapa.shipping.carriers.kiriminaja.statuses import BY_CODE, BY_METHOD
+from sapa.shipping.carriers.parcels import (
+    WESTERN_TIME,
+    centimetres,
+    digits_of_phone,
+    grams,
+    parse_local,
+    volumetric_grams,
+    whole,
+)
+
+NAME = "kiriminaja"
+SERVICE_TYPE = "EXPRESS"
+
+
+def build_price(journey: Journey) -> Request:
+    origin, destination = journey.origin, journey.destination
+    body: dict[str, Any] = {"origin": origin.kecamatan_id, "destination": destination.kecamatan_id}
+    if origin.kelurahan_id:
+        body["subdistrict_origin"] = origin.kelurahan_id
+    if destination.kelurahan_id:
+        body["subdistrict_destination"] = destination.kelurahan_id
+    body |= _build_measures(journey.goods)
+    body |= {
+        "item_value": _build_value(journey.goods),
+        "insurance": int(journey.wish.insurance),
+        "courier": wire.COURIERS,
+    }
+    return Request("POST", wire.PRICE, body=body)
+
+
+def parse_prices(prices: wire.Prices, insured: bool) -> Quote:
+    offers = [_build_offer(price, insured) for price in prices.results]
+    notes = [] if offers else [Note(NAME, "no_service", "No courier serves this way with this parcel.")]
+    return Quote(offers, notes)
+
+
+def _build_offer(price: wire.Price, insured: bool) -> Offer:
+    has_insurance = price.insurance is not None and (insured or price.force_insurance)
+    return Offer(
+        service_code=f"{price.service}:{price.service_type}",
+        service_name=price.service_name or f"{price.service.upper()} {price.service_type}",
+        service_type=SERVICE_TYPE,
+        price=price.cost,
+        currency="IDR",
+        estimate=f"{price.etd} days" if price.etd else None,
+        courier=price.service,
+        insurance_fee=price.insurance if has_insurance else None,
+        package_handover=("PICKUP", "DROP_OFF") if price.drop else ("PICKUP",),
+    )
+
+
+def find_obstacle(journey: Journey) -> Rejected | None:
+    """What KiriminAja would refuse, said before it is asked and in words that help."""
+    for side, place, longest in (
+        ("sender", journey.origin, wire.LONGEST_SENDER_ADDRESS),
+        ("delivery", journey.destination, wire.LONGEST_RECEIVER_ADDRESS),
+    ):
+        if not (place.kecamatan_id and place.kelurahan_id):
+            return Rejected("MISSING_AREA", f"{side}.kecamatanId and {side}.kelurahanId are needed: see coverage")
+        if len(place.name or "") > wire.LONGEST_NAME:
+            return Rejected("NAME_TOO_LONG", f"{side}.name may have at most {wire.LONGEST_NAME} characters")
+        if len(place.address or "") > longest:
+            return Rejected("ADDRESS_TOO_LONG", f"{side}.address may have at most {longest} characters")
+    return None
+
+
+def build_book(journey: Journey, offer: Offer, reference: str, region: str, now: datetime) -> Request:
+    origin = journey.origin
+    body: dict[str, Any] = {
+        "address": _build_pickup_address(origin),
+        "phone": digits_of_phone(origin.phone, region),
+        "name": origin.name,
+        "kecamatan_id": origin.kecamatan_id,
+        "kelurahan_id": origin.kelurahan_id,
+        "schedule": build_schedule(journey.wish.pickup_schedule, now),
+        "platform_name": "Sapa",
+        "packages": [_build_package(journey, offer, reference, region)],
+    }
+    if origin.zip:
+        body["zipcode"] = origin.zip
+    if origin.coordinates:
+        body |= {"latitude": origin.coordinates.lat, "longitude": origin.coordinates.lng}
+    return Request("POST", wire.BOOK, body=body)
+
+
+def _build_package(journey: Journey, offer: Offer, reference: str, region: str) -> dict[str, Any]:
+    destination, goods = journey.destination, journey.goods
+    service, _, service_type = offer.service_code.partition(":")
+    package: dict[str, Any] = {
+        "order_id": reference,
+        "destination_name": destination.name,
+        "destination_phone": digits_of_phone(destination.phone, region),
+        "destination_address": destination.address,
+        "destination_kecamatan_id": destination.kecamatan_id,
+        "destination_kelurahan_id": destination.kelurahan_id,
+        **_build_measures(goods),
+        "qty": goods.item_qty or 1,
+        "item_name": goods.item_name or "Paket",
+        "item_value": _build_value(goods),
+        "shipping_cost": whole(offer.price),
+        "service": service,
+        "service_type": service_type,
+        "package_type_id": wire.PACKAGE_TYPE,
+        "cod": 0,
+        "drop": journey.wish.package_handover == "DROP_OFF",
+    }
+    if offer.insurance_fee is not None:
+        package["insurance_amount"] = whole(offer.insurance_fee)
+    if destination.zip:
+        package["destination_zipcode"] = destination.zip
+    if note := build_note(journey):
+        package["note"] = note
+    return package
+
+
+def build_note(journey: Journey) -> str:
+    """What the courier reads: the receiver's wishes, then the parcel's. Cut at a word when it is too long."""
+    return shorten(join_notes([journey.destination.notes, journey.goods.notes]), wire.LONGEST_NOTE)
+
+
+def _build_pickup_address(origin: Place) -> str:
+    """There is no field for the sender's notes: they stand behind the address where there is room."""
+    address, room = origin.address or "", wire.LONGEST_SENDER_ADDRESS - len(origin.address or "") - len(" ()")
+    notes = join_notes([origin.notes])
+    return f"{address} ({shorten(notes, room)})" if notes and room > 1 else address
+
+
+def build_schedule(wanted: datetime | None, now: datetime) -> str:
+    """When to fetch it, by Jakarta's clock: as wished, else in an hour, else the next morning."""
+    local = (wanted or now + timedelta(hours=1)).astimezone(WESTERN_TIME)
+    if wanted is None and local.hour >= wire.LAST_PICKUP_HOUR:
+        local = (local + timedelta(days=1)).replace(hour=wire.NEXT_PICKUP_HOUR, minute=0, second=0)
+    return local.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def parse_booked(pickup: wire.Pickup, journey: Journey, reference: str, price: Decimal) -> Booked | Rejected | None:
+    """None when the answer is a success that does not name our parcel."""
+    if not pickup.status:
+        return Rejected(str(pickup.code or "REFUSED"), pickup.reason)
+    detail = next((detail for detail in pickup.details if detail.order_id == reference), None)
+    if detail is None:
+        return None
+    return Booked(
+        status="awaiting_dropoff" if journey.wish.package_handover == "DROP_OFF" else "confirmed",
+        order_no=detail.kj_order_id,
+        booking_id=detail.kj_order_id,
+        awb=detail.awb,
+        pickup_number=pickup.pickup_number,
+        payment_id=pickup.pickup_number,
+        status_code=100,
+        price=price,
+    )
+
+
+def build_track(key: str) -> Request:
+    """By our reference or the awb: it takes both."""
+    return Request("POST", wire.TRACK, body={"order_id": key})
+
+
+def parse_found(tracking: wire.Tracking) -> Booked:
+    details = tracking.details or wire.TrackDetails()
+    status = BY_CODE.get(tracking.status_code or 0) or "confirmed"
+    return Booked(status=status, order_no=None, awb=details.awb, status_code=tracking.status_code)
+
+
+def parse_tracked(tracking: wire.Tracking, shipped: Shipped) -> Sequence[CarrierEvent]:
+    details = tracking.details or wire.TrackDetails()
+    events = [
+        CarrierEvent(
+            dedupe_key=f"{happening.status_code}/{happening.created_at}",
+            occurred_at=occurred_at,
+            status=BY_CODE.get(happening.status_code or 0),
+            text=happening.status,
+            reference=details.order_id or shipped.reference,
+            awb=details.awb,
+            status_code=happening.status_code,
+            receiver=happening.receiver or None,
+            proof=_list_proof(details.images) if happening.status_code == 200 else (),
+        )
+        for happening in reversed(tracking.histories)
+        if (occurred_at := parse_local(happening.created_at))
+    ]
+    return sorted(events, key=lambda event: event.occurred_at)
+
+
+def _list_proof(images: wire.Images | None) -> Sequence[str]:
+    found = (images.camera_img, images.signature_img, images.pop_img) if images else ()
+    return [image for image in found if image]
+
+
+def build_cancel(awb: str, reason: str) -> Request:
+    """Its documents show a body, its own library sends a query: both say the same here."""
+    said = shorten(reason.strip(), wire.LONGEST_REASON)
+    said = said if len(said) >= wire.SHORTEST_REASON else f"Dibatalkan {said}".strip()
+    asked = {"awb": awb, "reason": said}
+    return Request("POST", wire.CANCEL, params=asked, body=asked)
+
+
+def build_areas(level: Level, parent: str | None) -> Request:
+    path, key = wire.AREAS[level]
+    return Request("POST", path, body={key: int(parent)} if key and parent and parent.isdigit() else {})
+
+
+def parse_areas(rows: wire.AreaRows) -> Sequence[Area]:
+    return [
+        Area(row.id, _name_area(row), row.kecamatan_id or row.kabupaten_id or row.provinsi_id, row.postal_code or None)
+        for row in (rows.datas or rows.results)
+    ]
+
+
+def _name_area(row: wire.AreaRow) -> str:
+    if row.kabupaten_name and row.type and not row.kabupaten_name.startswith(row.type):
+        return f"{row.type} {row.kabupaten_name}"
+    return row.provinsi_name or row.kabupaten_name or row.kecamatan_name or row.kelurahan_name or str(row.id)
+
+
+def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
+    for parcel in callback.data or callback.packages:
+        code = parcel.status
+        when = parcel.rejected_at or parcel.returned_at or parcel.finished_at or parcel.shipped_at or parcel.date
+        yield CarrierEvent(
+            dedupe_key=_build_key(callback.method, parcel),
+            occurred_at=parse_local(when) or datetime.now(UTC),
+            status=BY_CODE.get(code) if code is not None else BY_METHOD.get(callback.method),
+            text=callback.method if code is None else f"{callback.method} {code}",
+            reference=parcel.order_id,
+            awb=parcel.awb,
+            status_code=code,
+            tracking_url=parcel.live_tracking_url,
+            reason=parcel.reason,
+        )
+
+
+def _build_key(method: str, parcel: wire.Parcel) -> str:
+    """There is no id of the event: it is what is said of which parcel, and when."""
+    parts = [method, parcel.order_id, parcel.awb, parcel.date, parcel.shipped_at, parcel.finished_at]
+    parts += [parcel.returned_at, parcel.rejected_at, str(parcel.status or "")]
+    return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
+
+
+def _build_measures(goods: Goods) -> dict[str, int]:
+    return {
+        "weight": max(grams(goods), volumetric_grams(goods)),
+        "length": centimetres(goods.length),
+        "width": centimetres(goods.width),
+        "height": centimetres(goods.height),
+    }
+
+
+def _build_value(goods: Goods) -> int:
+    return max(wire.LEAST_VALUE, whole(goods.item_value))

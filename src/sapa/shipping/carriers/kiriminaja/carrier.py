@@ -1,0 +1,180 @@
+"""KiriminAja: an aggregator of Indonesian couriers. See README.md for what was verified."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from sapa.outbound.client import Answer, NotSent, Unclear
+from sapa.shipping.carriers.calls import (
+    ASKING,
+    QUOTING,
+    Patience,
+    Request,
+    Unreadable,
+    ask,
+    parse,
+    read,
+    read_booking,
+    scrub,
+    send_once,
+)
+from sapa.shipping.carriers.interface import (
+    Area,
+    BadCredentials,
+    Booked,
+    Cancelled,
+    CancelPending,
+    CancelRefused,
+    CannotTell,
+    CarrierAway,
+    CarrierEvent,
+    Connection,
+    Field,
+    Journey,
+    Level,
+    Note,
+    NotFound,
+    Offer,
+    Quote,
+    Rejected,
+    Shipped,
+    Tracked,
+)
+from sapa.shipping.carriers.kiriminaja import calls, wire
+from sapa.shipping.carriers.kiriminaja.statuses import BY_CODE
+from sapa.shipping.carriers.offers import find_offer
+
+
+class KiriminAja:
+    name = calls.NAME
+    provider = "aggregator_carrier"
+    label = "KiriminAja"
+    address = wire.PRODUCTION
+    fields: Sequence[Field] = (Field("api_key", "API key"),)
+    levels: Sequence[Level] = ("provinces", "cities", "districts", "sub-districts")
+    service_types: Sequence[str] = (calls.SERVICE_TYPE,)
+    calls_back = True
+    finds_by_reference = True
+
+    async def verify(self, connection: Connection) -> None:
+        await self._ask(connection, Request("POST", wire.COURIERS_PATH, body={}))
+
+    async def list_areas(
+        self, connection: Connection, level: Level, parent: str | None, search: str | None
+    ) -> Sequence[Area]:
+        answer = await self._ask(connection, calls.build_areas(level, parent))
+        areas = calls.parse_areas(read(answer, wire.AreaRows))
+        return [area for area in areas if (search or "").lower() in area.name.lower()]
+
+    async def quote(self, connection: Connection, journey: Journey) -> Quote:
+        if journey.wish.service_type not in {None, calls.SERVICE_TYPE}:
+            words = f"{journey.wish.service_type} is not offered here; use the provider instant_carrier."
+            return Quote((), (Note(self.name, "service_type_not_offered", words),))
+        if not (journey.origin.kecamatan_id and journey.destination.kecamatan_id):
+            words = "origin.districtId and destination.districtId are needed: coverage/districts lists them."
+            return Quote((), (Note(self.name, "missing_district", words),))
+        answer = await self._ask(connection, calls.build_price(journey), QUOTING)
+        prices = read(answer, wire.Prices)
+        if not prices.status:
+            return Quote((), (Note(self.name, "refused", scrub(connection, prices.reason)),))
+        return calls.parse_prices(prices, journey.wish.insurance)
+
+    async def book(self, connection: Connection, journey: Journey, reference: str) -> Booked | Rejected:
+        obstacle = calls.find_obstacle(journey)
+        if obstacle is not None:
+            return obstacle
+        offer = await self._choose(connection, journey)
+        if isinstance(offer, Rejected):
+            return offer
+        request = calls.build_book(journey, offer, reference, connection.company.region, datetime.now(UTC))
+        answer = await send_once(connection, _signed(connection, request))
+        if answer.status in {401, 403}:
+            return Rejected("BAD_CREDENTIALS", "KiriminAja refuses the API key")
+        if answer.status >= 400:
+            return Rejected(str(answer.status), _reason(connection, answer))
+        pickup = read_booking(answer, wire.Pickup)
+        outcome = calls.parse_booked(pickup, journey, reference, offer.price)
+        if outcome is None:
+            raise Unclear("it took the booking and did not name it")
+        return Rejected(outcome.code, scrub(connection, outcome.reason)) if isinstance(outcome, Rejected) else outcome
+
+    async def find(
+        self, connection: Connection, reference: str, service_type: str | None
+    ) -> Booked | NotFound | CannotTell:
+        try:
+            tracking = await self._track(connection, reference)
+        except (CarrierAway, BadCredentials) as error:
+            return CannotTell(str(error))
+        if tracking.status:
+            return calls.parse_found(tracking)
+        return NotFound() if tracking.is_not_found else CannotTell(scrub(connection, tracking.reason))
+
+    async def cancel(
+        self, connection: Connection, shipped: Shipped, reason: str
+    ) -> Cancelled | CancelPending | CancelRefused:
+        """It says `pending` to whatever it takes; whether it is done already, its tracking tells."""
+        if not shipped.awb:
+            return CancelRefused("KiriminAja cancels by the awb, and there is none yet")
+        answer = await self._ask(connection, calls.build_cancel(shipped.awb, reason))
+        verdict = read(answer, wire.Verdict)
+        status = await self._find_status(connection, shipped)
+        if status == "cancelled":
+            return Cancelled()
+        is_taken = verdict.status or status == "cancelling"
+        return CancelPending() if is_taken else CancelRefused(scrub(connection, verdict.reason))
+
+    async def track(self, connection: Connection, shipped: Shipped) -> Tracked:
+        tracking = await self._track(connection, shipped.awb or shipped.reference)
+        if not tracking.status:
+            raise CarrierAway(scrub(connection, tracking.reason))
+        return Tracked(calls.parse_tracked(tracking, shipped))
+
+    def read_callback(
+        self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
+    ) -> Sequence[CarrierEvent]:
+        """KiriminAja signs nothing: the unguessable address is what it proves itself with."""
+        try:
+            callback = msgspec.json.decode(body, type=wire.Callback, strict=False)
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            return ()
+        return list(calls.parse_callback(callback))
+
+    async def _choose(self, connection: Connection, journey: Journey) -> Offer | Rejected:
+        """What was offered, asked for again unless everything about it is known."""
+        wish = journey.wish
+        if wish.service_code and ":" in wish.service_code and wish.fee and not wish.insurance:
+            return Offer(wish.service_code, wish.service_name or "", calls.SERVICE_TYPE, wish.fee, "IDR", None, "")
+        try:
+            return find_offer(await self.quote(connection, journey), wish)
+        except CarrierAway as error:
+            raise NotSent(f"the price could not be asked for: {error}") from None
+        except BadCredentials as error:
+            return Rejected("BAD_CREDENTIALS", str(error))
+
+    async def _find_status(self, connection: Connection, shipped: Shipped) -> str | None:
+        try:
+            return BY_CODE.get((await self._track(connection, shipped.reference)).status_code or 0)
+        except CarrierAway:
+            return None
+
+    async def _track(self, connection: Connection, key: str) -> wire.Tracking:
+        return read(await self._ask(connection, calls.build_track(key)), wire.Tracking)
+
+    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> Answer:
+        answer = await ask(connection, _signed(connection, request), patience)
+        if answer.status in {401, 403}:
+            raise BadCredentials("KiriminAja refuses the API key")
+        return answer
+
+
+def _signed(connection: Connection, request: Request) -> Request:
+    key = connection.credentials.get("api_key", "")
+    return msgspec.structs.replace(request, headers={"authorization": f"Bearer {key}"})
+
+
+def _reason(connection: Connection, answer: Answer) -> str:
+    try:
+        return scrub(connection, parse(answer, wire.Verdict).reason)
+    except Unreadable:
+        return f"it answered {answer.status} without a reason"

@@ -1,0 +1,59 @@
+"""A journey's parts in the forms that carriers ask for."""
+
+from datetime import datetime, timedelta, timezone
+from decimal import ROUND_CEILING, Decimal
+
+from sapa.phones import BadPhone, parse_phone
+from sapa.shipping.carriers.interface import Coordinates, Goods
+
+WESTERN_TIME = timezone(timedelta(hours=7), "WIB")
+"""Jakarta's, which the carriers' clocks show."""
+
+LEAST_GRAMS = 1
+
+
+def grams(goods: Goods) -> int:
+    return max(LEAST_GRAMS, _up(goods.weight * 1000))
+
+
+def volumetric_grams(goods: Goods, divisor: int = 6) -> int:
+    """Cubic centimetres through the divisor: 6 by road and air, 4 by truck."""
+    return _up((goods.length or 0) * (goods.width or 0) * (goods.height or 0) / Decimal(divisor))
+
+
+def centimetres(length: Decimal | None, least: int = 1) -> int:
+    return max(least, _up(length or 0))
+
+
+def whole(amount: Decimal | None) -> int:
+    return _up(amount or 0)
+
+
+def digits_of_phone(phone: str | None, region: str) -> str:
+    """The country code and the number without a plus: 628123456789."""
+    return international_phone(phone, region).removeprefix("+")
+
+
+def international_phone(phone: str | None, region: str) -> str:
+    """E.164; what is no phone number is left for the carrier to refuse."""
+    try:
+        return parse_phone(phone or "", region)
+    except BadPhone:
+        return "".join(char for char in phone or "" if char.isdigit() or char == "+")
+
+
+def written(point: Coordinates) -> str:
+    return f"{point.lat},{point.lng}"
+
+
+def parse_local(text: str | None) -> datetime | None:
+    """An instant as carriers write them; Jakarta's time when it names no zone."""
+    try:
+        found = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return found if found.tzinfo else found.replace(tzinfo=WESTERN_TIME)
+
+
+def _up(amount: Decimal | int) -> int:
+    return int(Decimal(amount).to_integral_value(rounding=ROUND_CEILING))

@@ -1,0 +1,118 @@
+"""How accounts with carriers are stored."""
+
+from datetime import datetime
+
+from msgspec import Raw, Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+
+_COLUMNS = "id, provider, adapter, sealed, public_fields, status, verified_at, last_error, created_at"
+
+
+class Stored(Struct, frozen=True):
+    """A row of carrier_connections."""
+
+    id: str
+    provider: str
+    adapter: str
+    sealed: bytes
+    public_fields: Raw
+    status: str
+    verified_at: str | None
+    last_error: str | None
+    created_at: str
+
+
+class Owned(Struct, frozen=True):
+    """Whose connection a callback's token belongs to."""
+
+    company_id: int
+    environment: str
+    region: str
+    currency: str
+    id: str
+
+
+FIND = sql(f"SELECT {_COLUMNS} FROM carrier_connections WHERE company_id = $1 AND provider = $2", row=Stored)
+
+LIST = sql(f"SELECT {_COLUMNS} FROM carrier_connections WHERE company_id = $1 ORDER BY provider", row=Stored)
+
+FIND_BY_ID = sql(f"SELECT {_COLUMNS} FROM carrier_connections WHERE company_id = $1 AND id = $2", row=Stored)
+
+FIND_BY_TOKEN = sql(
+    """
+    SELECT c.company_id, c.environment, c.region, c.currency, k.id
+      FROM carrier_connections k
+      JOIN companies c ON c.company_id = k.company_id
+     WHERE k.hook_hash = $1""",
+    row=Owned,
+    crosses="a carrier's callback brings nothing but the token of its address: it tells the company",
+)
+
+REPLACE = sql(
+    f"""
+    INSERT INTO carrier_connections
+           (company_id, id, provider, adapter, sealed, public_fields, hook_hash, verified_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
+    ON CONFLICT ON CONSTRAINT carrier_connections_provider_key DO UPDATE
+       SET id = excluded.id, adapter = excluded.adapter, sealed = excluded.sealed,
+           public_fields = excluded.public_fields, hook_hash = excluded.hook_hash,
+           verified_at = excluded.verified_at, status = 'connected', last_error = NULL, created_at = now()
+    RETURNING {_COLUMNS}""",
+    row=Stored,
+)
+
+DELETE = sql("DELETE FROM carrier_connections WHERE company_id = $1 AND provider = $2")
+
+# Written on change only: a healthy carrier costs no write for each of its answers.
+NOTE_HEALTH = sql(
+    """
+    UPDATE carrier_connections SET last_error = $3
+     WHERE company_id = $1 AND id = $2 AND last_error IS DISTINCT FROM $3"""
+)
+
+NOTE_TEST = sql(
+    """
+    UPDATE carrier_connections
+       SET status = $3, last_error = $4, verified_at = CASE WHEN $5 THEN now() ELSE verified_at END
+     WHERE company_id = $1 AND id = $2"""
+)
+
+
+async def find(db: Connection, company_id: int, provider: str) -> Stored | None:
+    return await FIND.find(db, company_id, provider)
+
+
+async def list_all(db: Connection, company_id: int) -> list[Stored]:
+    return await LIST.all(db, company_id)
+
+
+async def find_by_id(db: Connection, company_id: int, id: str) -> Stored | None:
+    return await FIND_BY_ID.find(db, company_id, id)
+
+
+async def find_by_token(db: Connection, hash: bytes) -> Owned | None:
+    return await FIND_BY_TOKEN.find(db, hash)
+
+
+async def replace(
+    tx: Tx, company_id: int, id: str, provider: str, adapter: str, sealed: bytes, public_fields: bytes,
+    hook_hash: bytes, verified_at: datetime | None,
+) -> Stored:  # fmt: skip
+    stored = await REPLACE.find(tx, company_id, id, provider, adapter, sealed, public_fields, hook_hash, verified_at)
+    if stored is None:
+        raise AssertionError("an upsert always gives its row")
+    return stored
+
+
+async def delete(tx: Tx, company_id: int, provider: str) -> bool:
+    return await DELETE.run(tx, company_id, provider) > 0
+
+
+async def note_health(db: Connection, company_id: int, id: str, error: str | None) -> None:
+    await NOTE_HEALTH.run(db, company_id, id, error)
+
+
+async def note_test(tx: Tx, company_id: int, id: str, status: str, error: str | None) -> None:
+    await NOTE_TEST.run(tx, company_id, id, status, error, error is None)

@@ -1,0 +1,178 @@
+"""What the worker does for shipments: callbacks, bookings and cancellations to settle, carriers to ask."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from typing import TypeVar
+
+import structlog
+from msgspec import Struct
+
+from sapa.access import actions as access
+from sapa.db.pool import AWAY, Database
+from sapa.db.sql import sql
+from sapa.kit import Kit
+from sapa.shipping import booking_queries, callbacks, cancelling, queries, reconciling, tracking
+from sapa.shipping.carriers.interface import CarrierAway, Tracked
+from sapa.shipping.connections import find_carrier, note_health
+from sapa.shipping.movement import POLLED, apply_events
+
+BATCH = 50
+AT_ONCE = 4
+CALLBACK_REST = 0.2
+BOOKING_REST = 0.5
+TRACKING_REST = 2.0
+TAKEN_SECONDS = 60.0
+
+Due = TypeVar("Due")
+
+log = structlog.get_logger()
+
+
+class DueShipment(Struct, frozen=True):
+    company_id: int
+    id: str
+
+
+LIST_CANCELLING = sql(
+    """
+    SELECT due.company_id, due.id
+      FROM companies c
+     CROSS JOIN LATERAL (
+           SELECT s.company_id, s.id, s.cancel_due_at - c.clock_offset AS due_at FROM shipments s
+            WHERE s.company_id = c.company_id AND s.cancel_due_at <= clock_timestamp() + c.clock_offset
+            ORDER BY s.cancel_due_at LIMIT $1) AS due
+     ORDER BY due.due_at
+     LIMIT $1""",
+    row=DueShipment,
+    crosses="the worker looks for cancellations to settle over all companies, then settles them one by one",
+)
+
+TAKE_CANCELLING = sql(
+    """
+    UPDATE shipments s SET cancel_due_at = clock_timestamp() + c.clock_offset + make_interval(secs => $3)
+      FROM companies c
+     WHERE s.company_id = $1 AND s.id = $2 AND c.company_id = $1
+       AND s.cancel_due_at <= clock_timestamp() + c.clock_offset"""
+)
+
+LIST_UNTRACKED = sql(
+    """
+    SELECT due.company_id, due.id
+      FROM companies c
+     CROSS JOIN LATERAL (
+           SELECT s.company_id, s.id, s.poll_at - c.clock_offset AS due_at FROM shipments s
+            WHERE s.company_id = c.company_id AND s.poll_at <= clock_timestamp() + c.clock_offset
+            ORDER BY s.poll_at LIMIT $1) AS due
+     ORDER BY due.due_at
+     LIMIT $1""",
+    row=DueShipment,
+    crosses="the worker looks for shipments to ask after over all companies, then asks for them one by one",
+)
+
+TAKE_UNTRACKED = sql(
+    """
+    UPDATE shipments s SET poll_at = clock_timestamp() + c.clock_offset + make_interval(secs => $3)
+      FROM companies c
+     WHERE s.company_id = $1 AND s.id = $2 AND c.company_id = $1
+       AND s.poll_at <= clock_timestamp() + c.clock_offset"""
+)
+
+
+async def process_callbacks(kit: Kit, stopping: asyncio.Event) -> None:
+    """The worker's service: in the order in which they came."""
+
+    async def work() -> int:
+        async with kit.database.connection() as db:
+            due = await callbacks.list_due(db, BATCH)
+        for one in due:
+            await callbacks.process(kit, one)
+        return len(due)
+
+    await _go_on(stopping, CALLBACK_REST, work)
+
+
+async def look_after_bookings(kit: Kit, stopping: asyncio.Event) -> None:
+    """The worker's service: bookings left behind or unknown, and cancellations without an answer."""
+
+    async def work() -> int:
+        async with kit.database.connection() as db:
+            due = await booking_queries.list_due(db, BATCH)
+            cancelled = await LIST_CANCELLING.all(db, BATCH)
+        await _each(due, lambda one: reconciling.look_after(kit, one))
+        await _each(cancelled, lambda one: _settle_cancel(kit, one))
+        return len(due) + len(cancelled)
+
+    await _go_on(stopping, BOOKING_REST, work)
+
+
+async def ask_carriers(kit: Kit, stopping: asyncio.Event) -> None:
+    """The worker's service: how those go of which their carriers have said nothing for a while."""
+
+    async def work() -> int:
+        async with kit.database.connection() as db:
+            due = await LIST_UNTRACKED.all(db, BATCH)
+        await _each(due, lambda one: _ask(kit, one))
+        return len(due)
+
+    await _go_on(stopping, TRACKING_REST, work)
+
+
+async def _go_on(stopping: asyncio.Event, rest: float, work: Callable[[], Awaitable[int]]) -> None:
+    """At once again after a full batch, else after a rest."""
+    while not stopping.is_set():
+        done = await work()
+        if done < BATCH:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), rest)
+
+
+async def _each(due: Sequence[Due], work: Callable[[Due], Awaitable[None]]) -> None:
+    """A few at once; one that fails does not keep the others."""
+    places = asyncio.Semaphore(AT_ONCE)
+
+    async def run(one: Due) -> None:
+        async with places:
+            try:
+                await work(one)
+            except AWAY:
+                raise
+            except Exception:
+                log.exception("work on a shipment failed", work=repr(one))
+
+    await asyncio.gather(*map(run, due))
+
+
+async def _settle_cancel(kit: Kit, due: DueShipment) -> None:
+    async with kit.database.connection() as db:
+        if not await TAKE_CANCELLING.run(db, due.company_id, due.id, TAKEN_SECONDS):
+            return
+        company = await access.get_company(db, due.company_id)
+        kept = await queries.get_kept(db, company.id, due.id)
+        opened = await find_carrier(kit, db, company, kept.provider)
+    if opened is None or opened.carrier.name != kept.adapter:
+        outcome: cancelling.CancelOutcome = CarrierAway("The carrier is not connected any more.")
+    else:
+        outcome = await cancelling.ask_carrier(opened, kept)
+    async with kit.database.transaction() as tx:
+        await cancelling.settle_cancel(tx, company, kept, outcome, is_watched=False)
+
+
+async def _ask(kit: Kit, due: DueShipment) -> None:
+    async with kit.database.connection() as db:
+        if not await TAKE_UNTRACKED.run(db, due.company_id, due.id, TAKEN_SECONDS):
+            return
+        company = await access.get_company(db, due.company_id)
+        kept = await queries.get_kept(db, company.id, due.id)
+        opened = await find_carrier(kit, db, company, kept.provider)
+    told = await tracking.ask_carrier(opened, kept)
+    async with kit.database.transaction() as tx:
+        events = told.events if isinstance(told, Tracked) else ()
+        await apply_events(tx, company, kept, events, POLLED)
+    if opened is not None:
+        await _note(kit.database, opened.connection.company.id, opened.connection.id, told)
+
+
+async def _note(database: Database, company_id: int, connection_id: str, told: Tracked | str) -> None:
+    async with database.connection() as db:
+        await note_health(db, company_id, connection_id, told if isinstance(told, str) else None)

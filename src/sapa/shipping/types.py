@@ -1,0 +1,380 @@
+"""Shipments: what they look like, what can go wrong, what they announce."""
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from sapa.events import Event
+from sapa.http.answers import StoredJson, Timestamp
+from sapa.http.errors import ApiError, Conflict, NotFound
+from sapa.ids import IdKind
+from sapa.money import Amount, Currency
+from sapa.shipping.states import Status
+
+SHIPMENT_ID = IdKind("shp_")
+LOCATION_ID = IdKind("loc_")
+
+ShipmentId = Annotated[str, SHIPMENT_ID]
+LocationId = Annotated[str, LOCATION_ID]
+
+Provider = Literal["instant_carrier", "aggregator_carrier", "ev_courier", "custom", "parcel_carrier"]
+ServiceType = Literal["INSTANT", "SAME_DAY", "EXPRESS"]
+VehicleType = Literal["TWO_WHEEL", "FOUR_WHEEL", "VAN", "TRUCK"]
+PackageHandover = Literal["PICKUP", "DROP_OFF"]
+BikeFuelType = Literal["gasoline", "electric"]
+PaymentStatus = Literal["pending", "paid", "refunded"]
+
+LABELS: dict[str, str] = {
+    "instant_carrier": "Instant carrier",
+    "aggregator_carrier": "Aggregator",
+    "ev_courier": "Electric courier",
+    "custom": "Custom",
+    "parcel_carrier": "Parcel carrier",
+}
+LOCAL = frozenset({"custom", "parcel_carrier"})
+"""Providers without a carrier's API behind them."""
+BY_PEOPLE = frozenset({"instant_carrier"})
+"""Booked from the console or by a command, never by a call."""
+
+Short = Annotated[str, Meta(min_length=1, max_length=200)]
+Person = Annotated[str, Meta(min_length=1, max_length=100, examples=["Ayu Lestari"])]
+PhoneText = Annotated[str, Meta(max_length=30, examples=["+6281234567890"])]
+EmailText = Annotated[str, Meta(max_length=254)]
+AddressText = Annotated[str, Meta(min_length=1, max_length=500, examples=["Jl. Jenderal Sudirman Kav. 52, Senayan"])]
+PartyNotes = Annotated[str, Meta(max_length=500)]
+AreaId = Annotated[int, Meta(ge=1, le=2**53 - 1)]
+Zip = Annotated[str, Meta(max_length=10)]
+Measure = Annotated[Decimal, Meta(description="More than 0, at most three decimal places.")]
+Number = Annotated[Decimal, Meta(description="From 0.")]
+Reason = Annotated[str, Meta(max_length=500, examples=["The customer changed their mind."])]
+Awb = Annotated[str, Meta(min_length=1, max_length=64)]
+WebAddress = Annotated[str, Meta(max_length=1000, pattern="^https://")]
+
+
+RECEIVER = {"name": "Ayu Lestari", "phone": "+6281234567890", "address": "Jl. Jenderal Sudirman Kav. 52, Senayan"}
+
+
+class Spot(Struct, frozen=True):
+    """A place on the map, in degrees."""
+
+    lat: Annotated[float, Meta(examples=[-6.2253])]
+    lng: Annotated[float, Meta(examples=[106.8097])]
+
+
+class Party(Struct, frozen=True, rename="camel"):
+    """Who sends or receives, and where."""
+
+    name: Annotated[str | None, Meta(examples=["Ayu Lestari"])]
+    phone: Annotated[str | None, Meta(examples=["+6281234567890"])]
+    email: str | None
+    address: Annotated[str | None, Meta(examples=["Jl. Jenderal Sudirman Kav. 52, Senayan"])]
+    notes: str | None
+    city: Annotated[str | None, Meta(examples=["Jakarta Selatan"])]
+    province: str | None
+    country: str | None
+    zip: str | None
+    kecamatan: str | None
+    kelurahan: str | None
+    kecamatan_id: int | None
+    kelurahan_id: int | None
+    coordinates: Spot | None
+
+
+class PartyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Who sends or receives; what is absent stays as it is, null clears."""
+
+    name: Person | None | UnsetType = UNSET
+    phone: PhoneText | None | UnsetType = UNSET
+    email: EmailText | None | UnsetType = UNSET
+    address: AddressText | None | UnsetType = UNSET
+    notes: PartyNotes | None | UnsetType = UNSET
+    city: Short | None | UnsetType = UNSET
+    province: Short | None | UnsetType = UNSET
+    country: Short | None | UnsetType = UNSET
+    zip: Zip | None | UnsetType = UNSET
+    kecamatan: Short | None | UnsetType = UNSET
+    kelurahan: Short | None | UnsetType = UNSET
+    kecamatan_id: AreaId | None | UnsetType = UNSET
+    kelurahan_id: AreaId | None | UnsetType = UNSET
+    coordinates: Spot | None | UnsetType = UNSET
+
+
+class Package(Struct, frozen=True, rename="camel"):
+    """What is sent: kilograms, centimetres, and a value in the shipment's currency."""
+
+    weight: Annotated[Decimal | None, Meta(examples=[1.5])]
+    length: Decimal | None
+    width: Decimal | None
+    height: Decimal | None
+    item_name: Annotated[str | None, Meta(examples=["Kopi Gayo"])]
+    item_type: str | None
+    notes: str | None
+    item_value: Decimal | None
+    item_qty: int | None
+
+
+class PackageIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What is sent; what is absent stays as it is, null clears."""
+
+    weight: Annotated[Measure, Meta(examples=[1.5])] | None | UnsetType = UNSET
+    length: Measure | None | UnsetType = UNSET
+    width: Measure | None | UnsetType = UNSET
+    height: Measure | None | UnsetType = UNSET
+    item_name: Annotated[Short, Meta(examples=["Kopi Gayo"])] | None | UnsetType = UNSET
+    item_type: Short | None | UnsetType = UNSET
+    notes: PartyNotes | None | UnsetType = UNSET
+    item_value: Number | None | UnsetType = UNSET
+    item_qty: Annotated[int, Meta(ge=1, le=1_000_000)] | None | UnsetType = UNSET
+
+
+class ShownDriver(Struct, frozen=True, rename="camel"):
+    """Who carries it."""
+
+    name: str | None
+    phone: str | None
+    photo: str | None
+    license_plate: str | None
+
+
+class Shipment(Struct, frozen=True, rename="camel"):
+    """Goods on their way: kilograms, centimetres, kilometres, and money in major units."""
+
+    id: ShipmentId
+    order_id: Annotated[str | None, Meta(examples=["order_01jc9y3q5me8w92v7x4t6r0n1k"])]
+    provider: Provider
+    provider_label: Annotated[str, Meta(examples=["Aggregator"])]
+    name: Annotated[str | None, Meta(description="What the company calls it.")]
+    fee: Annotated[Decimal | None, Meta(examples=[18000], description="As it was given.")]
+    currency: Annotated[str, Meta(examples=["IDR"])]
+    shipping_status: Status
+    service_type: ServiceType | None
+    service_name: Annotated[str | None, Meta(examples=["JNE Reguler"])]
+    service_code: Annotated[str | None, Meta(description="The service as calculate-fee names it.")]
+    selected_expedition: str | None
+    selected_delivery: str | None
+    courier_group: str | None
+    vehicle_type: VehicleType | None
+    bike_fuel_type: BikeFuelType | None
+    package_handover: PackageHandover
+    pickup_schedule: Timestamp | None
+    pickup_city: Annotated[str | None, Meta(description="Of ev_courier: from its list of cities.")]
+    store_location_id: Annotated[str | None, Meta(examples=["loc_01jc9y3q5me8w92v7x4t6r0n1k"])]
+    sender: Annotated[Raw | None, StoredJson(Party | None)]
+    delivery: Annotated[Raw | None, StoredJson(Party | None)]
+    package: Annotated[Raw | None, StoredJson(Package | None)]
+    driver: Annotated[Raw | None, StoredJson(ShownDriver | None)]
+    insurance: bool
+    insurance_fee: Decimal | None
+    insurance_amount: Decimal | None
+    discount_amount: Decimal | None
+    discount_percentage: Decimal | None
+    distance: Decimal | None
+    tracking_url: str | None
+    awb: Annotated[str | None, Meta(description="The carrier's waybill number.")]
+    order_no: Annotated[str | None, Meta(description="The carrier's order number.")]
+    booking_id: Annotated[str | None, Meta(description="The carrier's id of the booking.")]
+    pickup_number: str | None
+    payment_id: str | None
+    payment_status: PaymentStatus | None
+    status_code: Annotated[int | None, Meta(description="The carrier's number, where it has numbers.")]
+    cancellation_reason: str | None
+    cancelled_by: Annotated[str | None, Meta(description="user, customer, driver, carrier or system.")]
+    cancelled_source: Annotated[str | None, Meta(description="api, command, carrier_webhook, carrier_poll or auto.")]
+    event_timestamp: Annotated[Timestamp | None, Meta(description="When the carrier last told of a change.")]
+    needs_action: Annotated[bool, Meta(description="Whether a person should look at it.")]
+    problem: Annotated[str | None, Meta(description="What went wrong, in words.")]
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class KeptShipment(Shipment, frozen=True):
+    """A shipment with what it remembers for its next move."""
+
+    reference: str | None
+    """Ours, of the booking that counts."""
+    adapter: str | None
+    picked_up_at: str | None
+    cancelling_from: str | None
+    cancel_due_at: str | None
+    cancel_tries: int
+    poll_at: str | None
+    cell: str
+
+    @property
+    def shipment(self) -> Shipment:
+        return Shipment(*(getattr(self, name) for name in Shipment.__struct_fields__))
+
+
+class ShipmentOptions(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The same options that calculate-fee takes; fields of the shipment itself win."""
+
+    service_type: ServiceType | None = None
+    pickup_city: Short | None = None
+    insurance: bool | None = None
+    vehicle_type: VehicleType | None = None
+
+
+class ShipmentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Changes to a shipment: what is absent stays as it is, null clears."""
+
+    order_id: Annotated[str, Meta(max_length=255, examples=[None], description="Of an order.")] | None | UnsetType = (
+        UNSET
+    )
+    provider_label: Short | None | UnsetType = UNSET
+    name: Annotated[Short, Meta(examples=["Kopi for Ayu"])] | None | UnsetType = UNSET
+    fee: Amount | None | UnsetType = UNSET
+    currency: Annotated[Currency, Meta(description="The company's own unless given.")] | None | UnsetType = UNSET
+    service_type: ServiceType | None | UnsetType = UNSET
+    service_name: Short | None | UnsetType = UNSET
+    service_code: Short | None | UnsetType = UNSET
+    selected_expedition: Short | None | UnsetType = UNSET
+    selected_delivery: Short | None | UnsetType = UNSET
+    courier_group: Short | None | UnsetType = UNSET
+    vehicle_type: Annotated[VehicleType, Meta(examples=["TWO_WHEEL"])] | None | UnsetType = UNSET
+    bike_fuel_type: BikeFuelType | None | UnsetType = UNSET
+    package_handover: Annotated[PackageHandover, Meta(examples=["PICKUP"])] | None | UnsetType = UNSET
+    pickup_schedule: Annotated[datetime, Meta(examples=[None])] | None | UnsetType = UNSET
+    pickup_city: Short | None | UnsetType = UNSET
+    store_location_id: (
+        Annotated[str, Meta(max_length=100, examples=[None], description="Fills sender.")] | None | UnsetType
+    ) = UNSET
+    sender: PartyIn | None | UnsetType = UNSET
+    delivery: Annotated[PartyIn, Meta(examples=[RECEIVER])] | None | UnsetType = UNSET
+    package: PackageIn | None | UnsetType = UNSET
+    insurance: bool | None | UnsetType = UNSET
+    insurance_fee: Number | None | UnsetType = UNSET
+    insurance_amount: Number | None | UnsetType = UNSET
+    discount_amount: Number | None | UnsetType = UNSET
+    discount_percentage: Number | None | UnsetType = UNSET
+    distance: Number | None | UnsetType = UNSET
+    payment_id: Short | None | UnsetType = UNSET
+    payment_status: PaymentStatus | None | UnsetType = UNSET
+    awb: Annotated[Awb, Meta(description="Of custom and parcel_carrier only.")] | None | UnsetType = UNSET
+    tracking_url: Annotated[WebAddress, Meta(description="Of custom and parcel_carrier only.")] | None | UnsetType = (
+        UNSET
+    )
+
+
+class ShipmentIn(ShipmentPatch, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A new shipment."""
+
+    provider: Annotated[Provider, Meta(examples=["custom"])]
+    options: ShipmentOptions | None = None
+    auto_book: Annotated[bool, Meta(description="Whether to request the pick-up at once.")] = False
+
+
+class BookingResolution(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What a person found out at the carrier about a booking whose outcome is not known."""
+
+    outcome: Literal["booked", "not_booked"]
+    order_no: Annotated[str, Meta(min_length=1, max_length=100, description="The carrier's order number.")] | None = (
+        None
+    )
+
+
+class ShipmentChange(ShipmentPatch, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Changes to a shipment, and what to do with it then."""
+
+    shipping_status: (
+        Annotated[
+            Status,
+            Meta(
+                examples=["confirmed"],
+                description="By hand: for custom and parcel_carrier, and `returned` for what is returning.",
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    trigger_booking: Annotated[bool, Meta(description="Whether to request the pick-up now.")] = False
+    resolve_booking: Annotated[BookingResolution | None, Meta(examples=[None])] = None
+
+
+class CancelIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Why it is cancelled."""
+
+    reason: Reason | None = None
+
+
+class ShipmentNotFound(NotFound):
+    """shipment not found"""
+
+
+class NotBooked(Conflict):
+    """The shipment has no awb, so the carrier has nothing to cancel."""
+
+    code = "NOT_BOOKED"
+
+
+class NotCancellable(Conflict):
+    """The shipment cannot be cancelled any more."""
+
+    code = "NOT_CANCELLABLE"
+
+
+class NotEditable(Conflict):
+    """The shipment is with the carrier and cannot be edited any more."""
+
+    code = "NOT_EDITABLE"
+
+
+class BookingInProgress(Conflict):
+    """A booking of this shipment is under way, or its outcome is not known yet."""
+
+    code = "BOOKING_IN_PROGRESS"
+    constraint = "shipment_bookings_open_key"
+
+
+class NotBookable(Conflict):
+    """The shipment cannot be booked in its present state."""
+
+    code = "NOT_BOOKABLE"
+
+
+class InvalidMove(Conflict):
+    """The shipment cannot move to the state that was asked for."""
+
+    code = "INVALID_TRANSITION"
+
+
+class CarrierUnavailable(ApiError):
+    """The carrier did not answer; what was asked for is not settled yet."""
+
+    status = 502
+    code = "CARRIER_UNAVAILABLE"
+
+
+class ShipmentCreated(Event):
+    """A shipment was created."""
+
+    kind = "shipment.created"
+    resource_type = Shipment
+
+
+class ShipmentUpdated(Event):
+    """A shipment was updated."""
+
+    kind = "shipment.updated"
+    resource_type = Shipment
+
+
+class ShipmentBooked(Event):
+    """A carrier took a shipment."""
+
+    kind = "shipment.booked"
+    resource_type = Shipment
+
+
+class ShipmentCancelled(Event):
+    """A shipment was cancelled."""
+
+    kind = "shipment.cancelled"
+    resource_type = Shipment
+
+
+class ShipmentStatusUpdated(Event):
+    """A shipment's shippingStatus changed."""
+
+    kind = "shipment.status.updated"
+    resource_type = Shipment

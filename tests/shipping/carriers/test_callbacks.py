@@ -1,0 +1,207 @@
+"""What carriers call back with: whose it is, what it says, and that the same again is known to be the same."""
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sapa.shipping.carriers.interface import CarrierEvent, Driver, Unsigned
+from sapa.shipping.carriers.registry import CARRIERS
+from tests.shipping.carriers.cases import CREDENTIALS, REFERENCE
+
+HEADERS: Mapping[str, dict[str, str]] = {
+    "kiriminaja": {},
+    "gosend": {"authorization": "gosend-callback"},
+    "dash": {"authorization": "Bearer dash-callback"},
+    "biteship": {"x-signature": "biteship-sign"},
+}
+SIGNING = [adapter for adapter, headers in HEADERS.items() if headers]
+
+GOSEND: dict[str, Any] = {
+    "entity_id": "GK-11-170563",
+    "type": "DELIVERY",
+    "event_date": 1_772_420_640_123,
+    "event_id": "evt-1",
+    "partner_id": "toko-kopi",
+    "booking_id": "GK-11-170563",
+    "status": "allocated",
+    "cancelled_by": None,
+    "booking_type": "Instant",
+    "driver_name": "Agus",
+    "driver_phone": "+628990000001",
+    "driver_phone2": "",
+    "driver_photo_url": "https://img.example/agus.jpg",
+    "receiver_name": "",
+    "total_distance_in_kms": 5.4,
+    "pickup_eta": "1772420640000-1772421000000",
+    "price": "22500",
+    "cancellation_reason": None,
+    "attributes": {"key1": "x"},
+    "liveTrackingUrl": "https://track.example/1",
+    "store_order_id": REFERENCE,
+}
+DASH: dict[str, Any] = {
+    "deliveryID": "dlv-77",
+    "providerOrderID": REFERENCE,
+    "status": "PENDING_PICKUP",
+    "timestamp": "2026-03-02T10:04:00.123+07:00",
+    "trackingURL": "https://track.example/dlv-77",
+    "courier": {"name": "Agus", "phone": "+628990000001", "vehicle": {"licensePlate": "B 1234 SBX"}},
+    "media": [],
+}
+BITESHIP: dict[str, Any] = {
+    "event": "order.status",
+    "order_id": "5dd599ebdefcd4158eb8470b",
+    "status": "picked",
+    "order_price": 12000,
+    "courier_tracking_id": "trk-1",
+    "courier_waybill_id": "JNE0001234567",
+    "courier_company": "jne",
+    "courier_type": "reg",
+    "courier_driver_name": "Agus",
+    "courier_driver_phone": "+628990000001",
+    "courier_driver_photo_url": "",
+    "courier_driver_plate_number": "B 1234 SBX",
+    "courier_link": "https://track.biteship.com/trk-1",
+}
+KIRIMINAJA: dict[str, Any] = {
+    "method": "shipped_packages",
+    "data": [
+        {"order_id": REFERENCE, "awb": "JNE0001234567", "shipped_at": "2026-03-02 13:00:00"},
+        {"order_id": "SPOTHER", "awb": "JNE0001234568", "shipped_at": "2026-03-02 13:00:00"},
+    ],
+}
+BODIES = {"kiriminaja": KIRIMINAJA, "gosend": GOSEND, "dash": DASH, "biteship": BITESHIP}
+
+
+def read(adapter: str, body: Any, headers: Mapping[str, str] | None = None) -> list[CarrierEvent]:
+    content = body if isinstance(body, bytes) else msgspec.json.encode(body)
+    given = HEADERS[adapter] if headers is None else headers
+    return list(CARRIERS[adapter].read_callback(CREDENTIALS[adapter], given, content))
+
+
+@pytest.mark.parametrize("adapter", SIGNING)
+@pytest.mark.parametrize("said", [None, "", "Bearer", "wrong", "gosend-callback2", "Bearer dash-callback ", "é"])
+def test_a_callback_without_the_carriers_sign_is_refused(adapter: str, said: str | None) -> None:
+    name = next(iter(HEADERS[adapter]))
+    with pytest.raises(Unsigned):
+        read(adapter, BODIES[adapter], {} if said is None else {name: said})
+
+
+@pytest.mark.parametrize("adapter", SIGNING)
+def test_without_an_agreed_sign_the_address_alone_tells(adapter: str) -> None:
+    assert CARRIERS[adapter].read_callback({}, {}, msgspec.json.encode(BODIES[adapter]))
+
+
+@pytest.mark.parametrize("adapter", list(CARRIERS))
+@pytest.mark.parametrize("body", [b"", b" ", b"null", b"[]", b"{", b"\xff\xfe", b'"text"', b"{}", b'{"status": 5}'])
+def test_what_cannot_be_read_says_nothing(adapter: str, body: bytes) -> None:
+    assert read(adapter, body) == []
+
+
+@pytest.mark.parametrize("adapter", list(CARRIERS))
+@given(body=st.binary(max_size=200))
+def test_no_body_is_too_odd(adapter: str, body: bytes) -> None:
+    read(adapter, body)
+
+
+@pytest.mark.parametrize("adapter", list(CARRIERS))
+def test_the_same_again_has_the_same_key_and_another_status_has_another(adapter: str) -> None:
+    body = BODIES[adapter]
+    keys = {event.dedupe_key for event in read(adapter, body)}
+    assert keys == {event.dedupe_key for event in read(adapter, {**body, "something": "new"})}
+    changed = {
+        "kiriminaja": {"method": "finished_packages"},
+        "gosend": {"event_id": "evt-2"},
+        "dash": {"status": "PICKING_UP"},
+        "biteship": {"status": "delivered"},
+    }
+    assert keys.isdisjoint(event.dedupe_key for event in read(adapter, {**body, **changed[adapter]}))
+
+
+def test_gosend_tells_of_a_driver() -> None:
+    (event,) = read("gosend", GOSEND)
+    assert event == CarrierEvent(
+        dedupe_key="evt-1",
+        occurred_at=datetime(2026, 3, 2, 3, 4, 0, 123_000, tzinfo=UTC),
+        status="driver_assigned",
+        text="allocated",
+        reference=REFERENCE,
+        order_no="GK-11-170563",
+        tracking_url="https://track.example/1",
+        driver=Driver("Agus", "+628990000001", "https://img.example/agus.jpg", None),
+        proof=[],
+    )
+
+
+def test_gosends_rejection_after_the_pick_up_is_a_way_back() -> None:
+    assert read("gosend", {**GOSEND, "status": "rejected"})[0].status == "rejected"
+    (event,) = read("gosend", {**GOSEND, "status": "rejected", "pop_url": "https://img.example/pop.jpg"})
+    assert (event.status, event.proof) == ("returning", ["https://img.example/pop.jpg"])
+    photos = {"pop_url": "https://img.example/pop.jpg", "pod_url": "https://img.example/pod.jpg"}
+    assert read("gosend", {**GOSEND, "status": "rejected", **photos})[0].status == "returned"
+
+
+def test_gosend_tells_who_cancelled() -> None:
+    (event,) = read("gosend", {**GOSEND, "status": "cancelled", "cancelled_by": "DRIVER", "cancellation_reason": "x"})
+    assert (event.status, event.cancelled_by, event.reason) == ("cancelled", "DRIVER", "x")
+
+
+def test_dash_tells_of_a_driver_who_may_be_another() -> None:
+    (event,) = read("dash", DASH)
+    assert (event.status, event.is_reassignment, event.reference) == ("driver_assigned", True, REFERENCE)
+    assert event.driver == Driver("Agus", "+628990000001", None, "B 1234 SBX")
+    assert event.occurred_at == datetime(2026, 3, 2, 3, 4, 0, 123_000, tzinfo=UTC)
+    assert not read("dash", {**DASH, "status": "PICKING_UP"})[0].is_reassignment
+
+
+def test_dashs_failure_after_the_pick_up_is_a_way_back() -> None:
+    assert read("dash", {**DASH, "status": "FAILED"})[0].status == "rejected"
+    media = [{"type": "PICKUP_PROOF", "url": "https://img.example/p.jpg"}]
+    assert read("dash", {**DASH, "status": "FAILED", "media": media})[0].status == "returning"
+
+
+def test_biteship_tells_of_a_pick_up() -> None:
+    (event,) = read("biteship", BITESHIP)
+    assert (event.status, event.order_no, event.awb) == ("picked_up", BITESHIP["order_id"], "JNE0001234567")
+    assert event.driver == Driver("Agus", "+628990000001", None, "B 1234 SBX")
+
+
+@pytest.mark.parametrize("kind", ["order.price", "order.waybill_id"])
+def test_biteships_news_of_price_and_waybill_move_nothing(kind: str) -> None:
+    (event,) = read("biteship", {**BITESHIP, "event": kind})
+    assert (event.status, event.awb) == (None, "JNE0001234567")
+
+
+def test_one_callback_of_kiriminaja_tells_of_many_parcels() -> None:
+    events = read("kiriminaja", KIRIMINAJA)
+    assert [(event.reference, event.awb, event.status) for event in events] == [
+        (REFERENCE, "JNE0001234567", "picked_up"),
+        ("SPOTHER", "JNE0001234568", "picked_up"),
+    ]
+    assert events[0].occurred_at == datetime(2026, 3, 2, 6, 0, tzinfo=UTC)
+
+
+def test_kiriminajas_packages_count_when_there_is_no_data() -> None:
+    parcel = {"order_id": REFERENCE, "awb": "JNE1", "status": "701", "date": "2026-03-02 13:00:00"}
+    (event,) = read("kiriminaja", {"method": "shipped_packages", "data": [], "packages": [parcel]})
+    assert (event.status, event.status_code) == ("lost", 701)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "change"),
+    [
+        ("kiriminaja", {"method": "teleported_packages"}),
+        ("gosend", {"status": "teleported"}),
+        ("dash", {"status": "TELEPORTED"}),
+        ("biteship", {"status": "teleported"}),
+    ],
+)
+def test_an_unknown_word_is_kept_and_moves_nothing(adapter: str, change: dict[str, Any]) -> None:
+    event = read(adapter, {**BODIES[adapter], **change})[0]
+    assert event.status is None
+    assert "teleported" in event.text.lower()

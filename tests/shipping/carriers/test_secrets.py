@@ -1,0 +1,83 @@
+"""Carriers that echo our credentials: what we make of it names none."""
+
+import traceback
+from typing import Any
+
+import pytest
+
+from sapa.outbound.client import NotSent, Unclear
+from sapa.shipping.carriers.calls import join_notes, scrub_words, shorten
+from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, Connection
+from sapa.shipping.carriers.kiriminaja.calls import build_note
+from sapa.shipping.carriers.registry import CARRIERS
+from tests.shipping.carriers.cases import CREDENTIALS, REFERENCE
+from tests.shipping.carriers.journeys import build_journey
+from tests.shipping.carriers.peer import Reply, open_connection, open_peer
+from tests.shipping.carriers.test_failures import SHIPPED, TOKEN, wish
+
+SECRETS = [value for given in CREDENTIALS.values() for value in given.values() if value != "X-Signature"]
+
+
+async def tell(adapter: str, connection: Connection) -> str:
+    """Everything that every operation says."""
+    carrier, said = CARRIERS[adapter], [repr(connection), str(connection)]
+    work: list[Any] = [
+        lambda: carrier.verify(connection),
+        lambda: carrier.quote(connection, build_journey(pickup_city="3171")),
+        lambda: carrier.book(connection, build_journey(**wish(adapter)), REFERENCE),
+        lambda: carrier.find(connection, REFERENCE, None),
+        lambda: carrier.cancel(connection, SHIPPED[adapter], "A mistake"),
+        lambda: carrier.track(connection, SHIPPED[adapter]),
+    ]
+    for do in work:
+        try:
+            said.append(repr(await do()))
+        except (BadCredentials, CarrierAway, NotSent, Unclear) as error:
+            said.append(repr(error))
+            said.extend(traceback.format_exception(error))
+    return " ".join(said)
+
+
+@pytest.mark.parametrize("adapter", list(CARRIERS))
+@pytest.mark.parametrize("status", [200, 400, 401, 422, 500])
+async def test_an_echo_of_the_credentials_goes_nowhere(adapter: str, status: int) -> None:
+    echo = " ".join(SECRETS) + " Bearer dash-token"
+    body = {
+        "status": False,
+        "success": False,
+        "text": echo,
+        "message": echo,
+        "error": echo,
+        "errors": [echo],
+        "code": 1,
+    }
+    async with open_peer() as peer, open_connection(adapter, peer.address, CREDENTIALS[adapter]) as connection:
+        peer.replies = [*([TOKEN] if adapter == "dash" else []), Reply(status, body, {"Error-Message": echo})]
+        said = await tell(adapter, connection)
+    for secret in [*CREDENTIALS[adapter].values(), "dash-token"]:
+        assert secret not in said or secret == "X-Signature"
+
+
+def test_words_are_scrubbed_and_not_endless() -> None:
+    assert scrub_words({"a": "secret", "b": "secret-longer"}, "x secret-longer y secret z") == "x … y … z"
+    assert len(scrub_words({}, "word " * 1000)) <= 300
+
+
+@pytest.mark.parametrize(
+    ("text", "short"),
+    [
+        ("a" * 50, "a" * 50),
+        ("Titip di satpam kalau rumah kosong, jangan dilempar ya", "Titip di satpam kalau rumah kosong, jangan…"),
+        ("a" * 51, "a" * 49 + "…"),
+        ("x" * 49 + " yy", "x" * 49 + "…"),
+    ],
+)
+def test_a_note_is_cut_at_a_word_and_says_so(text: str, short: str) -> None:
+    assert shorten(text, 50) == short
+    assert build_note(build_journey(text)) == short
+
+
+def test_notes_of_both_ends_reach_the_courier() -> None:
+    journey = build_journey("Lantai 2", goods={"notes": "Pecah  belah"})
+    assert build_note(journey) == "Lantai 2 / Pecah belah"
+    assert join_notes([None, " ", "a\nb"]) == "a b"

@@ -1,0 +1,275 @@
+"""Bookings: sent once, honest when nobody knows, settled in the end; counted at the simulators, who know best."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.access import actions as access
+from sapa.db.pool import Database
+from sapa.shipping import actions
+from sapa.shipping.actions import Surroundings
+from sapa.shipping.types import BookingInProgress, ShipmentChange
+from tests.cli.command import sapa_process
+from tests.conftest import Installation
+from tests.factories import Environments
+from tests.shipping.parcels import (
+    advance,
+    body_of,
+    cancel,
+    change,
+    create,
+    error_of,
+    field_of,
+    get,
+    kinds,
+    list_events,
+    move_clock,
+    until_status,
+)
+
+HOUR = 3_600
+
+
+async def requests_at_the_carrier(database: Database, company_id: int) -> list[int]:
+    """How often each booking that the simulators took was asked for."""
+    async with database.connection() as db:
+        rows = await db.fetch("SELECT requests FROM sandbox_bookings WHERE company_id = $1", company_id)
+    return [row["requests"] for row in rows]
+
+
+async def attempts_of(database: Database, company_id: int, id: str) -> list[Any]:
+    async with database.connection() as db:
+        return await db.fetch(
+            "SELECT * FROM shipment_bookings WHERE company_id = $1 AND shipment_id = $2 ORDER BY number", company_id, id
+        )
+
+
+@pytest.mark.parametrize("provider", ["aggregator_carrier", "ev_courier"])
+async def test_a_draft_is_booked_on_request(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
+) -> None:
+    made = await create(sandbox, provider)
+    assert (made["shippingStatus"], made["orderNo"], made["awb"]) == ("draft", None, None)
+    answer = await change(sandbox, made["id"], triggerBooking=True, name="Edited with it")
+    assert answer.status_code == 200
+    booked = answer.json()["data"]
+    assert booked["shippingStatus"] in {"confirmed", "finding_driver"}
+    assert booked["name"] == "Edited with it"
+    again = await change(sandbox, made["id"], triggerBooking=True)
+    assert (again.status_code, again.json()["data"]["id"]) == (200, made["id"])
+    assert await requests_at_the_carrier(database, company.test) == [1]
+    (attempt,) = await attempts_of(database, company.test, made["id"])
+    assert attempt["state"] == "succeeded"
+    assert attempt["reference"].startswith("SP")
+    assert len(attempt["reference"]) == 18
+    assert kinds(await list_events(database, company.test, made["id"])).count("shipment.booked") == 1
+    assert error_of(await change(sandbox, made["id"], fee=1)) == (409, "NOT_EDITABLE")
+
+
+@pytest.mark.parametrize("provider", ["aggregator_carrier", "ev_courier"])
+async def test_many_requests_at_once_are_one_booking(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
+) -> None:
+    made = await create(sandbox, provider)
+    answers = await asyncio.gather(*(change(sandbox, made["id"], triggerBooking=True) for _ in range(8)))
+    for answer in answers:
+        assert answer.status_code in {200, 409}, answer.text
+        if answer.status_code == 409:
+            assert error_of(answer) == (409, "BOOKING_IN_PROGRESS")
+    assert await requests_at_the_carrier(database, company.test) == [1]
+    assert len(await attempts_of(database, company.test, made["id"])) == 1
+
+
+async def test_a_refused_booking_failed_and_can_be_tried_anew(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "aggregator_carrier", sim="booking_rejected", autoBook=True)
+    assert made["shippingStatus"] == "booking_failed"
+    assert made["needsAction"] is True
+    assert "kredit" in made["problem"]
+    answer = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
+    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (200, "confirmed")
+    assert (answer.json()["data"]["problem"], answer.json()["data"]["needsAction"]) == (None, False)
+    first, second = await attempts_of(database, company.test, made["id"])
+    assert (first["state"], second["state"]) == ("failed", "succeeded")
+    assert first["reference"] != second["reference"]
+    assert await requests_at_the_carrier(database, company.test) == [1]
+
+
+@pytest.mark.parametrize("provider", ["aggregator_carrier", "ev_courier"])
+async def test_a_lost_answer_is_called_unknown_and_found_out(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
+) -> None:
+    """The aggregator is asked for our reference; the EV courier cannot be, and its callback tells."""
+    made = await create(sandbox, provider, status=202, sim="booking_timeout", autoBook=True)
+    assert made["shippingStatus"] == "booking_unknown"
+    again = await change(sandbox, made["id"], triggerBooking=True)
+    assert again.status_code in {200, 409}
+    await move_clock(database, company.test, 10)
+    settled = await until_status(
+        sandbox, made["id"], "confirmed", "finding_driver", "driver_assigned", "picking_up", awb=...
+    )
+    assert settled["problem"] is None
+    assert await requests_at_the_carrier(database, company.test) == [1]
+    events = kinds(await list_events(database, company.test, made["id"]))
+    assert events.count("shipment.booked") == 1
+
+
+async def test_what_never_arrived_fails_only_when_that_is_certain(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout_not_booked", autoBook=True)
+    await move_clock(database, company.test, 60)
+    await asyncio.sleep(1.5)
+    assert (await get(sandbox, made["id"]))["shippingStatus"] == "booking_unknown", "a minute is not enough to be sure"
+    await move_clock(database, company.test, 120)
+    failed = await until_status(sandbox, made["id"], "booking_failed")
+    assert failed["needsAction"] is True
+    answer = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
+    assert answer.json()["data"]["shippingStatus"] == "confirmed"
+    assert await requests_at_the_carrier(database, company.test) == [1]
+
+
+async def test_a_person_resolves_what_nobody_can_find_out(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "ev_courier", status=202, sim="booking_timeout_not_booked", autoBook=True)
+    await move_clock(database, company.test, 2 * HOUR)
+    await until_status(sandbox, made["id"], "booking_unknown", needsAction=True)
+    answer = await change(sandbox, made["id"], resolveBooking={"outcome": "not_booked"})
+    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (200, "booking_failed")
+    again = await change(sandbox, made["id"], resolveBooking={"outcome": "booked"})
+    assert error_of(again) == (409, "INVALID_TRANSITION")
+    other = await create(sandbox, "ev_courier", status=202, sim="booking_timeout_not_booked", autoBook=True)
+    nameless = await change(sandbox, other["id"], resolveBooking={"outcome": "booked"})
+    assert field_of(nameless) == "resolveBooking.orderNo", "Dash cannot be asked by our reference"
+    answer = await change(sandbox, other["id"], resolveBooking={"outcome": "booked", "orderNo": "DASH-7"})
+    assert answer.json()["data"]["shippingStatus"] == "confirmed"
+    assert answer.json()["data"]["orderNo"] == "DASH-7"
+
+
+async def test_a_late_success_of_an_old_reference_is_cancelled_there(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout_not_booked", autoBook=True)
+    await move_clock(database, company.test, 180)
+    await until_status(sandbox, made["id"], "booking_failed")
+    answer = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
+    assert answer.json()["data"]["shippingStatus"] == "confirmed"
+    old, new = await attempts_of(database, company.test, made["id"])
+    async with database.connection() as db:  # the carrier had it in a queue of its own
+        await db.execute(
+            """INSERT INTO sandbox_bookings
+               SELECT company_id, adapter, $3, 'SBX-LATE', 'SBXLATE', scenario, asked, steps, booked_at, 1
+                 FROM sandbox_bookings WHERE company_id = $1 AND reference = $2""",
+            company.test, new["reference"], old["reference"],
+        )  # fmt: skip
+        await db.execute(
+            "UPDATE shipment_bookings SET due_at = sent_at WHERE company_id = $1 AND reference = $2",
+            company.test, old["reference"],
+        )  # fmt: skip
+    flagged = await until_status(sandbox, made["id"], needsAction=True)
+    assert flagged["orderNo"] != "SBX-LATE"
+    assert old["reference"] in flagged["problem"]
+
+    async def steps() -> str:
+        async with database.connection() as db:
+            row = await db.fetchval(
+                "SELECT steps::text FROM sandbox_bookings WHERE company_id = $1 AND order_no = 'SBX-LATE'", company.test
+            )
+        return str(row)
+
+    for _ in range(200):
+        if '"cancelled"' in await steps():
+            break
+        await asyncio.sleep(0.1)
+    assert '"cancelled"' in await steps()
+    assert (await get(sandbox, made["id"]))["shippingStatus"] not in {"cancelled", "cancelling"}
+
+
+async def test_the_instant_carrier_waits_for_a_person(
+    installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "instant_carrier", autoBook=True)
+    assert made["shippingStatus"] == "awaiting"
+    draft = await create(sandbox, "instant_carrier")
+    waiting = await change(sandbox, draft["id"], triggerBooking=True)
+    assert (waiting.status_code, waiting.json()["data"]["shippingStatus"]) == (200, "awaiting")
+    assert await requests_at_the_carrier(database, company.test) == []
+    arguments = ["shipment", "book", made["id"], "--company", str(company.test), "--json"]
+    shown = sapa_process(installation.data, *arguments).json()
+    assert (shown["id"], shown["shippingStatus"]) == (made["id"], "finding_driver")
+    assert shown["orderNo"]
+    assert sapa_process(installation.data, *arguments).json()["orderNo"] == shown["orderNo"]
+    assert await requests_at_the_carrier(database, company.test) == [1]
+    listed = sapa_process(
+        installation.data, "shipment", "list", "--company", str(company.test), "--status", "awaiting", "--json"
+    ).json()
+    assert [one["id"] for one in listed] == [draft["id"]]
+    wrong = sapa_process(installation.data, "shipment", "book", "shp_x", "--company", str(company.test))
+    assert wrong.sentence() == "shipment not found"
+
+
+async def test_without_a_connection_nothing_is_stored(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/shipping/shipments", json=body_of("aggregator_carrier", autoBook=True))
+    assert error_of(answer) == (409, "PROVIDER_NOT_CONNECTED")
+    assert "sapa carrier connect" in answer.json()["error"]["message"]
+    assert (await api.get("/shipping/shipments")).json()["meta"]["total"] == 0
+    draft = await api.post("/shipping/shipments", json=body_of("aggregator_carrier"))
+    assert draft.status_code == 201
+    awaiting = await api.post("/shipping/shipments", json=body_of("instant_carrier", autoBook=True))
+    assert (awaiting.status_code, awaiting.json()["data"]["shippingStatus"]) == (201, "awaiting")
+
+
+async def test_no_driver_and_a_new_booking(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "ev_courier", sim="no_driver", autoBook=True)
+    await move_clock(database, company.test, 40)
+    failed = await until_status(sandbox, made["id"], "no_driver", "rejected", "cancelled")
+    answer = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
+    assert answer.status_code == 200, answer.text
+    anew = answer.json()["data"]
+    assert anew["shippingStatus"] == "finding_driver"
+    assert anew["orderNo"] != failed["orderNo"]
+    assert (anew["needsAction"], anew["problem"], anew["driver"]) == (False, None, None)
+    assert await requests_at_the_carrier(database, company.test) == [1, 1]
+
+
+async def test_only_what_people_book_waits_for_them(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    """A booking was under way when the call came, and has failed when it is looked at with its lock."""
+    made = await create(sandbox, "aggregator_carrier", sim="booking_rejected", autoBook=True)
+    async with database.transaction() as tx:
+        shop = await access.get_company(tx, company.test)
+        with pytest.raises(BookingInProgress):
+            await actions.update(tx, shop, made["id"], ShipmentChange(trigger_booking=True), Surroundings())
+    assert (await get(sandbox, made["id"]))["shippingStatus"] == "booking_failed"
+
+
+async def test_a_booking_that_nobody_knows_of_stands_in_the_way_of_another(
+    installation: Installation, sandbox: httpx.AsyncClient, company: Environments
+) -> None:
+    made = await create(sandbox, "instant_carrier", sim="booking_timeout_not_booked", autoBook=True)
+    arguments = ["shipment", "book", made["id"], "--company", str(company.test), "--json"]
+    assert sapa_process(installation.data, *arguments).json()["shippingStatus"] == "booking_unknown"
+    assert (await cancel(sandbox, made["id"])).json()["data"]["shippingStatus"] == "cancelled"
+    answer = await change(sandbox, made["id"], triggerBooking=True)
+    assert answer.json()["data"]["shippingStatus"] == "awaiting"
+    refused = sapa_process(installation.data, *arguments)
+    assert refused.sentence() == BookingInProgress.__doc__
+
+
+async def test_a_clock_that_is_turned_back_leaves_nothing_behind(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    await move_clock(database, company.test, 24 * HOUR)
+    unknown = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout", autoBook=True)
+    ride = await create(sandbox, "ev_courier", autoBook=True)
+    async with database.transaction() as tx:
+        await access.move_clock(tx, company.test, None)
+    await until_status(sandbox, unknown["id"], "confirmed")
+    await advance(sandbox, ride["id"], "picked_up")

@@ -1,0 +1,188 @@
+"""Carriers that hang, answer rubbish or refuse: real servers at the addresses where a live company looks for them."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database, open_database
+from tests.conftest import Installation, connect, free_port, start_installation, stop_installation
+from tests.factories import Environments, make_company, make_key
+from tests.shipping.quoting import Peer, ask, connect_live, list_options, open_peer
+
+GOOD: dict[str, Any] = {
+    "status": True,
+    "text": "success",
+    "results": [
+        {"service": "jne", "service_type": "REG23", "service_name": "JNE Reguler", "cost": "12000", "etd": "2-3"},
+        {"service": "tiki", "service_type": "ECO", "service_name": "TIKI Eko", "cost": "9000", "etd": "4-6"},
+    ],
+}
+PROVINCES: dict[str, Any] = {
+    "status": True,
+    "datas": [{"id": 6, "provinsi_name": "DKI Jakarta"}, {"id": 1, "provinsi_name": "Bali"}],
+}
+
+
+@pytest.fixture(scope="module")
+async def peer() -> AsyncIterator[Peer]:
+    async with open_peer() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+async def own(peer: Peer, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
+    """KiriminAja is the peer; at GoSend's address nobody listens."""
+    running = start_installation(
+        tmp_path_factory.mktemp("away") / "data",
+        SAPA_PROCESSES="1",
+        SAPA_UPSTREAM_KIRIMINAJA=peer.address,
+        SAPA_UPSTREAM_GOSEND=f"http://127.0.0.1:{free_port()}",
+    )
+    yield running
+    assert stop_installation(running) == 0
+
+
+@pytest.fixture(scope="module")
+async def own_database(own: Installation) -> AsyncIterator[Database]:
+    async with open_database(own.server.app_url) as database:
+        yield database
+
+
+@pytest.fixture
+async def own_company(own: Installation, own_database: Database, peer: Peer) -> Environments:
+    made = await make_company(own_database)
+    await connect_live(own, own_database, made.live, "aggregator_carrier", api_key="planted-secret-key")
+    peer.asked.clear()
+    return made
+
+
+@pytest.fixture
+async def live(
+    own: Installation, own_database: Database, own_company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    key = await make_key(own_database, own_company.live)
+    async with connect(own, key.raw) as client:
+        yield client
+
+
+def refused(answer: httpx.Response) -> str:
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "CARRIER_UNAVAILABLE"), answer.text
+    assert "planted-secret-key" not in answer.text
+    return str(answer.json()["error"]["message"])
+
+
+async def test_a_live_company_gets_its_carriers_prices(live: httpx.AsyncClient, peer: Peer) -> None:
+    peer.behave = peer.answer(GOOD)
+    options = await list_options(live)
+    assert [(option["serviceCode"], option["price"], option["estimate"]) for option in options] == [
+        ("tiki:ECO", 9000, "4-6 days"),
+        ("jne:REG23", 12000, "2-3 days"),
+    ]
+    assert await list_options(live) == options
+    assert len(peer.asked) == 1, "the second answer was remembered"
+
+
+async def test_a_carrier_that_hangs_does_not_hang_the_caller(live: httpx.AsyncClient, peer: Peer) -> None:
+    peer.behave = peer.hang
+    live.timeout = httpx.Timeout(8)  # far below what the carrier would take
+    assert "answer" in refused(await ask(live))
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [("<html>Bad gateway</html>", 200), ("", 200), ("[]", 200), ("Internal error", 500), ("busy", 503), ('{"a":', 200)],
+)
+async def test_rubbish_is_not_taken_for_prices(live: httpx.AsyncClient, peer: Peer, body: str, status: int) -> None:
+    peer.behave = peer.answer(body, status)
+    assert "KiriminAja gave no prices" in refused(await ask(live))
+    peer.behave = peer.answer(GOOD)
+    assert len(await list_options(live)) == 2, "and it is not remembered"
+
+
+async def test_a_refused_account_is_told_apart(live: httpx.AsyncClient, peer: Peer) -> None:
+    peer.behave = peer.answer({"status": False, "text": "Unauthenticated planted-secret-key"}, 401)
+    assert "refuses" in refused(await ask(live))
+
+
+async def test_a_carriers_no_is_a_message(live: httpx.AsyncClient, peer: Peer) -> None:
+    peer.behave = peer.answer({"status": False, "text": "Berat melebihi batas"})
+    answer = await ask(live)
+    assert answer.status_code == 200
+    assert answer.json()["options"] == []
+    assert "Berat melebihi batas" in answer.json()["data"]["messages"][0]["text"]
+
+
+async def test_the_test_environment_never_meets_the_carrier(
+    own: Installation, own_database: Database, own_company: Environments, peer: Peer
+) -> None:
+    peer.behave = peer.hang
+    key = await make_key(own_database, own_company.test)
+    async with connect(own, key.raw) as client:
+        assert await list_options(client)
+        assert (await client.get("/shipping/coverage/provinces")).status_code == 200
+    assert peer.asked == []
+
+
+async def test_other_providers_go_on_while_one_hangs(
+    own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
+) -> None:
+    await connect_live(own, own_database, own_company.live, "instant_carrier", **GOSEND)
+    peer.behave = peer.hang
+    assert "gave no prices" in refused(await ask(live, "instant_carrier")), "nobody listens there"
+    peer.behave = peer.answer(GOOD)
+    assert await list_options(live)
+
+
+GOSEND = {"client_id": "planted-client", "pass_key": "planted-secret-key", "callback_token": "planted-secret-token"}
+
+
+async def test_coverage_is_asked_once_and_then_remembered(live: httpx.AsyncClient, peer: Peer) -> None:
+    peer.behave = peer.answer(PROVINCES)
+    for _ in range(2):
+        answer = await live.get("/shipping/coverage/provinces")
+        assert answer.json()["data"] == [
+            {"id": 1, "name": "Bali", "parentId": None, "zip": None},
+            {"id": 6, "name": "DKI Jakarta", "parentId": None, "zip": None},
+        ]
+    found = await live.get("/shipping/coverage/provinces", params={"search": "bal"})
+    assert [area["id"] for area in found.json()["data"]] == [1]
+    assert [path for path, _ in peer.asked] == ["/api/mitra/province"]
+
+
+async def test_coverage_that_is_out_of_date_is_asked_for_again_and_serves_while_the_carrier_is_away(
+    live: httpx.AsyncClient, peer: Peer, own_database: Database, own_company: Environments
+) -> None:
+    async def age(days: int) -> None:
+        async with own_database.transaction() as tx:
+            await tx.execute(
+                "UPDATE coverage_cache SET fetched_at = now() - make_interval(days => $2) WHERE company_id = $1",
+                own_company.live, days,
+            )  # fmt: skip
+
+    peer.behave = peer.answer(PROVINCES)
+    assert (await live.get("/shipping/coverage/provinces")).status_code == 200
+    await age(6)
+    assert (await live.get("/shipping/coverage/provinces")).status_code == 200
+    assert len(peer.asked) == 1
+    await age(8)
+    peer.behave = peer.answer("down", 500)
+    for _ in range(2):
+        peer.asked.clear()
+        stale = await live.get("/shipping/coverage/provinces")
+        assert len(stale.json()["data"]) == 2
+        assert peer.asked, "what is out of date stays so"
+    await age(91)
+    assert "which places it serves" in refused(await live.get("/shipping/coverage/provinces"))
+    peer.behave = peer.answer({**PROVINCES, "datas": PROVINCES["datas"][:1]})
+    assert len((await live.get("/shipping/coverage/provinces")).json()["data"]) == 1
+
+
+async def test_an_unknown_place_is_not_remembered(live: httpx.AsyncClient, peer: Peer) -> None:
+    peer.behave = peer.answer({"status": True, "datas": []})
+    unknown = await live.get("/shipping/coverage/cities", params={"provinceId": "77"})
+    assert unknown.status_code == 404
+    peer.behave = peer.answer({"status": True, "datas": [{"id": 5, "provinsi_id": 77, "kabupaten_name": "Baru"}]})
+    assert (await live.get("/shipping/coverage/cities", params={"provinceId": "77"})).status_code == 200
+    assert peer.asked[-1][1] == {"provinsi_id": 77}
