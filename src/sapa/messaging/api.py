@@ -1,0 +1,85 @@
+"""How messages are reached."""
+
+from sapa.access.types import Scope
+from sapa.http.answers import Accepted
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errand import Errand
+from sapa.http.errors import NotFound
+from sapa.messaging import history, queries, sends
+from sapa.messaging.history_types import RecordsPage, RecordsQuery
+from sapa.messaging.send_types import InteractiveMessageIn, MediaMessageIn, MessageIn, TemplateMessageIn
+from sapa.messaging.types import (
+    ChannelNotConnected,
+    ChannelUnsupported,
+    Message,
+    MessageId2,
+    MessageWithEvents,
+    SendFailed,
+    TemplateNotApproved,
+    TemplateNotFound,
+    TemplateParamsMismatch,
+    WindowClosed,
+)
+
+routes = Routes("/messages", base=Base.MESSAGING, tag="Messages")
+
+SENDING = (WindowClosed, ChannelUnsupported, ChannelNotConnected, SendFailed)
+WITH_TEMPLATE = (TemplateNotFound, TemplateNotApproved, TemplateParamsMismatch, *SENDING)
+
+
+@routes.post("/send", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal)
+async def send_message(errand: Errand, body: MessageIn) -> Message | Accepted[Message]:
+    """Send a plain message.
+
+    On channels with a window it is for customers who wrote lately; others get a template. 202 means that the channel
+    did not answer in time: the message stays pending until the channel reports on it, and is not sent again by itself.
+    """
+    return await sends.send(errand, body)
+
+
+@routes.post(
+    "/send-template", scope=Scope.MESSAGES_WRITE, status=200, raises=WITH_TEMPLATE, recorder=history.record_refusal
+)
+async def send_message_template(errand: Errand, body: TemplateMessageIn) -> Message | Accepted[Message]:
+    """Send a template.
+
+    Channels that approve templates send it as approved, at any time; the others as text.
+    """
+    return await sends.send(errand, body)
+
+
+@routes.post("/send-media", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal)
+async def send_message_media(errand: Errand, body: MediaMessageIn) -> Message | Accepted[Message]:
+    """Send a picture, a film, a sound or a document."""
+    return await sends.send(errand, body)
+
+
+@routes.post(
+    "/send-interactive", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal
+)
+async def send_message_interactive(errand: Errand, body: InteractiveMessageIn) -> Message | Accepted[Message]:
+    """Send buttons, a list to choose from, or a link.
+
+    Channels that have no such thing send it as text with numbered choices.
+    """
+    return await sends.send(errand, body)
+
+
+@routes.get("/requests", scope=Scope.MESSAGES_READ)
+async def list_requests(call: Call, query: RecordsQuery) -> RecordsPage:
+    """List the calls that asked for messages.
+
+    The newest first, refused calls included; each as it came in, with the caller's key, so treat the answer as a
+    secret. The retry of a call with the same Idempotency-Key leaves no record of its own.
+    """
+    return await history.list_page(call.db, call.kit.vault, call.company, query)
+
+
+@routes.get("/{messageId2}", scope=Scope.MESSAGES_READ, raises=[NotFound])
+async def get_message(call: Call, message_id2: MessageId2) -> MessageWithEvents:
+    """Get one message, and all that became known of it."""
+    message = await queries.get_message(call.db, call.company.id, message_id2)
+    events = await queries.list_events(call.db, call.company.id, message_id2)
+    return MessageWithEvents(
+        **{name: getattr(message, name) for name in message.__struct_fields__} | {"events": events}
+    )

@@ -1,0 +1,146 @@
+"""How callbacks of channels are kept until they are dealt with, and for a while after that."""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+
+import msgspec
+from msgspec import Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+
+KEPT_DAYS = 30
+
+
+class Lane(Struct, frozen=True):
+    """A connection with something to deal with."""
+
+    company_id: int
+    connection_id: str
+
+
+class StoredCallback(Struct, frozen=True):
+    id: int
+    headers: msgspec.Raw
+    body: bytes
+    position: int
+    tries: int
+
+
+KEEP_LANE = sql(
+    """
+    INSERT INTO channel_lanes (company_id, connection_id, source) VALUES ($1, $2, $3)
+        ON CONFLICT (company_id, connection_id) DO NOTHING"""
+)
+
+INSERT = sql(
+    """
+    INSERT INTO channel_callbacks (company_id, connection_id, hash, headers, body)
+    VALUES ($1, $2, $3, $4::text::json, $5)
+        ON CONFLICT (company_id, connection_id, hash) DO NOTHING"""
+)
+
+LIST_LANES = sql(
+    """
+    SELECT company_id, connection_id
+      FROM channel_callbacks
+     WHERE status = 'waiting' AND due_at <= now()
+     GROUP BY company_id, connection_id
+     ORDER BY min(id)
+     LIMIT $1""",
+    row=Lane,
+    crosses="the worker looks for callbacks of all companies, then deals with them one company at a time",
+)
+
+LOCK_LANE = sql("SELECT source FROM channel_lanes WHERE company_id = $1 AND connection_id = $2 FOR UPDATE SKIP LOCKED")
+
+FIND_NEXT = sql(
+    """
+    SELECT id, headers, body, position, tries
+      FROM channel_callbacks
+     WHERE company_id = $1 AND connection_id = $2 AND status = 'waiting' AND due_at <= now()
+     ORDER BY id
+     LIMIT 1""",
+    row=StoredCallback,
+)
+
+MOVE_ON = sql(
+    """
+    UPDATE channel_callbacks
+       SET position = $3, status = CASE WHEN $4 THEN 'waiting' WHEN COALESCE($5, error) IS NULL THEN 'done'
+                                        ELSE 'failed' END,
+           error = COALESCE($5, error)
+     WHERE company_id = $1 AND id = $2"""
+)
+
+PUT_OFF = sql(
+    """
+    UPDATE channel_callbacks
+       SET position = 0, tries = tries + 1, due_at = now() + make_interval(secs => $3), error = NULL
+     WHERE company_id = $1 AND id = $2"""
+)
+
+REPLAY = sql(
+    """
+    UPDATE channel_callbacks
+       SET status = 'waiting', position = 0, tries = 0, due_at = now(), error = NULL
+     WHERE company_id = $1 AND connection_id = $2 AND received_at >= $3 AND received_at < $4"""
+)
+
+LIST_TO_FORGET = sql(
+    "SELECT DISTINCT company_id FROM channel_callbacks WHERE received_at < now() - make_interval(days => $1)",
+    crosses="the worker forgets the old callbacks of every company",
+)
+
+FORGET = sql(
+    """
+    DELETE FROM channel_callbacks
+     WHERE company_id = $1 AND status <> 'waiting' AND id IN (
+           SELECT id FROM channel_callbacks
+            WHERE company_id = $1 AND received_at < now() - make_interval(days => $2)
+            ORDER BY received_at LIMIT $3)"""
+)
+
+
+async def keep(
+    tx: Tx, company_id: int, connection_id: str, source: str, hash: bytes, headers: Mapping[str, str], body: bytes
+) -> bool:
+    """Whether it is new: channels send what they are not sure of again."""
+    await KEEP_LANE.run(tx, company_id, connection_id, source)
+    text = msgspec.json.encode(headers).decode().replace("\\u0000", "")
+    return await INSERT.run(tx, company_id, connection_id, hash, text, body) > 0
+
+
+async def list_lanes(db: Connection, most: int) -> list[Lane]:
+    return await LIST_LANES.all(db, most)
+
+
+async def lock_lane(tx: Tx, lane: Lane) -> bool:
+    """False while another worker has it."""
+    return await LOCK_LANE.value(tx, lane.company_id, lane.connection_id) is not None
+
+
+async def find_next(tx: Tx, lane: Lane) -> StoredCallback | None:
+    return await FIND_NEXT.find(tx, lane.company_id, lane.connection_id)
+
+
+async def move_on(tx: Tx, company_id: int, id: int, position: int, is_left: bool, error: str | None) -> None:
+    """So many items are dealt with; `is_left` says that there are more."""
+    await MOVE_ON.run(tx, company_id, id, position, is_left, error)
+
+
+async def put_off(tx: Tx, company_id: int, id: int, by: timedelta) -> None:
+    """All of it is gone through once more, later: what was dealt with is recognised."""
+    await PUT_OFF.run(tx, company_id, id, by.total_seconds())
+
+
+async def replay(tx: Tx, company_id: int, connection_id: str, since: datetime, until: datetime) -> int:
+    return await REPLAY.run(tx, company_id, connection_id, since, until)
+
+
+async def list_companies_to_forget(db: Connection) -> list[int]:
+    return [record[0] for record in await db.fetch(LIST_TO_FORGET.text, KEPT_DAYS)]
+
+
+async def forget(tx: Tx, company_id: int, most: int) -> int:
+    return await FORGET.run(tx, company_id, KEPT_DAYS, most)

@@ -1,0 +1,69 @@
+"""Instagram: direct messages of a professional account."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+from sapa.messaging.channels import meta, social
+from sapa.messaging.channels.interface import (
+    BadAccount,
+    Capabilities,
+    Connection,
+    Field,
+    InboundMedia,
+    Item,
+    Outgoing,
+    Refused,
+    Sent,
+    Source,
+)
+from sapa.messaging.channels.reading import text
+
+
+class Instagram:
+    source = Source.PHOTO_SOCIAL
+    label = "Instagram"
+    address = "https://graph.instagram.com/v22.0"
+    fields: Sequence[Field] = (
+        Field("instagram_id", "Id of the professional account (user_id)", is_secret=False, pattern=r"[0-9]{1,40}"),
+        Field("access_token", "Access token"),
+        Field("app_secret", "App secret"),
+        Field("verify_token", "Verify token of the callback", is_required=False, is_generated=True),
+    )
+    capabilities = Capabilities(
+        sends=frozenset({"message", "template", "media", "interactive"}),
+        media_types=frozenset({"image", "video", "audio"}),
+        longest_text=1000,
+        window=timedelta(hours=24),
+        reports=frozenset({"sent", "read", "failed"}),
+        identities=("igsid",),
+        per_second=300,
+        media_per_second=10,
+    )
+
+    async def verify(self, connection: Connection) -> None:
+        """Callbacks carry the account's user_id: with another id they would all be passed over."""
+        found = await meta.get_node(connection, "me", fields="user_id,username")
+        known, given = text(found, "user_id"), connection.account["instagram_id"]
+        if known != given:
+            raise BadAccount(f"the token belongs to the account {known}, not to {given}")
+
+    async def send(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+        return await social.send(connection, f"{connection.account['instagram_id']}/messages", message)
+
+    async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+        return await meta.fetch_media(connection, media, most_bytes)
+
+    def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
+        return meta.confirm(credentials, query)
+
+    def read_callback(
+        self, account: Mapping[str, str], credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
+    ) -> Sequence[Item]:
+        meta.check_signature(credentials, headers, body)
+        return social.parse_callback(account["instagram_id"], "igsid", body)
+
+    def reread_callback(self, account: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> Sequence[Item]:
+        return social.parse_callback(account["instagram_id"], "igsid", body)
+
+
+INSTAGRAM = Instagram()

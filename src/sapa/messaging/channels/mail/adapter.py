@@ -1,0 +1,88 @@
+"""Mail: sent through the company's own server, received on a hook as it is."""
+
+import hmac
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+
+from sapa.messaging.channels.interface import (
+    Capabilities,
+    Connection,
+    Field,
+    InboundMedia,
+    Item,
+    Outgoing,
+    Refused,
+    Sent,
+    Source,
+    Unsigned,
+)
+from sapa.messaging.channels.mail import submission
+from sapa.messaging.channels.mail.received import parse_callback
+from sapa.outbound.client import Unclear
+
+SIGNATURE = "x-sapa-signature"
+ADDRESS = r"[^@\s<>\",;:]+@[^@\s<>\",;:]+"
+
+
+def _optional(name: str, label: str, pattern: str = r".*") -> Field:
+    return Field(name, label, is_secret=False, is_required=False, pattern=pattern)
+
+
+class Mail:
+    source = Source.MAIL
+    label = "Mail"
+    address = ""
+    fields: Sequence[Field] = (
+        Field("address", "Address to send from", is_secret=False, pattern=ADDRESS),
+        Field("smtp_host", "Mail server", is_secret=False, pattern=r"[0-9A-Za-z.:-]{1,253}"),
+        _optional("smtp_port", "Its port (587; 465 for tls)", r"[0-9]{1,5}"),
+        _optional("security", "starttls, tls or plain (starttls)", "starttls|tls|plain"),
+        _optional("username", "User name"),
+        Field("password", "Password", is_required=False),
+        _optional("sender_name", "Name that the mail comes from"),
+        _optional("inbound_address", "Address whose mail is handed to the hook, with anything after a +, too", ADDRESS),
+        Field("hook_secret", "Secret that incoming mail is signed with, besides the hook's address", is_required=False),
+    )
+    capabilities = Capabilities(
+        sends=frozenset({"message", "template", "media", "interactive"}),
+        media_types=frozenset({"image", "video", "audio", "document"}),
+        longest_text=100_000,
+        window=None,
+        reports=frozenset({"sent", "failed"}),
+        identities=("email",),
+        per_second=20,
+    )
+
+    async def verify(self, connection: Connection) -> None:
+        await submission.verify(connection)
+
+    async def send(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+        return await submission.submit(connection, message)
+
+    async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+        """It came with the mail."""
+        if media.content is None or len(media.content) > most_bytes:
+            raise Unclear("the file is not there any more, or too large")
+        return media.mime_type or "application/octet-stream", media.content
+
+    def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
+        return None
+
+    def read_callback(
+        self, account: Mapping[str, str], credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
+    ) -> Sequence[Item]:
+        """The hook's address is a secret already; whoever wants to may sign as well."""
+        secret, given = credentials.get("hook_secret") or "", headers.get(SIGNATURE) or ""
+        if secret and not hmac.compare_digest(sign(secret, body).encode(), given.encode("utf-8", "surrogatepass")):
+            raise Unsigned
+        return parse_callback(account, body)
+
+    def reread_callback(self, account: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> Sequence[Item]:
+        return parse_callback(account, body)
+
+
+def sign(secret: str, body: bytes) -> str:
+    return "sha256=" + hmac.new(secret.encode(), body, sha256).hexdigest()
+
+
+MAIL = Mail()

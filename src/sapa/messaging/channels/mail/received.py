@@ -1,0 +1,198 @@
+"""Mail that comes in: what it says, what it answers, and whether it is a letter at all."""
+
+import email
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from email import policy
+from email.message import EmailMessage, Message
+from email.utils import getaddresses, parsedate_to_datetime
+from hashlib import sha256
+from html.parser import HTMLParser
+
+from sapa.messaging.channels.interface import Identity, Inbound, InboundMedia, Item
+from sapa.messaging.channels.mail.bounces import is_bounce, read_bounce
+from sapa.messaging.channels.mail.written import find_domain, list_message_ids
+
+MOST_ATTACHMENTS = 50
+LONGEST_BODY = 200_000
+
+_ADDRESSED = ("To", "Cc", "Delivered-To", "X-Original-To", "Envelope-To")
+_KINDS = {"image", "audio", "video"}
+_BREAKS = {"p", "br", "div", "li", "tr", "h1", "h2", "h3"}
+_SILENT = {"style", "script", "head", "title"}
+_find_reference = re.compile(r"\+([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})@").search
+
+
+def parse_callback(account: Mapping[str, str], body: bytes) -> Sequence[Item]:
+    mail = email.message_from_bytes(body, policy=policy.default)
+    if is_bounce(mail):
+        return read_bounce(mail, find_date(mail))
+    letter = _read_letter(account, mail, body)
+    return [letter] if letter else []
+
+
+def _read_letter(account: Mapping[str, str], mail: EmailMessage, body: bytes) -> Inbound | None:
+    name, sender = _find_sender(mail)
+    if not sender:
+        return None
+    is_echo = sender == account["address"].lower()
+    customer = next(iter(_list_addresses(mail, "To")), "") if is_echo else sender
+    if not customer:
+        return None
+    main = _find_body(mail)
+    return Inbound(
+        message_id=_find_id(mail) or f"<{sha256(body).hexdigest()}@unnamed>",
+        sender=[Identity("email", customer)],
+        at=find_date(mail),
+        type="text",
+        body=_read_text(main)[:LONGEST_BODY] if main else None,
+        sender_name=None if is_echo else name or None,
+        media=_list_attachments(mail, main),
+        quoted=_find_quoted(account, mail),
+        is_echo=is_echo,
+        is_automatic=is_automatic(mail),
+        thread=list_thread(mail),
+        subject=header(mail, "Subject") or None,
+    )
+
+
+def header(mail: Message, name: str) -> str:
+    """As text in one line. Some headers are written so badly that reading them fails: then as they stand."""
+    try:
+        value = mail.get(name)
+    except Exception:
+        value = next((raw for key, raw in mail.raw_items() if key.lower() == name.lower()), "")
+    words = " ".join(str(value or "").replace("\x00", "").split())
+    return words.encode("utf-8", "replace").decode()
+
+
+def find_date(mail: Message) -> datetime:
+    try:
+        date = parsedate_to_datetime(header(mail, "Date"))
+    except (ValueError, TypeError, OverflowError):
+        return datetime.now(UTC)
+    return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
+
+
+def is_automatic(mail: Message) -> bool:
+    """Written by a machine: nobody waits for an answer to it."""
+    submitted = header(mail, "Auto-Submitted").partition(";")[0].strip().lower()
+    return (
+        submitted not in {"", "no"}
+        or header(mail, "X-Autoreply").lower() == "yes"
+        or header(mail, "Precedence").lower() == "auto_reply"
+        or header(mail, "Return-Path") == "<>"
+    )
+
+
+def list_thread(mail: Message) -> Sequence[str]:
+    """The ids of the conversation, the oldest first, this mail included."""
+    known = header(mail, "References") + header(mail, "In-Reply-To") + header(mail, "Message-ID")
+    return list(dict.fromkeys(list_message_ids(known)))
+
+
+def _find_quoted(account: Mapping[str, str], mail: Message) -> str | None:
+    """The message that an address of ours names, or the one that it says it answers."""
+    for name in _ADDRESSED:
+        if found := _find_reference(header(mail, name).lower()):
+            return f"<{found[1]}@{find_domain(account['address'])}>"
+    answered = list_message_ids(header(mail, "In-Reply-To")) or list_message_ids(header(mail, "References"))[-1:]
+    return answered[0] if answered else None
+
+
+def _find_id(mail: Message) -> str | None:
+    return next(iter(list_message_ids(header(mail, "Message-ID"))), None)
+
+
+def _find_sender(mail: Message) -> tuple[str, str]:
+    """Whom to answer: a form's mail comes from the form, and names its writer for answers."""
+    for field in ("Reply-To", "From"):
+        for name, address in getaddresses([header(mail, field)]):
+            if "@" in address:
+                return name, address.lower()
+    return "", ""
+
+
+def _list_addresses(mail: Message, field: str) -> Sequence[str]:
+    return [address.lower() for _, address in getaddresses([header(mail, field)]) if "@" in address]
+
+
+def _find_body(mail: EmailMessage) -> EmailMessage | None:
+    try:
+        found = mail.get_body(preferencelist=("plain", "html"))
+    except Exception:
+        return None
+    return found if isinstance(found, EmailMessage) else None
+
+
+def _read_text(part: EmailMessage) -> str:
+    content = part.get_payload(decode=True)
+    raw = content if isinstance(content, bytes) else b""
+    words = _decode(raw, part.get_content_charset())
+    return (_strip_tags(words) if part.get_content_type() == "text/html" else words).replace("\r\n", "\n").strip()
+
+
+def _decode(raw: bytes, charset: str | None) -> str:
+    try:
+        words = raw.decode(charset or "utf-8", "replace")
+    except LookupError:
+        words = raw.decode("utf-8", "replace")
+    return words.replace("\x00", "")
+
+
+def _list_attachments(mail: EmailMessage, main: EmailMessage | None) -> Sequence[InboundMedia]:
+    found = [part for part in mail.walk() if part is not main and _is_attached(part)]
+    return [_read_attachment(part) for part in found[:MOST_ATTACHMENTS]]
+
+
+def _is_attached(part: Message) -> bool:
+    is_named = bool(_find_filename(part)) or part.get_content_disposition() == "attachment"
+    return not part.is_multipart() and (is_named or part.get_content_maintype() in _KINDS)
+
+
+def _read_attachment(part: Message) -> InboundMedia:
+    content = part.get_payload(decode=True)
+    kind = part.get_content_maintype()
+    return InboundMedia(
+        type=kind if kind in _KINDS else "document",
+        mime_type=part.get_content_type(),
+        filename=_find_filename(part),
+        content=content if isinstance(content, bytes) else b"",
+    )
+
+
+def _find_filename(part: Message) -> str | None:
+    try:
+        name = part.get_filename()
+    except Exception:
+        return None
+    return "".join(char for char in str(name) if char.isprintable()) or None if name else None
+
+
+class _Words(HTMLParser):
+    """What a page says, without how it looks."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.words: list[str] = []
+        self._silent = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._silent += tag in _SILENT
+        if tag in _BREAKS:
+            self.words.append("\n")
+
+    def handle_endtag(self, tag: str) -> None:
+        self._silent = max(0, self._silent - (tag in _SILENT))
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.words.append(re.sub(r"\s+", " ", data))
+
+
+def _strip_tags(page: str) -> str:
+    reader = _Words()
+    reader.feed(page)
+    reader.close()
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", "".join(reader.words)))

@@ -1,0 +1,136 @@
+"""Handing a mail to the company's own server, and telling what became of it."""
+
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from email.errors import MessageError
+
+from aiosmtplib import SMTP
+from aiosmtplib.errors import (
+    SMTPAuthenticationError,
+    SMTPException,
+    SMTPRecipientRefused,
+    SMTPResponseException,
+)
+
+from sapa.messaging.channels.interface import BadAccount, Connection, Outgoing, Refused, Sent
+from sapa.messaging.channels.mail.written import build_mail, build_message_id, find_domain, to_ascii_domain
+from sapa.messaging.channels.meta import Category
+from sapa.outbound.client import NotSent, Unclear
+
+SECONDS = 10.0
+RETRY_SECONDS = 60.0
+
+
+class NotOffered(Exception):
+    """The server cannot do what it takes."""
+
+
+async def submit(connection: Connection, message: Outgoing) -> Sent | Refused:
+    """Until DATA the server has nothing of it; what gets lost after that, nobody can tell."""
+    sender, recipient = connection.account["address"], message.to.value
+    try:
+        content = build_mail(connection.account, message).as_bytes()
+        async with _open(connection) as server:
+            await _address(server, to_ascii_domain(sender), to_ascii_domain(recipient))
+            await _hand_over(server, content)
+    except SMTPResponseException as error:
+        return _refuse(error)
+    except (SMTPException, OSError) as error:
+        raise NotSent(str(error) or type(error).__name__) from error
+    except NotOffered as error:
+        return Refused("config", str(error), "config")
+    except (ValueError, MessageError) as error:
+        return Refused("address", f"The mail cannot be addressed: {error}", "recipient")
+    return Sent(build_message_id(connection.account, message.reference))
+
+
+async def verify(connection: Connection) -> None:
+    """A server that lets us in, and nothing sent."""
+    try:
+        async with _open(connection):
+            pass
+    except (SMTPResponseException, NotOffered) as error:
+        raise BadAccount(str(error)) from error
+    except (SMTPException, OSError) as error:
+        raise NotSent(str(error) or type(error).__name__) from error
+
+
+@asynccontextmanager
+async def _open(connection: Connection) -> AsyncIterator[SMTP]:
+    """Connected, encrypted as the account says, and logged in. A company's server is reached through the guard."""
+    host, _, port = connection.address.rpartition(":")
+    security = connection.account.get("security") or "starttls"
+    opened = await connection.client.dial(
+        host, int(port), is_trusted=connection.company.environment == "test", seconds=SECONDS
+    )
+    server = SMTP(
+        hostname=host,
+        sock=opened,
+        use_tls=security == "tls",
+        start_tls=False,
+        timeout=SECONDS,
+        local_hostname=find_domain(to_ascii_domain(connection.account["address"])),
+        tls_context=None if security == "plain" else ssl.create_default_context(),
+    )
+    try:
+        await server.connect()
+        if security == "starttls":
+            await _encrypt(server)
+        await _log_in(server, connection.account, connection.credentials)
+        yield server
+        with suppress(SMTPException, OSError):
+            await server.quit()
+    finally:
+        server.close()
+        opened.close()
+
+
+async def _encrypt(server: SMTP) -> None:
+    await server.ehlo()
+    if not server.supports_extension("starttls"):
+        raise NotOffered("The mail server offers no STARTTLS; connect it with the security it has, tls or plain.")
+    await server.starttls()
+
+
+async def _log_in(server: SMTP, account: Mapping[str, str], credentials: Mapping[str, str]) -> None:
+    username, password = account.get("username"), credentials.get("password")
+    if username and password:
+        await server.login(username, password)
+
+
+async def _address(server: SMTP, sender: str, recipient: str) -> None:
+    """Most addresses are plain; others need a server that takes them."""
+    if (sender + recipient).isascii():
+        await server.mail(sender)
+        await server.rcpt(recipient)
+        return
+    await server.ehlo()
+    if not server.supports_extension("smtputf8"):
+        raise NotOffered("The mail server takes no addresses with such letters.")
+    await server.mail(sender, options=["SMTPUTF8"], encoding="utf-8")
+    await server.rcpt(recipient, encoding="utf-8")
+
+
+async def _hand_over(server: SMTP, content: bytes) -> None:
+    try:
+        await server.data(content)
+    except SMTPResponseException:
+        raise
+    except (SMTPException, OSError) as error:
+        raise Unclear(f"the mail server did not confirm the mail: {error}") from error
+
+
+def _refuse(error: SMTPResponseException) -> Refused:
+    words = " ".join(error.message.split()) or "the mail server gave no reason"
+    if error.code < 500:
+        return Refused(str(error.code), words, "transient", RETRY_SECONDS)
+    return Refused(str(error.code), words, _judge(error))
+
+
+def _judge(error: SMTPResponseException) -> Category:
+    if isinstance(error, SMTPAuthenticationError) or error.code in {530, 535}:
+        return "auth"
+    if error.message.startswith("5.7."):
+        return "policy"
+    return "recipient" if isinstance(error, SMTPRecipientRefused) or error.code in {550, 551, 553} else "validation"

@@ -1,0 +1,125 @@
+"""A message as mail: its headers, and what it says both as plain text and as a page."""
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from email import policy
+from email.headerregistry import Address
+from email.message import EmailMessage
+from email.utils import format_datetime
+from html import escape
+from urllib.parse import quote
+
+from sapa.messaging.channels.interface import Buttons, Choices, Content, Link, Media, Outgoing, TemplateCall, Text
+from sapa.messaging.channels.render import describe, list_rows, paragraphs, render
+
+POLICY = policy.SMTP.clone(cte_type="7bit", raise_on_defect=False)
+MOST_REFERENCES = 20
+LONGEST_SUBJECT = 78
+
+_is_message_id = re.compile(r"<[^<>\s]{1,900}>").fullmatch
+
+
+def build_message_id(account: Mapping[str, str], reference: str) -> str:
+    return f"<{reference}@{find_domain(account['address'])}>"
+
+
+def build_mail(account: Mapping[str, str], message: Outgoing) -> EmailMessage:
+    is_plain = (account["address"].rpartition("@")[0] + message.to.value.rpartition("@")[0]).isascii()
+    mail = EmailMessage(policy=POLICY.clone(utf8=not is_plain))
+    mail["From"] = _build_address(account["address"], _plain(account.get("sender_name") or ""))
+    mail["To"] = _build_address(message.to.value)
+    mail["Subject"] = build_subject(message.content)
+    mail["Date"] = format_datetime(datetime.now(UTC))
+    mail["Message-ID"] = build_message_id(account, message.reference)
+    for name, value in _thread(message).items():
+        mail[name] = value
+    if (reply_to := build_reply_address(account, message.reference)) is not None:
+        mail["Reply-To"] = _build_address(reply_to)
+    if message.is_automatic:
+        mail["Auto-Submitted"] = "auto-replied"
+    mail.set_content(render(message.content) + "\n")
+    mail.add_alternative(_build_page(account, message), subtype="html")
+    return mail
+
+
+def _build_address(address: str, name: str = "") -> Address:
+    local, _, domain = to_ascii_domain(address).rpartition("@")
+    return Address(name, local, domain)
+
+
+def to_ascii_domain(address: str) -> str:
+    """With the name of the domain in letters that every server reads; raises UnicodeError for one that has none."""
+    local, _, domain = address.rpartition("@")
+    return f"{local}@{domain.encode('idna').decode()}"
+
+
+def build_reply_address(account: Mapping[str, str], reference: str) -> str | None:
+    """Names the message, so that an answer finds it even when it quotes nothing; only where such mail arrives."""
+    local, _, domain = (account.get("inbound_address") or "").rpartition("@")
+    return f"{local}+{reference}@{domain}" if local else None
+
+
+def build_subject(content: Content) -> str:
+    """Its own, or else how it begins."""
+    own = content.subject if isinstance(content, Text | TemplateCall) else None
+    words = _plain(own or render(content))
+    return words if own or len(words) <= LONGEST_SUBJECT else words[: LONGEST_SUBJECT - 1].rstrip() + "…"
+
+
+def find_domain(address: str) -> str:
+    return address.rpartition("@")[2]
+
+
+def _thread(message: Outgoing) -> dict[str, str]:
+    quoted = [message.quoted] if message.quoted else []
+    known = [id for id in dict.fromkeys([*message.thread, *quoted]) if _is_message_id(id)][-MOST_REFERENCES:]
+    if not known:
+        return {}
+    answered = message.quoted if message.quoted in known else known[-1]
+    return {"In-Reply-To": str(answered), "References": " ".join(known)}
+
+
+def _build_page(account: Mapping[str, str], message: Outgoing) -> str:
+    return f"<!doctype html>\n<html><body>\n{_build_body(account, message)}\n</body></html>\n"
+
+
+def _build_body(account: Mapping[str, str], message: Outgoing) -> str:
+    content = message.content
+    match content:
+        case Link():
+            return _paragraphs(content.body) + _link(content.url, content.display_text)
+        case Media():
+            return _paragraphs(content.caption) + _link(content.url, content.filename or content.url)
+        case TemplateCall(header_media=Media(url=url)):
+            return _link(url, url) + _paragraphs(content.rendered)
+        case Buttons() | Choices():
+            chosen = "".join(_choice(account, message, row.title, describe(row)) for row in list_rows(content))
+            return _paragraphs(content.header, content.body) + chosen + _paragraphs(content.footer)
+        case _:
+            return _paragraphs(render(content))
+
+
+def _choice(account: Mapping[str, str], message: Outgoing, title: str, words: str) -> str:
+    """Chosen by an answer that the reader need only send off."""
+    address = build_reply_address(account, message.reference) or account["address"]
+    subject = quote(f"Re: {build_subject(message.content)}")
+    return _link(f"mailto:{quote(address, safe='@+')}?subject={subject}&body={quote(title)}", words)
+
+
+def _paragraphs(*parts: str | None) -> str:
+    written = escape(paragraphs(*parts)).split("\n\n")
+    return "".join(f"<p>{part.replace(chr(10), '<br>')}</p>" for part in written if part)
+
+
+def _link(url: str, words: str) -> str:
+    return f'<p><a href="{escape(url)}">{escape(words)}</a></p>'
+
+
+def _plain(words: str) -> str:
+    """In one line: a header that is broken elsewhere would end there."""
+    return " ".join("".join(char if char.isprintable() else " " for char in words).split())
+
+
+def list_message_ids(words: str) -> Sequence[str]:
+    return [id for id in re.findall(r"<[^<>\s]{1,900}>", words) if id]

@@ -1,0 +1,81 @@
+"""Messenger: conversations of a Facebook page."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+from sapa.messaging.channels import meta, social
+from sapa.messaging.channels.interface import (
+    BadAccount,
+    Capabilities,
+    Connection,
+    Content,
+    Field,
+    InboundMedia,
+    Item,
+    Link,
+    Outgoing,
+    Refused,
+    Sent,
+    Source,
+)
+from sapa.messaging.channels.reading import text
+
+
+class Messenger:
+    source = Source.SOCIAL_NETWORK
+    label = "Messenger"
+    address = "https://graph.facebook.com/v25.0"
+    fields: Sequence[Field] = (
+        Field("page_id", "Page id", is_secret=False, pattern=r"[0-9]{1,40}"),
+        Field("access_token", "Page access token"),
+        Field("app_secret", "App secret"),
+        Field("verify_token", "Verify token of the callback", is_required=False, is_generated=True),
+    )
+    capabilities = Capabilities(
+        sends=frozenset({"message", "template", "media", "interactive"}),
+        media_types=frozenset({"image", "video", "audio", "document"}),
+        longest_text=2000,
+        window=timedelta(hours=24),
+        reports=frozenset({"sent", "delivered", "read", "failed"}),
+        identities=("psid",),
+        per_second=300,
+        media_per_second=10,
+    )
+
+    async def verify(self, connection: Connection) -> None:
+        page_id = connection.account["page_id"]
+        found = await meta.get_node(connection, page_id, fields="id,name")
+        if text(found, "id") != page_id:
+            raise BadAccount(f"the token belongs to the page {text(found, 'id')}, not to {page_id}")
+
+    async def send(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+        path = f"{connection.account['page_id']}/messages"
+        return await social.send(connection, path, message, build_link(message.content))
+
+    async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+        return await meta.fetch_media(connection, media, most_bytes)
+
+    def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
+        return meta.confirm(credentials, query)
+
+    def read_callback(
+        self, account: Mapping[str, str], credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
+    ) -> Sequence[Item]:
+        meta.check_signature(credentials, headers, body)
+        return social.parse_callback(account["page_id"], "psid", body)
+
+    def reread_callback(self, account: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> Sequence[Item]:
+        return social.parse_callback(account["page_id"], "psid", body)
+
+
+def build_link(content: Content) -> dict[str, Any] | None:
+    """A button that opens an address; None for all else."""
+    if not isinstance(content, Link):
+        return None
+    button = {"type": "web_url", "url": content.url, "title": content.display_text}
+    payload = {"template_type": "button", "text": content.body, "buttons": [button]}
+    return {"attachment": {"type": "template", "payload": payload}}
+
+
+MESSENGER = Messenger()

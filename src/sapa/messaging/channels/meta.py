@@ -1,0 +1,153 @@
+"""What all channels of one company's Graph API have in common: calls, errors, verification, signatures."""
+
+import hmac
+from collections.abc import Callable, Mapping
+from hashlib import sha256
+from typing import Any, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct
+
+from sapa.messaging.channels.interface import BadAccount, Connection, InboundMedia, Refused, Unsigned
+from sapa.messaging.channels.reading import Node, get, node, parse_json, text
+from sapa.outbound.client import Answer, Unclear
+
+Category = Literal[
+    "auth", "rate", "quality", "policy", "recipient", "window", "consent", "validation", "media", "template",
+    "config", "billing", "transient",
+]  # fmt: skip
+
+
+class Verdict(Struct, frozen=True):
+    """What an error's code means for the sender."""
+
+    category: Category
+    retry_after: float | None = None
+
+
+class Mishap(Struct, frozen=True):
+    """An error as the Graph API words it."""
+
+    code: int
+    subcode: int
+    message: str
+    details: str
+    is_transient: bool
+
+
+async def post(connection: Connection, path: str, body: Any) -> Answer:
+    headers = {**authorize(connection), "content-type": "application/json"}
+    content = msgspec.json.encode(body)
+    return await connection.client.call("POST", f"{connection.address}/{path}", headers=headers, content=content)
+
+
+async def get_node(connection: Connection, path: str, **params: str) -> Node:
+    """An object of the account's; raises BadAccount when the channel refuses to show it."""
+    url = f"{connection.address}/{path}"
+    answer = await connection.client.call("GET", url, headers=authorize(connection), params=params)
+    return read_node(answer)
+
+
+def read_node(answer: Answer) -> Node:
+    found = parse_json(answer.body)
+    if answer.status >= 500 or not isinstance(found, dict):
+        raise Unclear(f"the channel answered {answer.status} without saying more")
+    if answer.status >= 400 or "error" in found:
+        raise BadAccount(describe(parse_mishap(found)))
+    return found
+
+
+def authorize(connection: Connection) -> dict[str, str]:
+    """In a header and not in the address, since addresses end up in logs."""
+    return {"authorization": f"Bearer {connection.credentials['access_token']}"}
+
+
+def parse_mishap(found: Any) -> Mishap:
+    error = node(found, "error")
+    return Mishap(
+        code=_number(error.get("code")),
+        subcode=_number(error.get("error_subcode")),
+        message=text(error, "message") or text(error, "title") or "",
+        details=text(error, "error_data", "details") or text(error, "error_user_msg") or "",
+        is_transient=error.get("is_transient") is True,
+    )
+
+
+def describe(mishap: Mishap) -> str:
+    words = mishap.details or mishap.message or "the channel gave no reason"
+    return words if str(mishap.code) in words else f"({mishap.code}) {words}"
+
+
+def read_refusal(answer: Answer, judge: Callable[[Mishap], Verdict]) -> Refused | None:
+    """None when the channel took it. Whatever is not certain raises Unclear."""
+    found = parse_json(answer.body)
+    if answer.status >= 500:
+        raise Unclear(f"the channel answered {answer.status}")
+    if answer.status < 300 and isinstance(found, dict) and "error" not in found:
+        return None
+    if not isinstance(get(found, "error"), dict):
+        raise Unclear(f"the channel answered {answer.status} in a way that cannot be read")
+    mishap = parse_mishap(found)
+    verdict = judge(mishap)
+    retry_after = verdict.retry_after if verdict.retry_after is None else _wait(answer, verdict.retry_after)
+    return Refused(str(mishap.code), describe(mishap), verdict.category, retry_after)
+
+
+def _wait(answer: Answer, least: float) -> float:
+    asked = answer.headers.get("retry-after", "")
+    return max(least, float(asked)) if asked.isascii() and asked.isdigit() else least
+
+
+def confirm(credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
+    """The challenge of a channel that knows our word."""
+    expected, given = credentials.get("verify_token") or "", query.get("hub.verify_token") or ""
+    is_right = bool(expected) and hmac.compare_digest(expected.encode(), given.encode("utf-8", "surrogatepass"))
+    return query.get("hub.challenge") if is_right and query.get("hub.mode") == "subscribe" else None
+
+
+def sign(secret: str, body: bytes) -> str:
+    return "sha256=" + hmac.new(secret.encode(), body, sha256).hexdigest()
+
+
+def check_signature(credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> None:
+    """Over the bytes as they came: written anew, the same JSON would have another signature."""
+    secret, given = credentials.get("app_secret") or "", headers.get("x-hub-signature-256") or ""
+    if not secret or not hmac.compare_digest(sign(secret, body).encode(), given.encode("utf-8", "surrogatepass")):
+        raise Unsigned
+
+
+async def fetch_media(connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+    """By its address or, where it has none, by its id, for which the channel tells an address."""
+    if media.media_id is None:
+        if media.url is None:
+            raise Unclear("the channel names no place to fetch it from")
+        return await download(connection, media.url, media.mime_type, most_bytes, {})
+    found = await get_node(connection, media.media_id)
+    url = text(found, "url")
+    if url is None:
+        raise Unclear("the channel tells no address for it")
+    return await download(connection, url, text(found, "mime_type"), most_bytes, authorize(connection))
+
+
+async def download(
+    connection: Connection, url: str, mime_type: str | None, most_bytes: int, headers: Mapping[str, str]
+) -> tuple[str, bytes]:
+    """From the channel's own server as any call; from elsewhere through the guard."""
+    if _place(url) == _place(connection.address):
+        answer = await connection.client.call("GET", url, headers=headers, most_bytes=most_bytes)
+    else:
+        answer = await connection.client.fetch(url, most_bytes, headers=headers)
+    if answer.status != 200:
+        raise Unclear(f"the channel answered {answer.status} instead of the file")
+    given = answer.headers.get("content-type", "application/octet-stream").partition(";")[0]
+    return mime_type or given, answer.body
+
+
+def _place(url: str) -> tuple[str, str]:
+    parts = urlsplit(url)
+    return parts.scheme, parts.netloc.lower()
+
+
+def _number(value: Any) -> int:
+    return value if isinstance(value, int) else 0

@@ -1,0 +1,70 @@
+"""Reading what others send: every part may be missing, of another kind or new, and none of that is an error."""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+Node = Mapping[str, Any]
+
+_EARLIEST, _LATEST = 0, 4_102_444_800  # from 1970 to 2100
+
+
+def parse_json(body: bytes) -> Any:
+    """The value, or None for what is no JSON."""
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+
+
+def get(value: Any, *keys: str) -> Any:
+    """What lies at the end of this path, or None."""
+    for key in keys:
+        value = value.get(key) if isinstance(value, dict) else None
+    return value
+
+
+def node(value: Any, *keys: str) -> Node:
+    found = get(value, *keys)
+    return found if isinstance(found, dict) else {}
+
+
+def nodes(value: Any, *keys: str) -> Sequence[Node]:
+    """The objects of a list; a lone object is a list of one."""
+    found = get(value, *keys)
+    if isinstance(found, dict):
+        return [found]
+    return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []
+
+
+def text(value: Any, *keys: str) -> str | None:
+    """A text or number that is not empty, in characters that can be stored."""
+    found = get(value, *keys)
+    if isinstance(found, bool) or not isinstance(found, str | int | float):
+        return None
+    plain = str(found).replace("\x00", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return plain or None
+
+
+def texts(value: Any, *keys: str) -> Sequence[str]:
+    found = get(value, *keys)
+    listed = found if isinstance(found, list) else []
+    return [word for each in listed if (word := text({"": each}, "")) is not None]
+
+
+def seconds(value: Any, *keys: str) -> datetime:
+    """An instant in seconds since 1970, as a number or as text; now, where there is none."""
+    return _instant(text(value, *keys), 1)
+
+
+def milliseconds(value: Any, *keys: str) -> datetime:
+    return _instant(text(value, *keys), 1000)
+
+
+def _instant(word: str | None, per_second: int) -> datetime:
+    try:
+        instant = float(word or "") / per_second
+    except ValueError:
+        instant = -1.0
+    return datetime.fromtimestamp(instant, UTC) if _EARLIEST < instant < _LATEST else datetime.now(UTC)

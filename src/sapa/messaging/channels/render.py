@@ -1,0 +1,39 @@
+"""Contents as plain text, for channels that cannot carry them otherwise."""
+
+from collections.abc import Sequence
+
+from sapa.messaging.channels.interface import Buttons, Choices, Content, Link, Media, Row, TemplateCall, Text
+
+
+def render(content: Content) -> str:
+    """Everything a reader needs; what can be chosen is numbered."""
+    match content:
+        case Text(body=body):
+            return body
+        case TemplateCall():
+            return paragraphs(content.rendered, content.header_media.url if content.header_media else None)
+        case Media():
+            return paragraphs(content.caption, content.url)
+        case Link():
+            return paragraphs(content.body, f"{content.display_text}: {content.url}")
+        case Buttons() | Choices():
+            return paragraphs(content.header, content.body, _numbered(content), content.footer)
+
+
+def paragraphs(*parts: str | None) -> str:
+    return "\n\n".join(part for part in parts if part)
+
+
+def list_rows(content: Buttons | Choices) -> Sequence[Row]:
+    """What can be chosen, of all sections."""
+    if isinstance(content, Buttons):
+        return [Row(button.id, button.title) for button in content.buttons]
+    return [row for section in content.sections for row in section.rows]
+
+
+def describe(row: Row) -> str:
+    return f"{row.title}: {row.description}" if row.description else row.title
+
+
+def _numbered(content: Buttons | Choices) -> str:
+    return "\n".join(f"{number}. {describe(row)}" for number, row in enumerate(list_rows(content), 1))

@@ -1,0 +1,253 @@
+"""What Messenger and Instagram have in common: the Send API, its errors and its callbacks."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import structlog
+
+from sapa.messaging.channels.interface import (
+    Amendment,
+    Buttons,
+    Choices,
+    Connection,
+    Content,
+    Identity,
+    IdentityKind,
+    Inbound,
+    InboundMedia,
+    Interaction,
+    Item,
+    Media,
+    Outgoing,
+    Refused,
+    Sent,
+    StatusReport,
+)
+from sapa.messaging.channels.meta import Mishap, Verdict, post, read_refusal
+from sapa.messaging.channels.reading import Node, get, milliseconds, node, nodes, parse_json, text, texts
+from sapa.messaging.channels.render import describe, list_rows, paragraphs, render
+from sapa.outbound.client import Answer, NotSent, Unclear
+
+MOST_QUICK_REPLIES = 13
+LONGEST_TITLE = 20
+
+_FILE_TYPES = {"document": "file"}
+_OUR_TYPES = {"file": "document"}
+_PLAYED = {"image", "video", "audio", "file"}
+_WINDOW = 2018278
+_NO_USER = 2018001
+_CAPTION = "caption of "
+_is_reference = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
+
+log = structlog.get_logger()
+
+
+async def send(
+    connection: Connection, path: str, message: Outgoing, special: Mapping[str, Any] | None = None
+) -> Sent | Refused:
+    """A file goes without words here, so its caption follows as a message of its own."""
+    sent = parse_sent(await post(connection, path, build_message(message, special)))
+    if isinstance(sent, Sent) and isinstance(message.content, Media) and message.content.caption:
+        await _send_caption(connection, path, message, message.content.caption)
+    return sent
+
+
+async def _send_caption(connection: Connection, path: str, message: Outgoing, caption: str) -> None:
+    """The file is out already: whatever becomes of its caption, that stays true."""
+    body = build_message(msgspec.structs.replace(message, reference=_CAPTION + message.reference), {"text": caption})
+    try:
+        outcome: object = parse_sent(await post(connection, path, body))
+    except (NotSent, Unclear) as error:
+        outcome = error
+    if not isinstance(outcome, Sent):
+        log.warning("a caption was not sent", connection=connection.id, message=message.reference)
+
+
+def build_message(message: Outgoing, special: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """`special` is what only one of the two can carry. Our reference comes back in echoes."""
+    return {
+        "recipient": {"id": message.to.value},
+        "messaging_type": "RESPONSE",
+        "message": {**(special or _content(message.content)), "metadata": message.reference},
+    }
+
+
+def _content(content: Content) -> dict[str, Any]:
+    if isinstance(content, Media):
+        return {"attachment": {"type": _FILE_TYPES.get(content.type, content.type), "payload": {"url": content.url}}}
+    if isinstance(content, Buttons | Choices) and len(list_rows(content)) <= MOST_QUICK_REPLIES:
+        return _quick_replies(content)
+    return {"text": render(content)}
+
+
+def _quick_replies(content: Buttons | Choices) -> dict[str, Any]:
+    rows = list_rows(content)
+    described = "\n".join(describe(row) for row in rows) if any(row.description for row in rows) else None
+    replies = [{"content_type": "text", "title": _shorten(row.title), "payload": row.id} for row in rows]
+    return {"text": paragraphs(content.header, content.body, described, content.footer), "quick_replies": replies}
+
+
+def _shorten(title: str) -> str:
+    return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1].rstrip() + "…"
+
+
+def parse_sent(answer: Answer) -> Sent | Refused:
+    if refused := read_refusal(answer, judge):
+        return refused
+    message_id = text(parse_json(answer.body), "message_id")
+    if message_id is None:
+        raise Unclear("the channel took it and told no id")
+    return Sent(message_id)
+
+
+def judge(mishap: Mishap) -> Verdict:
+    words = mishap.message.lower()
+    match mishap.code:
+        case 10 if "window" in words or mishap.subcode == _WINDOW:
+            return Verdict("window")
+        case 100 if "no matching user" in words or mishap.subcode == _NO_USER:
+            return Verdict("recipient")
+        case 551:
+            return Verdict("recipient")
+        case 4 | 613:
+            return Verdict("rate", 60.0)
+        case 2:
+            return Verdict("transient", 10.0)
+        case 368:
+            return Verdict("policy")
+        case 0 | 3 | 10 | 190:
+            return Verdict("auth")
+        case code if 200 <= code <= 299:
+            return Verdict("auth")
+    return Verdict("transient", 10.0) if mishap.is_transient else Verdict("validation")
+
+
+def parse_callback(account_id: str, kind: IdentityKind, body: bytes) -> Sequence[Item]:
+    """One app may have several pages, whose callbacks all come here: only our own is read."""
+    return [
+        item
+        for entry in nodes(parse_json(body), "entry")
+        if text(entry, "id") in {None, account_id}
+        for event in _list_events(entry)
+        for item in _read_event(event, kind)
+    ]
+
+
+def _list_events(entry: Node) -> Sequence[Node]:
+    """Also those of conversations that another app leads, and those that a dashboard sends for trial."""
+    changes = [node(change, "value") for change in nodes(entry, "changes") if text(change, "field") == "messages"]
+    return [*nodes(entry, "messaging"), *nodes(entry, "standby"), *changes]
+
+
+def _read_event(event: Node, kind: IdentityKind) -> Iterator[Item]:
+    person = text(event, "sender", "id")
+    message = node(event, "message")
+    if message.get("is_echo") is True:
+        person = text(event, "recipient", "id")
+    if person is None:
+        return
+    customer = Identity(kind, person)
+    if message:
+        yield from _read_message(event, message, customer)
+    for name, read in _READERS.items():
+        if part := node(event, name):
+            yield from read(event, part, customer)
+
+
+def _read_message(event: Node, message: Node, customer: Identity) -> Iterator[Item]:
+    id, at = text(message, "mid"), milliseconds(event, "timestamp")
+    if id is None:
+        return
+    if message.get("is_deleted") is True:
+        yield Amendment("revoke", id, at, None, customer)
+        return
+    is_echo = message.get("is_echo") is True
+    metadata = (text(message, "metadata") or "") if is_echo else ""
+    if metadata.startswith(_CAPTION):
+        return
+    reference = metadata if _is_reference(metadata) else None
+    media = _list_media(message)
+    interaction = _find_quick_reply(message)
+    yield Inbound(
+        message_id=id,
+        sender=[customer],
+        at=at,
+        type=_find_type(message, media, interaction),
+        body=text(message, "text"),
+        media=media,
+        interaction=interaction,
+        quoted=text(message, "reply_to", "mid"),
+        is_echo=is_echo,
+        reference=reference,
+    )
+
+
+def _find_type(message: Node, media: Sequence[InboundMedia], interaction: Interaction | None) -> str:
+    if interaction is not None:
+        return "button"
+    if media:
+        return media[0].type
+    return "text" if text(message, "text") else "unsupported"
+
+
+def _list_media(message: Node) -> Sequence[InboundMedia]:
+    return [
+        InboundMedia(type=_OUR_TYPES.get(type, type), url=url)
+        for attachment in nodes(message, "attachments")
+        if (type := text(attachment, "type") or "") in _PLAYED and (url := text(attachment, "payload", "url"))
+    ]
+
+
+def _find_quick_reply(message: Node) -> Interaction | None:
+    payload = text(message, "quick_reply", "payload")
+    return Interaction("button", payload, text(message, "text") or "") if payload else None
+
+
+def _read_postback(event: Node, postback: Node, customer: Identity) -> Iterator[Item]:
+    at = milliseconds(event, "timestamp")
+    payload, title = text(postback, "payload") or "", text(postback, "title") or ""
+    # Older ones bring no id: sender and instant tell them apart.
+    id = text(postback, "mid") or f"postback:{customer.value}:{text(event, 'timestamp')}"
+    chosen = Interaction("button", payload or title, title)
+    yield Inbound(id, [customer], at, "button", body=title or None, interaction=chosen)
+
+
+def _read_delivery(event: Node, delivery: Node, customer: Identity) -> Iterator[Item]:
+    """By ids, which are not always there, and by a watermark: all that was sent until then."""
+    has_watermark = get(delivery, "watermark") is not None
+    at = milliseconds(delivery, "watermark") if has_watermark else milliseconds(event, "timestamp")
+    for id in texts(delivery, "mids"):
+        yield StatusReport("delivered", at, message_id=id, recipient=customer)
+    if has_watermark:
+        yield StatusReport("delivered", at, watermark=at, recipient=customer)
+
+
+def _read_read(event: Node, read: Node, customer: Identity) -> Iterator[Item]:
+    if id := text(read, "mid"):
+        yield StatusReport("read", milliseconds(event, "timestamp"), message_id=id, recipient=customer)
+    elif get(read, "watermark") is not None:
+        watermark = milliseconds(read, "watermark")
+        yield StatusReport("read", watermark, watermark=watermark, recipient=customer)
+
+
+def _read_reaction(event: Node, reaction: Node, customer: Identity) -> Iterator[Item]:
+    if id := text(reaction, "mid"):
+        is_back = text(reaction, "action") == "unreact"
+        emoji = None if is_back else text(reaction, "emoji") or text(reaction, "reaction")
+        yield Amendment("reaction", id, milliseconds(event, "timestamp"), emoji, customer)
+
+
+def _read_edit(event: Node, edit: Node, customer: Identity) -> Iterator[Item]:
+    if id := text(edit, "mid"):
+        yield Amendment("edit", id, milliseconds(event, "timestamp"), text(edit, "text"), customer)
+
+
+_READERS = {
+    "postback": _read_postback,
+    "delivery": _read_delivery,
+    "read": _read_read,
+    "reaction": _read_reaction,
+    "message_edit": _read_edit,
+}

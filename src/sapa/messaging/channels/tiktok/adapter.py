@@ -1,0 +1,180 @@
+"""TikTok: direct messages of a business account."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import Any
+
+import aiohttp
+import msgspec
+import structlog
+
+from sapa.messaging.channels.interface import (
+    BadAccount,
+    Capabilities,
+    Connection,
+    Field,
+    InboundMedia,
+    Item,
+    Media,
+    Outgoing,
+    Refused,
+    Renewal,
+    Sent,
+    Source,
+)
+from sapa.messaging.channels.meta import download
+from sapa.messaging.channels.reading import text
+from sapa.messaging.channels.tiktok.callbacks import check_signature, parse_callback
+from sapa.messaging.channels.tiktok.calls import build_image, build_text, parse_data, parse_sent
+from sapa.messaging.channels.tiktok.pictures import PICTURE, find_type
+from sapa.outbound.client import Answer, NotSent, Unclear
+
+MOST_PICTURE_BYTES = 3 * 1_048_576
+A_DAY = 86_400.0
+
+log = structlog.get_logger()
+
+
+class TikTok:
+    source = Source.SHORT_VIDEO
+    label = "TikTok"
+    address = "https://business-api.tiktok.com/open_api/v1.3"
+    fields: Sequence[Field] = (
+        Field("business_id", "Business id (open_id)", is_secret=False),
+        Field("client_key", "App id", is_secret=False),
+        Field("access_token", "Access token"),
+        Field("refresh_token", "Refresh token", is_required=False),
+        Field("app_secret", "App secret"),
+    )
+    capabilities = Capabilities(
+        sends=frozenset({"message", "media", "interactive"}),
+        media_types=frozenset({"image"}),
+        longest_text=6000,
+        window=timedelta(hours=48),
+        most_in_window=10,
+        reports=frozenset({"sent", "read", "failed"}),
+        identities=("tt_conv",),
+        per_second=10,
+    )
+
+    async def verify(self, connection: Connection) -> None:
+        params = {"business_id": connection.account["business_id"], "fields": '["username","display_name"]'}
+        found = parse_data(await _call(connection, "GET", "business/get/", params=params))
+        if isinstance(found, Refused):
+            raise BadAccount(f"({found.code}) {found.reason}")
+
+    async def send(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+        business_id = connection.account["business_id"]
+        if not isinstance(message.content, Media):
+            return await _send(connection, build_text(business_id, message))
+        media_id = await _upload(connection, message.content)
+        if isinstance(media_id, Refused):
+            return media_id
+        sent = await _send(connection, build_image(business_id, message, media_id))
+        if isinstance(sent, Sent) and message.content.caption:
+            await _send_caption(connection, message, message.content.caption)
+        return sent
+
+    async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+        conversation_id, message_id, media_id = (media.media_id or "").split(" ")
+        asked = {
+            "business_id": connection.account["business_id"],
+            "conversation_id": conversation_id,
+            "message_id": message_id,
+            "media_id": media_id,
+            "media_type": "IMAGE",
+        }
+        found = parse_data(await _call(connection, "POST", "business/message/media/download/", asked))
+        url = None if isinstance(found, Refused) else text(found, "download_url")
+        if url is None:
+            raise Unclear("the channel tells no address for it")
+        return await download(connection, url, None, most_bytes, {"x-user": connection.credentials["access_token"]})
+
+    def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
+        return None
+
+    def read_callback(
+        self, account: Mapping[str, str], credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
+    ) -> Sequence[Item]:
+        check_signature(credentials.get("app_secret") or "", headers, body)
+        return parse_callback(account, body)
+
+    def reread_callback(self, account: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> Sequence[Item]:
+        return parse_callback(account, body)
+
+    async def renew(self, connection: Connection) -> Renewal:
+        """Tokens end after a day; the next one is had for the one that renews, which changes with it."""
+        asked = {
+            "client_id": connection.account["client_key"],
+            "client_secret": connection.credentials["app_secret"],
+            "grant_type": "refresh_token",
+            "refresh_token": connection.credentials.get("refresh_token") or "",
+        }
+        found = parse_data(await _call(connection, "POST", "tt_user/oauth2/refresh_token/", asked))
+        if isinstance(found, Refused):
+            raise BadAccount(f"({found.code}) {found.reason}")
+        names = ("access_token", "refresh_token")
+        new = {name: value for name in names if (value := text(found, name)) is not None}
+        if "access_token" not in new:
+            raise Unclear("the channel told no new token")
+        seconds = found.get("expires_in")
+        return Renewal({**connection.credentials, **new}, float(seconds) if isinstance(seconds, int) else A_DAY)
+
+
+async def _call(
+    connection: Connection, method: str, path: str, body: Any = None, params: Mapping[str, str] | None = None
+) -> Answer:
+    headers = {"access-token": connection.credentials["access_token"], "content-type": "application/json"}
+    content = None if body is None else msgspec.json.encode(body)
+    url = f"{connection.address}/{path}"
+    return await connection.client.call(method, url, headers=headers, content=content, params=params)
+
+
+async def _send(connection: Connection, body: dict[str, Any]) -> Sent | Refused:
+    return parse_sent(await _call(connection, "POST", "business/message/send/", body))
+
+
+async def _send_caption(connection: Connection, message: Outgoing, caption: str) -> None:
+    """A picture goes without words here. It is out already: whatever becomes of its caption, that stays true."""
+    try:
+        outcome: object = await _send(connection, build_text(connection.account["business_id"], message, caption))
+    except (NotSent, Unclear) as error:
+        outcome = error
+    if not isinstance(outcome, Sent):
+        log.warning("a caption was not sent", connection=connection.id, message=message.reference)
+
+
+async def _upload(connection: Connection, media: Media) -> str | Refused:
+    """Pictures are handed over and not linked. Until the message itself is sent, nothing has happened."""
+    picture = await _fetch_picture(connection, media)
+    if isinstance(picture, Refused):
+        return picture
+    form = aiohttp.FormData()
+    form.add_field("business_id", connection.account["business_id"])
+    form.add_field("media_type", "IMAGE")
+    form.add_field("file", picture, filename="picture", content_type=find_type(picture))
+    url = f"{connection.address}/business/message/media/upload/"
+    headers = {"access-token": connection.credentials["access_token"]}
+    try:
+        found = parse_data(await connection.client.call("POST", url, headers=headers, form=form))
+    except Unclear as error:
+        raise NotSent(str(error)) from error
+    if isinstance(found, Refused):
+        return found
+    return text(found, "media_id") or Refused("media", "The channel took the picture and told no id.", "media")
+
+
+async def _fetch_picture(connection: Connection, media: Media) -> bytes | Refused:
+    """The test environment reaches nothing outside: a picture of our own stands in for the one that is named."""
+    if connection.company.environment == "test":
+        return PICTURE
+    try:
+        answer = await connection.client.fetch(media.url, MOST_PICTURE_BYTES)
+    except (NotSent, Unclear) as error:
+        return Refused("media", f"The picture could not be fetched: {error}.", "media")
+    if answer.status != 200 or find_type(answer.body) is None:
+        return Refused("media", f"There is no JPEG or PNG at {media.url} (status {answer.status}).", "media")
+    return answer.body
+
+
+TIKTOK = TikTok()

@@ -1,0 +1,94 @@
+"""TikTok's callbacks: one event each, whose content is JSON in a text."""
+
+import hmac
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import sha256
+
+from sapa.messaging.channels.interface import Identity, Inbound, InboundMedia, Item, StatusReport, Unsigned
+from sapa.messaging.channels.reading import Node, get, milliseconds, nodes, parse_json, text
+
+TOLERANCE_SECONDS = 300
+"""Deliveries are tried again for days, each time signed anew."""
+
+_parse_signature = re.compile(r"t=(?P<at>[0-9]{1,12}),\s*s=(?P<mark>[0-9a-f]{64})", re.ASCII).fullmatch
+
+
+def sign(secret: str, at: int | str, body: bytes) -> str:
+    return hmac.new(secret.encode(), f"{at}.".encode() + body, sha256).hexdigest()
+
+
+def check_signature(secret: str, headers: Mapping[str, str], body: bytes, now: float | None = None) -> None:
+    given = _parse_signature(headers.get("tiktok-signature") or "")
+    if given is None or not secret:
+        raise Unsigned
+    if not hmac.compare_digest(sign(secret, given["at"], body), given["mark"]):
+        raise Unsigned
+    if abs((time.time() if now is None else now) - int(given["at"])) > TOLERANCE_SECONDS:
+        raise Unsigned
+
+
+def parse_callback(account: Mapping[str, str], body: bytes) -> Sequence[Item]:
+    return [item for event in nodes({"": parse_json(body)}, "") for item in _read_event(account, event)]
+
+
+def _read_event(account: Mapping[str, str], event: Node) -> Iterator[Item]:
+    content = get(event, "content")
+    inner = parse_json(content.encode("utf-8", "surrogatepass")) if isinstance(content, str) else content
+    read = _EVENTS.get(text(event, "event") or "")
+    conversation = text(inner, "conversation_id")
+    if read is not None and conversation is not None and _is_ours(account, event):
+        yield from read(inner, Identity("tt_conv", conversation))
+
+
+def _is_ours(account: Mapping[str, str], event: Node) -> bool:
+    """The account that the event is for: one app may have several."""
+    return text(event, "user_openid") in {None, account.get("business_id")}
+
+
+def _read_received(content: Node, customer: Identity) -> Iterator[Item]:
+    yield from _read_message(content, customer, is_echo=False)
+
+
+def _read_sent(content: Node, customer: Identity) -> Iterator[Item]:
+    yield from _read_message(content, customer, is_echo=True)
+
+
+def _read_message(content: Node, customer: Identity, is_echo: bool) -> Iterator[Item]:
+    id = text(content, "message_id")
+    if id is None:
+        return
+    media = _list_media(content)
+    type = text(content, "type") or ""
+    yield Inbound(
+        message_id=id,
+        sender=[customer],
+        at=milliseconds(content, "timestamp"),
+        type=type if type in {"text", "image", "share_post", "sticker"} else "unsupported",
+        body=text(content, "text", "body") or text(content, "share_post", "embed_url"),
+        sender_name=None if is_echo else text(content, "from"),
+        media=media,
+        quoted=text(content, "referenced_message_info", "referenced_message_id"),
+        is_echo=is_echo,
+    )
+
+
+def _list_media(content: Node) -> Sequence[InboundMedia]:
+    """A file is asked for by the conversation and the message that it came in, too: all three are kept as its id."""
+    id = text(content, "image", "media_id")
+    whole = f"{text(content, 'conversation_id')} {text(content, 'message_id')} {id}"
+    return [InboundMedia(type="image", media_id=whole)] if id else []
+
+
+def _read_read(content: Node, customer: Identity) -> Iterator[Item]:
+    if get(content, "read", "last_read_timestamp") is not None:
+        watermark = milliseconds(content, "read", "last_read_timestamp")
+        yield StatusReport("read", watermark, watermark=watermark, recipient=customer)
+
+
+_EVENTS: Mapping[str, Callable[[Node, Identity], Iterator[Item]]] = {
+    "im_receive_msg": _read_received,
+    "im_send_msg": _read_sent,
+    "im_mark_read_msg": _read_read,
+}

@@ -1,0 +1,71 @@
+"""Messages as TikTok's Business Messaging wants them, and its answers: an error is a code in a body, whatever the
+status says."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from sapa.messaging.channels.interface import Outgoing, Refused, Sent
+from sapa.messaging.channels.meta import Verdict
+from sapa.messaging.channels.reading import Node, get, node, parse_json, text
+from sapa.messaging.channels.render import render
+from sapa.outbound.client import Answer, Unclear
+
+_VERDICTS: Mapping[int, Verdict] = {
+    40001: Verdict("auth"),
+    40002: Verdict("validation"),
+    40064: Verdict("rate", 60.0),
+    40100: Verdict("rate", 10.0),
+    40102: Verdict("auth"),
+    40103: Verdict("auth"),
+    40104: Verdict("auth"),
+    40105: Verdict("auth"),
+}
+_ITS_OWN_FAULT = range(50000, 60000)
+
+
+def build_text(business_id: str, message: Outgoing, body: str | None = None) -> dict[str, Any]:
+    words = render(message.content) if body is None else body
+    return {**_envelope(business_id, message), "message_type": "TEXT", "text": {"body": words}, **_quote(message)}
+
+
+def build_image(business_id: str, message: Outgoing, media_id: str) -> dict[str, Any]:
+    return {**_envelope(business_id, message), "message_type": "IMAGE", "image": {"media_id": media_id}}
+
+
+def _envelope(business_id: str, message: Outgoing) -> dict[str, Any]:
+    return {"business_id": business_id, "recipient_type": "CONVERSATION", "recipient": message.to.value}
+
+
+def _quote(message: Outgoing) -> dict[str, Any]:
+    quoted = {"referenced_message_id": message.quoted}
+    return {"referenced_message_info": quoted} if message.quoted else {}
+
+
+def parse_sent(answer: Answer) -> Sent | Refused:
+    data = parse_data(answer)
+    if isinstance(data, Refused):
+        return data
+    message_id = text(data, "message", "message_id") or text(data, "message_id")
+    if message_id is None:
+        raise Unclear("the channel took it and told no id")
+    return Sent(message_id)
+
+
+def parse_data(answer: Answer) -> Node | Refused:
+    """What an answer brings; raises Unclear when it does not say whether it is one."""
+    found = parse_json(answer.body)
+    code = get(found, "code")
+    if answer.status >= 500 or not isinstance(code, int) or code in _ITS_OWN_FAULT:
+        raise Unclear(f"the channel answered {answer.status} without saying what became of it")
+    if code == 0:
+        return node(found, "data")
+    reason = text(found, "message") or "the channel gave no reason"
+    verdict = judge(code, reason)
+    return Refused(str(code), reason, verdict.category, verdict.retry_after)
+
+
+def judge(code: int, reason: str) -> Verdict:
+    """Its windows have no code of their own that is known."""
+    if code not in {40064, 40100} and "window" in reason.lower():
+        return Verdict("window")
+    return _VERDICTS.get(code, Verdict("validation"))

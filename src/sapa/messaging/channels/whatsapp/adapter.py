@@ -1,0 +1,92 @@
+"""WhatsApp: the Cloud API, and numbers that are used on a telephone at the same time."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import msgspec
+
+from sapa.messaging.channels import meta
+from sapa.messaging.channels.interface import (
+    Capabilities,
+    ChannelTemplate,
+    Connection,
+    Field,
+    InboundMedia,
+    Item,
+    NewTemplate,
+    Outgoing,
+    Refused,
+    Sent,
+    Source,
+)
+from sapa.messaging.channels.whatsapp import templates
+from sapa.messaging.channels.whatsapp.callbacks import parse_callback
+from sapa.messaging.channels.whatsapp.calls import build_message, parse_sent
+
+NUMBER = r"[0-9]{1,40}"
+CAPABILITIES = Capabilities(
+    sends=frozenset({"message", "template", "media", "interactive"}),
+    media_types=frozenset({"image", "video", "audio", "document"}),
+    longest_text=4096,
+    window=timedelta(hours=24),
+    reports=frozenset({"sent", "delivered", "read", "failed"}),
+    identities=("phone", "wa_id", "bsuid"),
+    per_second=80,
+    needs_approved_templates=True,
+)
+
+
+class WhatsApp:
+    """Both kinds of number speak the same. One that is on a telephone, too, is slower, and tells what is said there."""
+
+    address = "https://graph.facebook.com/v25.0"
+    fields: Sequence[Field] = (
+        Field("phone_number_id", "Phone number id", is_secret=False, pattern=NUMBER),
+        Field("waba_id", "WhatsApp business account id", is_secret=False, pattern=NUMBER),
+        Field("phone_number", "Phone number, such as +6281234567890", is_secret=False, pattern=r"\+[0-9]{6,15}"),
+        Field("access_token", "Access token of a system user"),
+        Field("app_secret", "App secret"),
+        Field("verify_token", "Verify token of the callback", is_required=False, is_generated=True),
+    )
+
+    def __init__(self, source: Source, label: str, capabilities: Capabilities) -> None:
+        self.source = source
+        self.label = label
+        self.capabilities = capabilities
+
+    async def verify(self, connection: Connection) -> None:
+        await meta.get_node(connection, connection.account["phone_number_id"], fields="id,display_phone_number")
+
+    async def send(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+        path = f"{connection.account['phone_number_id']}/messages"
+        return parse_sent(await meta.post(connection, path, build_message(message)), message.to)
+
+    async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+        return await meta.fetch_media(connection, media, most_bytes)
+
+    def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
+        return meta.confirm(credentials, query)
+
+    def read_callback(
+        self, account: Mapping[str, str], credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
+    ) -> Sequence[Item]:
+        meta.check_signature(credentials, headers, body)
+        return parse_callback(account, body)
+
+    def reread_callback(self, account: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> Sequence[Item]:
+        return parse_callback(account, body)
+
+    async def list_templates(self, connection: Connection) -> Sequence[ChannelTemplate]:
+        return await templates.list_templates(connection)
+
+    async def submit_template(self, connection: Connection, template: NewTemplate) -> ChannelTemplate | Refused:
+        return await templates.submit_template(connection, template)
+
+    async def delete_template(self, connection: Connection, name: str) -> Refused | None:
+        return await templates.delete_template(connection, name)
+
+
+CLOUD = WhatsApp(Source.MSGAPP_CLOUD, "WhatsApp", CAPABILITIES)
+COEXISTENCE = WhatsApp(
+    Source.MSGAPP_COEX, "WhatsApp with the Business app", msgspec.structs.replace(CAPABILITIES, per_second=20)
+)

@@ -1,0 +1,161 @@
+"""WhatsApp's callbacks: entries, in them changes, in those messages and statuses, and each of them an array."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from sapa.messaging.channels.interface import (
+    Amendment,
+    Identity,
+    Inbound,
+    Item,
+    NumberChanged,
+    Status,
+    StatusReport,
+    TemplateVerdict,
+)
+from sapa.messaging.channels.meta import describe, parse_mishap
+from sapa.messaging.channels.reading import Node, node, nodes, parse_json, seconds, text
+from sapa.messaging.channels.whatsapp.contents import read_contents
+from sapa.messaging.channels.whatsapp.people import People, identify, only_digits
+
+_STATUSES: Mapping[str, Status] = {
+    "sent": "sent",
+    "delivered": "delivered",
+    "read": "read",
+    "played": "read",
+    "failed": "failed",
+}
+
+
+def parse_callback(account: Mapping[str, str], body: bytes) -> Sequence[Item]:
+    return [
+        item
+        for entry in nodes(parse_json(body), "entry")
+        for change in nodes(entry, "changes")
+        for item in _read_change(account, text(change, "field") or "", node(change, "value"))
+    ]
+
+
+def _read_change(account: Mapping[str, str], field: str, value: Node) -> Iterator[Item]:
+    """One app may have several numbers, whose callbacks all come here: only our own is read."""
+    number_id = text(value, "metadata", "phone_number_id")
+    read = _FIELDS.get(field)
+    if read is not None and number_id in {None, account.get("phone_number_id")}:
+        yield from read(value)
+
+
+def _read_messages(value: Node) -> Iterator[Item]:
+    people = People(value)
+    for message in nodes(value, "messages"):
+        number, user_id = text(message, "from"), text(message, "from_user_id")
+        sender = people.identify(number, user_id)
+        yield from _read_message(message, sender, people.find_name(number, user_id))
+    for status in nodes(value, "statuses"):
+        yield from _read_status(status)
+
+
+def _read_echoes(value: Node) -> Iterator[Item]:
+    """What a person wrote on the business's own telephone."""
+    people = People(value)
+    for message in nodes(value, "message_echoes"):
+        customer = people.identify(text(message, "to"), text(message, "to_user_id"))
+        yield from _read_message(message, customer, None, is_echo=True)
+
+
+def _read_history(value: Node) -> Iterator[Item]:
+    """What was said before the number was connected, thread by thread; one callback may hold thousands."""
+    ours = only_digits(text(value, "metadata", "display_phone_number"))
+    for part in nodes(value, "history"):
+        for thread in nodes(part, "threads"):
+            customer = identify(text(thread, "id"), text(thread, "user_id"))
+            for message in nodes(thread, "messages"):
+                is_echo = ours is not None and only_digits(text(message, "from")) == ours
+                yield from _read_message(message, customer, None, is_echo=is_echo, is_imported=True)
+
+
+def _read_message(
+    message: Node, people: Sequence[Identity], name: str | None, is_echo: bool = False, is_imported: bool = False
+) -> Iterator[Item]:
+    id = text(message, "id")
+    read = _CHANGES.get(text(message, "type") or "")
+    if read is not None:
+        yield from read(message, people)
+    elif id is not None and people:
+        contents = read_contents(message)
+        yield Inbound(
+            message_id=id,
+            sender=people,
+            at=seconds(message, "timestamp"),
+            type=contents.type,
+            body=contents.body,
+            sender_name=name,
+            media=contents.media,
+            interaction=contents.interaction,
+            quoted=text(message, "context", "id"),
+            is_echo=is_echo,
+            is_imported=is_imported,
+        )
+
+
+def _read_reaction(message: Node, people: Sequence[Identity]) -> Iterator[Item]:
+    """Without an emoji it was taken back."""
+    if id := text(message, "reaction", "message_id"):
+        emoji = text(message, "reaction", "emoji")
+        yield Amendment("reaction", id, seconds(message, "timestamp"), emoji, next(iter(people), None))
+
+
+def _read_edit(message: Node, people: Sequence[Identity]) -> Iterator[Item]:
+    if id := text(message, "edit", "original_message_id"):
+        body = read_contents(node(message, "edit", "message")).body
+        yield Amendment("edit", id, seconds(message, "timestamp"), body, next(iter(people), None))
+
+
+def _read_revoke(message: Node, people: Sequence[Identity]) -> Iterator[Item]:
+    if id := text(message, "revoke", "original_message_id"):
+        yield Amendment("revoke", id, seconds(message, "timestamp"), None, next(iter(people), None))
+
+
+def _read_system(message: Node, people: Sequence[Identity]) -> Iterator[Item]:
+    """Of what the channel itself says, only a change of number concerns us."""
+    new = only_digits(text(message, "system", "wa_id") or text(message, "system", "new_wa_id"))
+    if text(message, "system", "type") in {"user_changed_number", "customer_changed_number"} and new and people:
+        yield NumberChanged(people[0], Identity("phone", f"+{new}"), seconds(message, "timestamp"))
+
+
+def _read_status(status: Node) -> Iterator[Item]:
+    word = _STATUSES.get(text(status, "status") or "")
+    if word is None:
+        return
+    error = next(iter(nodes(status, "errors")), None)
+    mishap = parse_mishap({"error": error}) if error else None
+    recipient = identify(text(status, "recipient_id"), text(status, "recipient_user_id"))
+    yield StatusReport(
+        status=word,
+        at=seconds(status, "timestamp"),
+        message_id=text(status, "id"),
+        reference=text(status, "biz_opaque_callback_data"),
+        recipient=next(iter(recipient), None),
+        code=str(mishap.code) if mishap else None,
+        reason=describe(mishap) if mishap else None,
+    )
+
+
+def _read_verdict(value: Node) -> Iterator[Item]:
+    name, language = text(value, "message_template_name"), text(value, "message_template_language")
+    event = text(value, "event")
+    if name and language and event:
+        reason = text(value, "rejection_info", "reason") or text(value, "reason")
+        yield TemplateVerdict(name, language, event, None if reason == "NONE" else reason)
+
+
+_FIELDS: Mapping[str, Callable[[Node], Iterator[Item]]] = {
+    "messages": _read_messages,
+    "smb_message_echoes": _read_echoes,
+    "history": _read_history,
+    "message_template_status_update": _read_verdict,
+}
+_CHANGES: Mapping[str, Callable[[Node, Sequence[Identity]], Iterator[Item]]] = {
+    "reaction": _read_reaction,
+    "edit": _read_edit,
+    "revoke": _read_revoke,
+    "system": _read_system,
+}

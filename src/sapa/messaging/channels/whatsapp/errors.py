@@ -1,0 +1,68 @@
+"""What WhatsApp's error codes mean. Codes decide, never words: those change."""
+
+from collections.abc import Mapping
+
+from sapa.messaging.channels.meta import Mishap, Verdict
+
+SOON = 1.0
+A_MINUTE = 60.0
+A_PAIRS_PACE = 6.0
+A_DAY = 86_400.0
+UNREADY = 10.0
+
+_AUTH, _POLICY, _RECIPIENT = Verdict("auth"), Verdict("policy"), Verdict("recipient")
+_VALIDATION, _TEMPLATE, _MEDIA = Verdict("validation"), Verdict("template"), Verdict("media")
+_QUALITY, _CONFIG, _BILLING = Verdict("quality"), Verdict("config"), Verdict("billing")
+_TRANSIENT = Verdict("transient", UNREADY)
+
+VERDICTS: Mapping[int, Verdict] = {
+    0: _AUTH,
+    3: _AUTH,
+    10: _AUTH,
+    190: _AUTH,
+    131005: _AUTH,
+    4: Verdict("rate", A_MINUTE),
+    80007: Verdict("rate", A_MINUTE),
+    130429: Verdict("rate", SOON),
+    131056: Verdict("rate", A_PAIRS_PACE),
+    131048: _QUALITY,
+    131064: _QUALITY,
+    131049: Verdict("quality", A_DAY),
+    368: _POLICY,
+    130497: _POLICY,
+    131031: _POLICY,
+    130472: _RECIPIENT,
+    131026: _RECIPIENT,
+    131062: _RECIPIENT,
+    131047: Verdict("window"),
+    131050: Verdict("consent"),
+    131008: _VALIDATION,
+    131009: _VALIDATION,
+    131021: _VALIDATION,
+    131051: _VALIDATION,
+    131030: _CONFIG,
+    131063: _CONFIG,
+    131052: _MEDIA,
+    131053: _MEDIA,
+    132000: _TEMPLATE,
+    132001: _TEMPLATE,
+    132005: _TEMPLATE,
+    132007: _TEMPLATE,
+    132008: _TEMPLATE,
+    132012: _TEMPLATE,
+    132015: _TEMPLATE,
+    132016: _TEMPLATE,
+    131042: _BILLING,
+    131044: _BILLING,
+    131000: _TRANSIENT,
+    131016: _TRANSIENT,
+    131057: _TRANSIENT,
+    135000: _TRANSIENT,
+}
+
+
+def judge(mishap: Mishap) -> Verdict:
+    """A code that nobody told us of is a request that must not simply be made again."""
+    if 200 <= mishap.code <= 299:
+        return _AUTH
+    return VERDICTS.get(mishap.code) or (_TRANSIENT if mishap.is_transient else _VALIDATION)

@@ -1,0 +1,43 @@
+"""Whom WhatsApp's callbacks speak of."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sapa.messaging.channels.interface import Identity
+from sapa.messaging.channels.reading import Node, nodes, text
+
+
+class People:
+    """The contacts that came along with a change, by each name they have."""
+
+    def __init__(self, value: Node) -> None:
+        self._by_name: Mapping[str, Node] = {
+            name: contact
+            for contact in nodes(value, "contacts")
+            for name in (text(contact, "wa_id"), text(contact, "user_id"))
+            if name
+        }
+
+    def identify(self, number: str | None, user_id: str | None) -> Sequence[Identity]:
+        """The number first, since everybody can be answered there; some people have none."""
+        contact = self._by_name.get(number or "") or self._by_name.get(user_id or "") or {}
+        return identify(text(contact, "wa_id") or number, user_id or text(contact, "user_id"))
+
+    def find_name(self, number: str | None, user_id: str | None) -> str | None:
+        contact = self._by_name.get(number or "") or self._by_name.get(user_id or "")
+        return text(contact, "profile", "name") or text(contact, "profile", "username")
+
+
+def identify(number: str | None, user_id: str | None) -> Sequence[Identity]:
+    found: list[Identity] = []
+    if digits := only_digits(number):
+        found += [Identity("phone", f"+{digits}"), Identity("wa_id", digits)]
+    elif number and not user_id:
+        found.append(Identity("bsuid", number))
+    return [*found, Identity("bsuid", user_id)] if user_id else found
+
+
+def only_digits(number: Any) -> str | None:
+    """A number without what people write into it; None for what is no number."""
+    plain = str(number or "").translate(str.maketrans("", "", "+ -()"))
+    return plain if plain.isascii() and plain.isdigit() else None

@@ -1,0 +1,87 @@
+"""The channel that is our own: a chat on a company's web pages."""
+
+from collections.abc import Mapping, Sequence
+
+import asyncpg
+
+from sapa.db.pool import AWAY, Database
+from sapa.messaging.channels.interface import (
+    Capabilities,
+    Connection,
+    Field,
+    InboundMedia,
+    Item,
+    Outgoing,
+    Refused,
+    Sent,
+    Source,
+)
+from sapa.messaging.channels.widget import calls
+from sapa.messaging.widget import lines
+from sapa.outbound.client import NotSent, Unclear
+
+ORIGINS = r"(?:https?://[^\s,/]+[\s,]*)*"
+PLAYED = "sim_"
+"""How the ids of visitors begin who have no page."""
+
+
+class Widget:
+    """A send is a line of the visitor's conversation; the visitor's page fetches it and says when it was read."""
+
+    source = Source.WIDGET
+    label = "Web chat"
+    address = ""
+    fields: Sequence[Field] = (
+        Field("secret", "Secret that your server vouches for visitors with", is_required=False, is_generated=True),
+        Field("title", "Title of the chat", is_secret=False, is_required=False, pattern=r".{0,60}"),
+        Field("origins", "Sites that may show it; all", is_secret=False, is_required=False, pattern=ORIGINS),
+    )
+    capabilities = Capabilities(
+        sends=frozenset({"message", "template", "media", "interactive"}),
+        media_types=frozenset({"image", "video", "audio", "document"}),
+        longest_text=4096,
+        window=None,
+        reports=frozenset({"sent", "delivered", "read"}),
+        identities=("visitor",),
+        per_second=1000,
+    )
+
+    async def verify(self, connection: Connection) -> None:
+        """There is nobody else to ask."""
+
+    async def send(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+        company, visitor_id = connection.company, message.to.value
+        if connection.address and visitor_id.startswith(PLAYED):
+            return await self._hand_over(connection, message)
+        shown = calls.build_shown(message.content)
+        try:
+            async with _database(connection).transaction() as tx:
+                line = await lines.say(tx, company.id, visitor_id, message.reference, shown)
+        except (*AWAY, asyncpg.PostgresError) as error:
+            raise Unclear(f"the database did not say whether it was stored: {error}") from error
+        if line is None:
+            return Refused("unknown_visitor", "No visitor of the chat has this id.", "recipient")
+        return Sent(lines.build_message_id(visitor_id, line.number))
+
+    async def _hand_over(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+        """To whoever plays visitors in the test environment."""
+        headers = {"content-type": "application/json", "authorization": f"Bearer {connection.credentials['secret']}"}
+        url, content = f"{connection.address}/messages", calls.build_handed(message)
+        return calls.parse_handed(await connection.client.call("POST", url, headers=headers, content=content))
+
+    async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+        raise NotSent("visitors send no files")
+
+    def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
+        return None
+
+    def read_callback(
+        self, account: Mapping[str, str], credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
+    ) -> Sequence[Item]:
+        return calls.parse_callback(credentials["secret"], headers, body)
+
+
+def _database(connection: Connection) -> Database:
+    if connection.database is None:
+        raise NotSent("the chat's connection was opened without a database")
+    return connection.database

@@ -1,0 +1,179 @@
+"""From our words to what a page shows, and from a signed callback back to our words. All pure."""
+
+import hmac
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from hashlib import sha256
+from typing import Literal
+
+import msgspec
+from msgspec import Struct
+
+from sapa.messaging.channels.interface import (
+    Buttons,
+    Choices,
+    Content,
+    Identity,
+    Inbound,
+    Interaction,
+    Item,
+    Link,
+    Media,
+    Outgoing,
+    Refused,
+    Sent,
+    Status,
+    StatusReport,
+    TemplateCall,
+    Text,
+    Unsigned,
+)
+from sapa.messaging.widget.types import Picture, Shown
+from sapa.outbound.client import Answer, Unclear
+
+SIGNATURE = "x-sapa-signature"
+TOO_FAST = "too_fast"
+RETRY_SECONDS = 0.5
+
+
+def build_shown(content: Content) -> Shown:
+    match content:
+        case Text(body=body):
+            return Shown(text=body)
+        case Media(caption=caption):
+            return Shown(text=caption or "", media=_picture(content))
+        case Buttons(body=body, buttons=buttons, header=header, footer=footer):
+            return Shown(text=body, header=header, footer=footer, buttons=buttons)
+        case Choices(body=body, button=button, sections=sections, header=header, footer=footer):
+            return Shown(text=body, header=header, footer=footer, open_label=button, sections=sections)
+        case Link(body=body, display_text=label, url=url):
+            return Shown(text=body, link_label=label, link_url=url)
+        case TemplateCall(rendered=rendered, header_media=media):
+            return Shown(text=rendered, media=_picture(media) if media else None)
+
+
+def _picture(media: Media) -> Picture:
+    return Picture(media.type, media.url, media.filename)
+
+
+class Handed(Struct, frozen=True, rename="camel"):
+    """A message for a visitor without a page, as the one who plays them gets it."""
+
+    reference: str
+    visitor_id: str
+    content: Shown
+
+
+class Complaint(Struct, frozen=True):
+    code: str
+    message: str
+
+
+class HandedAnswer(Struct, frozen=True, rename="camel"):
+    message_id: str | None = None
+    error: Complaint | None = None
+
+
+_CATEGORIES: dict[int, Literal["auth", "rate", "recipient"]] = {401: "auth", 429: "rate"}
+
+
+def build_handed(message: Outgoing) -> bytes:
+    return msgspec.json.encode(Handed(message.reference, message.to.value, build_shown(message.content)))
+
+
+def parse_handed(answer: Answer) -> Sent | Refused:
+    """Raises Unclear where nobody can tell what became of it."""
+    try:
+        said = msgspec.json.decode(answer.body, type=HandedAnswer)
+    except msgspec.MsgspecError:
+        said = HandedAnswer()
+    if answer.status == 200 and said.message_id:
+        return Sent(said.message_id)
+    if answer.status >= 500 or said.error is None:
+        raise Unclear(f"the answer was {answer.status}")
+    wait = RETRY_SECONDS if said.error.code == TOO_FAST else None
+    return Refused(said.error.code, said.error.message, _CATEGORIES.get(answer.status, "recipient"), wait)
+
+
+class PlayedStatus(Struct, frozen=True, rename="camel", tag="status", tag_field="kind"):
+    """A page acknowledged a message."""
+
+    status: Status
+    message_id: str
+    at: datetime
+    reference: str | None = None
+    reason: str | None = None
+
+
+class PlayedMessage(Struct, frozen=True, rename="camel", tag="message", tag_field="kind"):
+    """A visitor wrote, or chose."""
+
+    message_id: str
+    visitor_id: str
+    at: datetime
+    text: str
+    choice: Interaction | None = None
+    quoted: str | None = None
+    name: str | None = None
+
+
+class Callback(Struct, frozen=True):
+    """Pages speak to us directly. This is for visitors without a page: those that the test environment plays."""
+
+    events: list[PlayedStatus | PlayedMessage]
+
+
+def build_signature(secret: str, body: bytes) -> str:
+    """With a key of its own: hashes that prove ids are in the hands of visitors, and must open nothing here."""
+    key = sha256(b"sapa widget callback/" + secret.encode()).digest()
+    return hmac.new(key, body, sha256).hexdigest()
+
+
+def build_callback(secret: str, events: Sequence[PlayedStatus | PlayedMessage]) -> tuple[dict[str, str], bytes]:
+    """Headers and body."""
+    body = msgspec.json.encode(Callback(list(events)))
+    return {"content-type": "application/json", SIGNATURE: build_signature(secret, body)}, body
+
+
+def parse_callback(secret: str, headers: Mapping[str, str], body: bytes) -> list[Item]:
+    if not hmac.compare_digest(headers.get(SIGNATURE, "").encode(), build_signature(secret, body).encode()):
+        raise Unsigned
+    try:
+        callback = msgspec.json.decode(body, type=Callback)
+    except msgspec.MsgspecError:
+        return []
+    return [_item(event) for event in callback.events]
+
+
+def _item(event: PlayedStatus | PlayedMessage) -> Item:
+    if isinstance(event, PlayedStatus):
+        return StatusReport(
+            event.status, event.at, message_id=event.message_id, reference=event.reference, reason=event.reason
+        )
+    return build_inbound(
+        event.message_id, event.visitor_id, event.at, event.text, event.choice, event.quoted, name=event.name
+    )
+
+
+def build_inbound(
+    message_id: str,
+    visitor_id: str,
+    at: datetime,
+    text: str,
+    choice: Interaction | None,
+    quoted: str | None,
+    *,
+    name: str | None,
+    email: str | None = None,
+) -> Inbound:
+    identities = [Identity("visitor", visitor_id), *([Identity("email", email)] if email else [])]
+    return Inbound(
+        message_id=message_id,
+        sender=identities,
+        at=at,
+        type="text" if choice is None else choice.kind,
+        body=text,
+        sender_name=name,
+        interaction=choice,
+        quoted=quoted,
+    )

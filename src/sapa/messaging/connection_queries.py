@@ -1,0 +1,201 @@
+"""How connections with channels are stored."""
+
+import msgspec
+from msgspec import Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+
+
+class StoredConnection(Struct, frozen=True):
+    """A company's account with a channel, its credentials sealed; both are gone once it is disconnected."""
+
+    id: str
+    company_id: int
+    source: str
+    account_id: str
+    account: msgspec.Raw
+    credentials: bytes | None
+    status: str
+    verified_at: str | None
+    last_error: str | None
+    last_error_at: str | None
+    renew_at: str | None
+    connected_at: str
+    disconnected_at: str | None
+
+
+class Due(Struct, frozen=True):
+    """A connection whose token ends soon."""
+
+    company_id: int
+    id: str
+    source: str
+
+
+_COLUMNS = """id, company_id, source, account_id, account, credentials, status, verified_at, last_error,
+           last_error_at, renew_at, connected_at, disconnected_at"""
+
+FIND = sql(
+    f"SELECT {_COLUMNS} FROM channel_connections WHERE company_id = $1 AND source = $2 AND status = 'connected'",
+    row=StoredConnection,
+)
+
+FIND_BY_ACCOUNT = sql(
+    f"""
+    SELECT {_COLUMNS}
+      FROM channel_connections
+     WHERE company_id = $1 AND source = $2 AND account_id = $3
+       FOR NO KEY UPDATE""",
+    row=StoredConnection,
+)
+
+FIND_BY_HOOK = sql(
+    f"""
+    SELECT {_COLUMNS}
+      FROM channel_connections
+     WHERE company_id = $1 AND hook_hash = $2 AND status = 'connected'""",
+    row=StoredConnection,
+)
+
+FIND_BY_ID = sql(f"SELECT {_COLUMNS} FROM channel_connections WHERE company_id = $1 AND id = $2", row=StoredConnection)
+
+LIST = sql(
+    f"""
+    SELECT {_COLUMNS}
+      FROM channel_connections
+     WHERE company_id = $1
+     ORDER BY connected_at, id""",
+    row=StoredConnection,
+)
+
+INSERT = sql(
+    """
+    INSERT INTO channel_connections (company_id, id, source, account_id, account, credentials, hook_hash,
+                                     renew_at)
+    VALUES ($1, $2, $3, $4, $5::text::json, $6, $7, CASE WHEN $8 THEN now() + interval '10 minutes' END)"""
+)
+
+# A renewed account keeps the address of its callbacks; one that comes back gets another, and what it had is over.
+REPLACE = sql(
+    """
+    UPDATE channel_connections
+       SET account = $3::text::json, credentials = $4, hook_hash = coalesce($5, hook_hash), status = 'connected',
+           verified_at = NULL, last_error = NULL, last_error_at = NULL, disconnected_at = NULL,
+           renew_at = CASE WHEN $6 THEN now() + interval '10 minutes' END,
+           connected_at = CASE WHEN status = 'connected' THEN connected_at ELSE now() END
+     WHERE company_id = $1 AND id = $2"""
+)
+
+DISCONNECT = sql(
+    """
+    UPDATE channel_connections
+       SET status = 'disconnected', credentials = NULL, hook_hash = NULL, renew_at = NULL, disconnected_at = now()
+     WHERE company_id = $1 AND id = $2 AND status = 'connected'"""
+)
+
+NOTE_VERIFIED = sql(
+    """
+    UPDATE channel_connections
+       SET verified_at = now(), last_error = NULL, last_error_at = NULL
+     WHERE company_id = $1 AND id = $2 AND status = 'connected'"""
+)
+
+# The usual case changes nothing, and takes no lock.
+NOTE_HEALTH = sql(
+    """
+    UPDATE channel_connections
+       SET last_error = $3, last_error_at = CASE WHEN $3::text IS NOT NULL THEN now() END
+     WHERE company_id = $1 AND id = $2 AND status = 'connected' AND last_error IS DISTINCT FROM $3"""
+)
+
+LIST_DUE = sql(
+    """
+    SELECT company_id, id, source
+      FROM channel_connections
+     WHERE status = 'connected' AND renew_at <= now()
+     ORDER BY renew_at
+     LIMIT $1""",
+    row=Due,
+    crosses="the worker looks for tokens that end soon over all companies, then renews them one by one",
+)
+
+# Whoever puts it off renews it, and nobody else does until then.
+CLAIM_RENEWAL = sql(
+    """
+    UPDATE channel_connections
+       SET renew_at = now() + make_interval(secs => $3)
+     WHERE company_id = $1 AND id = $2 AND status = 'connected' AND renew_at <= now()"""
+)
+
+RENEW = sql(
+    """
+    UPDATE channel_connections
+       SET credentials = $3, renew_at = now() + make_interval(secs => $4), last_error = NULL, last_error_at = NULL
+     WHERE company_id = $1 AND id = $2 AND status = 'connected'"""
+)
+
+LOCK_COMPANY = sql("SELECT company_id FROM companies WHERE company_id = $1 FOR NO KEY UPDATE")
+
+
+async def find_connection(db: Connection, company_id: int, source: str) -> StoredConnection | None:
+    return await FIND.find(db, company_id, source)
+
+
+async def find_by_account(tx: Tx, company_id: int, source: str, account_id: str) -> StoredConnection | None:
+    return await FIND_BY_ACCOUNT.find(tx, company_id, source, account_id)
+
+
+async def find_by_hook(db: Connection, company_id: int, hook_hash: bytes) -> StoredConnection | None:
+    return await FIND_BY_HOOK.find(db, company_id, hook_hash)
+
+
+async def find_by_id(db: Connection, company_id: int, id: str) -> StoredConnection | None:
+    return await FIND_BY_ID.find(db, company_id, id)
+
+
+async def list_connections(db: Connection, company_id: int) -> list[StoredConnection]:
+    """All that the company ever had, the oldest first."""
+    return await LIST.all(db, company_id)
+
+
+async def lock_company(tx: Tx, company_id: int) -> None:
+    """A company's channels are connected one after the other."""
+    await LOCK_COMPANY.value(tx, company_id)
+
+
+async def insert_connection(
+    tx: Tx, company_id: int, id: str, source: str, account_id: str, account: str, credentials: bytes,
+    hook_hash: bytes, is_renewable: bool,
+) -> None:  # fmt: skip
+    await INSERT.run(tx, company_id, id, source, account_id, account, credentials, hook_hash, is_renewable)
+
+
+async def replace_connection(
+    tx: Tx, company_id: int, id: str, account: str, credentials: bytes, hook_hash: bytes | None, is_renewable: bool
+) -> None:
+    await REPLACE.run(tx, company_id, id, account, credentials, hook_hash, is_renewable)
+
+
+async def disconnect(tx: Tx, company_id: int, id: str) -> bool:
+    return await DISCONNECT.run(tx, company_id, id) == 1
+
+
+async def note_verified(db: Connection, company_id: int, id: str) -> None:
+    await NOTE_VERIFIED.run(db, company_id, id)
+
+
+async def note_health(db: Connection, company_id: int, id: str, error: str | None) -> None:
+    await NOTE_HEALTH.run(db, company_id, id, error)
+
+
+async def list_due(db: Connection, most: int) -> list[Due]:
+    return await LIST_DUE.all(db, most)
+
+
+async def claim_renewal(db: Connection, company_id: int, id: str, seconds: float) -> bool:
+    return await CLAIM_RENEWAL.run(db, company_id, id, seconds) == 1
+
+
+async def store_renewal(db: Connection, company_id: int, id: str, credentials: bytes, seconds: float) -> None:
+    await RENEW.run(db, company_id, id, credentials, seconds)

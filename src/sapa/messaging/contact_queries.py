@@ -1,0 +1,167 @@
+"""How contacts and their conversations are stored."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+
+
+class Known(Struct, frozen=True):
+    """A contact as it is stored."""
+
+    id: str
+    customer_id: str | None
+
+
+class Spelled(Struct, frozen=True):
+    kind: str
+    spellings: list[str]
+
+
+class ThreadRow(Struct, frozen=True):
+    contact_id: str
+    last_inbound_at: str | None
+    sent_since: int
+    last_message_id: str | None
+
+
+# Locked in one order, so that two messages of one person wait for each other and never for ever.
+LOCK_BY_IDENTITIES = sql(
+    """
+    SELECT c.id, c.customer_id
+      FROM contact_identities i
+      JOIN contacts c ON c.company_id = $1 AND c.id = i.contact_id
+     WHERE i.company_id = $1
+       AND (i.kind, i.key) IN (SELECT k, v FROM unnest($2::text[], $3::text[]) AS given (k, v))
+     ORDER BY c.id
+       FOR UPDATE""",
+    row=Known,
+)
+
+INSERT = sql("INSERT INTO contacts (company_id, id, name) VALUES ($1, $2, $3)")
+
+INSERT_IDENTITIES = sql(
+    """
+    INSERT INTO contact_identities (company_id, contact_id, kind, key, spellings)
+    SELECT $1, $2, given.kind, given.key, ARRAY[given.value]
+      FROM unnest($3::text[], $4::text[], $5::text[]) AS given (kind, key, value)"""
+)
+
+ADD_IDENTITIES = sql(
+    """
+    INSERT INTO contact_identities AS i (company_id, contact_id, kind, key, spellings)
+    SELECT $1, $2, given.kind, given.key, ARRAY[given.value]
+      FROM unnest($3::text[], $4::text[], $5::text[]) AS given (kind, key, value)
+        ON CONFLICT (company_id, kind, key) DO UPDATE
+       SET spellings = i.spellings || excluded.spellings
+     WHERE NOT i.spellings @> excluded.spellings"""
+)
+
+TAKE_OVER_IDENTITIES = sql(
+    "UPDATE contact_identities SET contact_id = $2 WHERE company_id = $1 AND contact_id = ANY($3::text[])"
+)
+
+TAKE_OVER_THREADS = sql(
+    """
+    INSERT INTO message_threads AS t
+           (company_id, connection_id, contact_id, last_inbound_at, sent_since, last_message_id)
+    SELECT $1, connection_id, $2, max(last_inbound_at), sum(sent_since)::int, max(last_message_id)
+      FROM message_threads
+     WHERE company_id = $1 AND contact_id = ANY($3::text[])
+     GROUP BY connection_id
+        ON CONFLICT (company_id, connection_id, contact_id) DO UPDATE
+       SET last_inbound_at = GREATEST(t.last_inbound_at, excluded.last_inbound_at)"""
+)
+
+LIST_IDENTITIES = sql(
+    "SELECT kind, spellings FROM contact_identities WHERE company_id = $1 AND contact_id = $2 ORDER BY kind, key",
+    row=Spelled,
+)
+
+SET_CUSTOMER = sql("UPDATE contacts SET customer_id = $3 WHERE company_id = $1 AND id = $2")
+
+SET_NAME = sql("UPDATE contacts SET name = $3 WHERE company_id = $1 AND id = $2 AND name IS DISTINCT FROM $3")
+
+FIND_THREAD = sql(
+    """
+    SELECT t.contact_id, t.last_inbound_at, t.sent_since, t.last_message_id
+      FROM contact_identities i
+      JOIN message_threads t ON t.company_id = $1 AND t.connection_id = $2 AND t.contact_id = i.contact_id
+     WHERE i.company_id = $1 AND i.kind = $3 AND i.key = $4""",
+    row=ThreadRow,
+)
+
+NOTE_INBOUND = sql(
+    """
+    INSERT INTO message_threads AS t (company_id, connection_id, contact_id, last_inbound_at, last_message_id)
+    VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (company_id, connection_id, contact_id) DO UPDATE
+       SET last_inbound_at = GREATEST(t.last_inbound_at, excluded.last_inbound_at), sent_since = 0,
+           last_message_id = excluded.last_message_id"""
+)
+
+NOTE_OUTBOUND = sql(
+    """
+    INSERT INTO message_threads AS t (company_id, connection_id, contact_id, sent_since, last_message_id)
+    VALUES ($1, $2, $3, 1, $4)
+        ON CONFLICT (company_id, connection_id, contact_id) DO UPDATE
+       SET sent_since = t.sent_since + 1, last_message_id = excluded.last_message_id"""
+)
+
+
+async def lock_by_identities(tx: Tx, company_id: int, kinds: Sequence[str], keys: Sequence[str]) -> list[Known]:
+    """The contacts that these identities belong to, each once."""
+    found = await LOCK_BY_IDENTITIES.all(tx, company_id, list(kinds), list(keys))
+    return list({contact.id: contact for contact in found}.values())
+
+
+async def insert_contact(tx: Tx, company_id: int, id: str, name: str | None) -> None:
+    await INSERT.run(tx, company_id, id, name)
+
+
+async def insert_identities(
+    tx: Tx, company_id: int, id: str, kinds: Sequence[str], keys: Sequence[str], values: Sequence[str]
+) -> None:
+    """Raises when one of them belongs to somebody by now."""
+    await INSERT_IDENTITIES.run(tx, company_id, id, list(kinds), list(keys), list(values))
+
+
+async def add_identities(
+    tx: Tx, company_id: int, id: str, kinds: Sequence[str], keys: Sequence[str], values: Sequence[str]
+) -> None:
+    """Those that are known keep their contact, and learn another spelling."""
+    await ADD_IDENTITIES.run(tx, company_id, id, list(kinds), list(keys), list(values))
+
+
+async def take_over(tx: Tx, company_id: int, id: str, others: Sequence[str]) -> None:
+    await TAKE_OVER_IDENTITIES.run(tx, company_id, id, list(others))
+    await TAKE_OVER_THREADS.run(tx, company_id, id, list(others))
+
+
+async def list_identities(db: Connection, company_id: int, id: str) -> list[Spelled]:
+    return await LIST_IDENTITIES.all(db, company_id, id)
+
+
+async def set_customer(tx: Tx, company_id: int, id: str, customer_id: str) -> None:
+    await SET_CUSTOMER.run(tx, company_id, id, customer_id)
+
+
+async def set_name(tx: Tx, company_id: int, id: str, name: str) -> None:
+    await SET_NAME.run(tx, company_id, id, name)
+
+
+async def find_thread(db: Connection, company_id: int, connection_id: str, kind: str, key: str) -> ThreadRow | None:
+    return await FIND_THREAD.find(db, company_id, connection_id, kind, key)
+
+
+async def note_inbound(
+    tx: Tx, company_id: int, connection_id: str, contact_id: str, at: datetime, message_id: str
+) -> None:
+    await NOTE_INBOUND.run(tx, company_id, connection_id, contact_id, at, message_id)
+
+
+async def note_outbound(tx: Tx, company_id: int, connection_id: str, contact_id: str, message_id: str) -> None:
+    await NOTE_OUTBOUND.run(tx, company_id, connection_id, contact_id, message_id)

@@ -1,0 +1,102 @@
+"""The files that customers send: fetched by the worker, bounded and stored."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+
+import structlog
+from msgspec import structs
+
+from sapa.access.actions import get_company
+from sapa.company import Company
+from sapa.db.pool import Tx
+from sapa.http.endpoints import Base
+from sapa.kit import Kit
+from sapa.messaging import connections
+from sapa.messaging import media_queries as queries
+from sapa.messaging.channels.interface import BadAccount, Connection, InboundMedia
+from sapa.messaging.media_queries import MediaRow, Waiting
+from sapa.outbound.client import NotSent, Unclear
+from sapa.sandbox.channels import files
+
+MOST_BYTES = 25 * 1_048_576
+MOST_TRIES = 5
+CLAIM_SECONDS = 60.0
+REST_SECONDS = 0.5
+TOGETHER = 4
+
+
+log = structlog.get_logger()
+
+
+def build_address(kit: Kit, message_id: str) -> str:
+    """What a message names as its file: the call that tells where its files can be fetched."""
+    return f"{kit.settings.server.address}{Base.MESSAGING}/messages/{message_id}/media"
+
+
+async def note(tx: Tx, connection: Connection, message_id: str, given: Sequence[InboundMedia]) -> None:
+    """Files that came along are stored at once, those that lie elsewhere are fetched later."""
+    for number, media in enumerate(given):
+        row = _build_row(connection, message_id, number, media)
+        await queries.insert_media(tx, connection.company.id, connection.source, row)
+        if media.content is not None and row.status == "stored":
+            await queries.insert_parts(tx, connection.company.id, message_id, number, media.content)
+
+
+def _build_row(connection: Connection, message_id: str, number: int, media: InboundMedia) -> MediaRow:
+    status, size = "waiting", None
+    if media.content is not None:
+        size = len(media.content)
+        status = "stored" if size <= MOST_BYTES else "failed"
+    return MediaRow(
+        message_id, number, connection.id, media.type, media.mime_type, media.media_id, media.url, media.filename,
+        status, size, None, 0,
+    )  # fmt: skip
+
+
+async def fetch_waiting(kit: Kit, stopping: asyncio.Event) -> None:
+    """The worker's service."""
+    while not stopping.is_set():
+        async with kit.database.connection() as db:
+            waiting = await queries.list_waiting(db, TOGETHER)
+        await asyncio.gather(*(_fetch(kit, each) for each in waiting))
+        if not waiting:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), REST_SECONDS)
+
+
+async def _fetch(kit: Kit, waiting: Waiting) -> None:
+    async with kit.database.connection() as db:
+        row = await queries.claim(db, waiting, CLAIM_SECONDS)
+        if row is None:
+            return
+        company = await get_company(db, waiting.company_id)
+        opened = await connections.open_by_id(kit, db, company, row.connection_id)
+    try:
+        if opened is None:
+            raise BadAccount("the channel is not connected any more")
+        asked = await _locate(kit, company, row)
+        mime_type, content = await opened.channel.fetch_media(opened.connection, asked, MOST_BYTES)
+    except (NotSent, Unclear, BadAccount) as error:
+        await _note_failure(kit, company, row, str(error))
+    except Exception as error:
+        log.exception("a file was not fetched", company_id=company.id, message_id=row.message_id)
+        await _note_failure(kit, company, row, type(error).__name__)
+    else:
+        async with kit.database.transaction() as tx:
+            await queries.store(tx, company.id, row, mime_type, content)
+
+
+async def _note_failure(kit: Kit, company: Company, row: MediaRow, error: str) -> None:
+    retry_in = None if row.tries >= MOST_TRIES else 5.0**row.tries
+    async with kit.database.connection() as db:
+        await queries.note_failure(db, company.id, row, error, retry_in)
+
+
+async def _locate(kit: Kit, company: Company, row: MediaRow) -> InboundMedia:
+    """In the test environment files lie on this process's own loopback address."""
+    media = InboundMedia(row.type, row.mime_type, row.media_id, row.url, row.filename)
+    if company.environment != "test" or row.url is None:
+        return media
+    path = files.PATH + row.url.removeprefix(files.ADDRESS)
+    return structs.replace(media, url=await kit.loopback.address() + path)

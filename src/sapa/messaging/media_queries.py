@@ -1,0 +1,151 @@
+"""How the files of messages are stored: where they can be had until they are fetched, then their bytes in parts."""
+
+from collections.abc import Iterator
+
+from msgspec import Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.http.errors import NotFound
+
+PART_BYTES = 1_048_576
+
+
+class Waiting(Struct, frozen=True):
+    """A file that is to be fetched."""
+
+    company_id: int
+    message_id: str
+    number: int
+
+
+class MediaRow(Struct, frozen=True):
+    message_id: str
+    number: int
+    connection_id: str
+    type: str
+    mime_type: str | None
+    media_id: str | None
+    url: str | None
+    filename: str | None
+    status: str
+    size: int | None
+    error: str | None
+    tries: int
+
+
+COLUMNS = ", ".join(MediaRow.__struct_fields__)
+
+INSERT = sql(
+    """
+    INSERT INTO message_media (company_id, message_id, number, connection_id, source, type, mime_type, media_id, url,
+                               filename, status, size)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)"""
+)
+
+GET = sql(
+    f"SELECT {COLUMNS} FROM message_media WHERE company_id = $1 AND message_id = $2 AND number = $3", row=MediaRow
+)
+
+LIST = sql(
+    f"SELECT {COLUMNS} FROM message_media WHERE company_id = $1 AND message_id = $2 ORDER BY number", row=MediaRow
+)
+
+LIST_WAITING = sql(
+    """
+    SELECT company_id, message_id, number
+      FROM message_media
+     WHERE status = 'waiting' AND due_at <= now()
+     ORDER BY due_at
+     LIMIT $1""",
+    row=Waiting,
+    crosses="the worker looks for files of all companies, then claims them one by one",
+)
+
+# Whoever claims it has this long; then another worker may try.
+CLAIM = sql(
+    f"""
+    UPDATE message_media
+       SET tries = tries + 1, due_at = now() + make_interval(secs => $4)
+     WHERE company_id = $1 AND message_id = $2 AND number = $3 AND status = 'waiting' AND due_at <= now()
+    RETURNING {COLUMNS}""",
+    row=MediaRow,
+)
+
+SETTLE = sql(
+    """
+    UPDATE message_media
+       SET status = $4, mime_type = COALESCE($5, mime_type), size = $6, error = $7
+     WHERE company_id = $1 AND message_id = $2 AND number = $3 AND status = 'waiting'"""
+)
+
+NOTE_FAILURE = sql(
+    """
+    UPDATE message_media
+       SET status = $4, error = $5, due_at = now() + make_interval(secs => $6)
+     WHERE company_id = $1 AND message_id = $2 AND number = $3 AND status = 'waiting'"""
+)
+
+INSERT_PART = sql(
+    "INSERT INTO message_media_parts (company_id, message_id, number, part, data) VALUES ($1, $2, $3, $4, $5)"
+)
+
+GET_PART = sql(
+    """
+    SELECT data FROM message_media_parts
+     WHERE company_id = $1 AND message_id = $2 AND number = $3 AND part = $4"""
+)
+
+
+async def insert_media(tx: Tx, company_id: int, source: str, row: MediaRow) -> None:
+    await INSERT.run(
+        tx, company_id, row.message_id, row.number, row.connection_id, source, row.type, row.mime_type, row.media_id,
+        row.url, row.filename, row.status, row.size,
+    )  # fmt: skip
+
+
+async def get_media(db: Connection, company_id: int, message_id: str, number: int) -> MediaRow:
+    found = await GET.find(db, company_id, message_id, number)
+    if found is None:
+        raise NotFound
+    return found
+
+
+async def list_media(db: Connection, company_id: int, message_id: str) -> list[MediaRow]:
+    return await LIST.all(db, company_id, message_id)
+
+
+async def list_waiting(db: Connection, most: int) -> list[Waiting]:
+    return await LIST_WAITING.all(db, most)
+
+
+async def claim(db: Connection, waiting: Waiting, seconds: float) -> MediaRow | None:
+    """None when another worker was faster."""
+    return await CLAIM.find(db, waiting.company_id, waiting.message_id, waiting.number, seconds)
+
+
+async def store(tx: Tx, company_id: int, row: MediaRow, mime_type: str | None, content: bytes) -> None:
+    key = (company_id, row.message_id, row.number)
+    if await SETTLE.run(tx, *key, "stored", mime_type, len(content), None):
+        await insert_parts(tx, *key, content)
+
+
+async def insert_parts(tx: Tx, company_id: int, message_id: str, number: int, content: bytes) -> None:
+    for part, data in enumerate(_parts(content)):
+        await INSERT_PART.run(tx, company_id, message_id, number, part, data)
+
+
+async def note_failure(db: Connection, company_id: int, row: MediaRow, error: str, retry_in: float | None) -> None:
+    """It is tried again after so many seconds; never, with None."""
+    status = "failed" if retry_in is None else "waiting"
+    await NOTE_FAILURE.run(db, company_id, row.message_id, row.number, status, error, retry_in or 0.0)
+
+
+async def find_part(db: Connection, company_id: int, message_id: str, number: int, part: int) -> bytes | None:
+    data: bytes | None = await GET_PART.value(db, company_id, message_id, number, part)
+    return data
+
+
+def _parts(content: bytes) -> Iterator[bytes]:
+    for start in range(0, len(content), PART_BYTES):
+        yield content[start : start + PART_BYTES]

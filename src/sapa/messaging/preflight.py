@@ -1,0 +1,333 @@
+"""What is checked before a channel is called: everything it would refuse that can be known here, and precisely."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from ipaddress import ip_address
+from posixpath import splitext
+from typing import Literal
+from urllib.parse import urlsplit
+
+from msgspec import Struct
+
+from sapa.company import Company
+from sapa.db.pool import Connection
+from sapa.http.errors import ApiError, Invalid
+from sapa.json_text import encode
+from sapa.kit import Kit
+from sapa.messaging import connections, contacts
+from sapa.messaging.channels.interface import (
+    Button,
+    Buttons,
+    Capabilities,
+    Choices,
+    Content,
+    Identity,
+    Link,
+    Media,
+    MediaType,
+    Row,
+    Section,
+    Source,
+    TemplateCall,
+    Text,
+)
+from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.connections import Opened
+from sapa.messaging.queries import Moment, read_clock
+from sapa.messaging.recipients import NAMED_BY_FORM, parse_recipient, parse_region, parse_sources
+from sapa.messaging.send_types import (
+    MOST_METADATA,
+    AnySendIn,
+    ButtonsIn,
+    InteractiveMessageIn,
+    LinkIn,
+    ListIn,
+    MediaMessageIn,
+    MessageIn,
+    TemplateMessageIn,
+)
+from sapa.messaging.templates import actions as templates
+from sapa.messaging.templates import text as template_text
+from sapa.messaging.templates.types import Template
+from sapa.messaging.types import ChannelNotConnected, ChannelUnsupported, TemplateNotApproved, WindowClosed
+
+Kind = Literal["message", "template", "media", "interactive"]
+
+CLOSED_IN_TEST = frozenset({"+12015550122", "sim_window_closed"})
+"""Recipients whose free-form window is closed in the test environment; everybody else's is open."""
+QUOTA_IN_TEST = "sim_quota_10"
+NO_TEXT_WITH_PICTURES = frozenset({Source.SHORT_VIDEO})
+MOST_ROWS = 10
+
+_ENDINGS: dict[str, MediaType] = {
+    **dict.fromkeys((".jpg", ".jpeg", ".png", ".webp", ".gif"), "image"),
+    **dict.fromkeys((".mp4", ".3gp", ".mov", ".webm"), "video"),
+    **dict.fromkeys((".mp3", ".ogg", ".opus", ".aac", ".amr", ".m4a"), "audio"),
+}
+_PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa)", re.ASCII).fullmatch
+
+
+class Draft(Struct, frozen=True, kw_only=True):
+    """A message that may be sent, as far as that does not depend on the channel."""
+
+    kind: Kind
+    content: Content
+    type: str
+    body: str | None
+    subject: str | None = None
+    media_url: str | None = None
+    interactive: bytes | None = None
+    metadata: bytes | None = None
+    template: Template | None = None
+
+
+class Plan(Struct, frozen=True):
+    """A message that passed: what to send, to whom, over which account."""
+
+    draft: Draft
+    opened: Opened
+    to: Identity
+    moment: Moment
+
+
+async def prepare(kit: Kit, db: Connection, company: Company, given: AnySendIn) -> Plan:
+    """Raises the first thing that stands in the way."""
+    sources = parse_sources(given.sources)
+    parse_region(given.country_code, company)
+    draft = await build_draft(db, company, given)
+    moment = await read_clock(db, company.id)
+    if not sources:
+        source = await _choose(kit, db, company, given, draft)
+        opened, to = await _check(kit, db, company, given, draft, source, moment.now)
+        return Plan(draft, opened, to, moment)
+    refusals: list[ApiError] = []
+    for source in sources:
+        try:
+            opened, to = await _check(kit, db, company, given, draft, source, moment.now)
+            return Plan(draft, opened, to, moment)
+        except ApiError as error:
+            refusals.append(error)
+    raise refusals[0]
+
+
+async def _choose(kit: Kit, db: Connection, company: Company, given: AnySendIn, draft: Draft) -> Source:
+    """The first connected channel that carries this kind of message to a recipient of this form."""
+    connected = await connections.list_connected(kit, db, company)
+    if not connected:
+        raise ChannelNotConnected
+    reachable = [source for source in connected if _is_named_by_form(given, company, source)]
+    if not reachable:
+        raise Invalid.field(
+            "to", "must be a phone number or an e-mail address; for another id name its channel in sources"
+        )
+    for source in reachable:
+        if draft.kind in CHANNELS[source].capabilities.sends:
+            return source
+    raise ChannelUnsupported
+
+
+def _is_named_by_form(given: AnySendIn, company: Company, source: Source) -> bool:
+    kinds = [kind for kind in CHANNELS[source].capabilities.identities if kind in NAMED_BY_FORM]
+    if not kinds:
+        return False
+    try:
+        parse_recipient(given.to, given.country_code, company, kinds)
+    except Invalid:
+        return False
+    return True
+
+
+async def _check(
+    kit: Kit, db: Connection, company: Company, given: AnySendIn, draft: Draft, source: Source, now: datetime
+) -> tuple[Opened, Identity]:
+    """Whether this channel can carry it now."""
+    opened = await connections.open_connection(kit, db, company, source)
+    if opened is None:
+        raise ChannelNotConnected(f"The channel {source} is not connected.")
+    capabilities = opened.channel.capabilities
+    _check_kind(source, capabilities, draft)
+    to = parse_recipient(given.to, given.country_code, company, capabilities.identities)
+    _check_template(capabilities, draft)
+    if capabilities.window is not None and not (draft.template and capabilities.needs_approved_templates):
+        await _check_window(db, company, opened, to, now)
+    return opened, to
+
+
+def _check_kind(source: Source, capabilities: Capabilities, draft: Draft) -> None:
+    if draft.kind not in capabilities.sends:
+        raise ChannelUnsupported(f"{source} cannot carry a {draft.kind} message.")
+    match draft.content:
+        case Media(type=type, caption=caption):
+            if type not in capabilities.media_types:
+                raise ChannelUnsupported(f"{source} cannot carry media of the type {type}.")
+            if caption and source in NO_TEXT_WITH_PICTURES:
+                raise ChannelUnsupported(f"{source} carries a text or a picture, never both in one message.")
+            _check_length(source, capabilities, "caption", caption or "")
+        case Text(body=body):
+            _check_length(source, capabilities, "message", body)
+        case TemplateCall(rendered=rendered) if not capabilities.needs_approved_templates:
+            _check_length(source, capabilities, "params", rendered)
+
+
+def _check_length(source: Source, capabilities: Capabilities, field: str, text: str) -> None:
+    if len(text) > capabilities.longest_text:
+        raise Invalid.field(field, f"makes a text that is longer than the {capabilities.longest_text} of {source}")
+
+
+def _check_template(capabilities: Capabilities, draft: Draft) -> None:
+    template = draft.template
+    if template is None or not capabilities.needs_approved_templates or template.status == "APPROVED":
+        return
+    reason = f": {template.reason}" if template.reason else ""
+    raise TemplateNotApproved(
+        f"The template {template.name} in {template.language} is {template.status.lower()}{reason}."
+    )
+
+
+async def _check_window(db: Connection, company: Company, opened: Opened, to: Identity, now: datetime) -> None:
+    """Free messages are for those who wrote lately. A test environment's customers count as such until they did write,
+    and its clock moved on."""
+    capabilities = opened.channel.capabilities
+    thread = await contacts.find_thread(db, company, opened.connection.id, to)
+    last = thread.last_inbound_at if thread else None
+    is_test = company.environment == "test"
+    if is_test and to.value in CLOSED_IN_TEST:
+        raise WindowClosed
+    if last is None:
+        if not is_test:
+            raise WindowClosed("The customer has not written over this channel yet; send a template.")
+    elif capabilities.window is not None and now > last + capabilities.window:
+        raise WindowClosed(f"The customer last wrote at {last:%Y-%m-%dT%H:%M:%SZ}, too long ago; send a template.")
+    is_counted = last is not None or to.value == QUOTA_IN_TEST
+    most = capabilities.most_in_window
+    if most is not None and is_counted and thread is not None and thread.sent_in_window >= most:
+        raise WindowClosed(f"{most} messages went out since the customer last wrote, as many as this channel takes.")
+
+
+async def build_draft(db: Connection, company: Company, given: AnySendIn) -> Draft:
+    metadata = None if given.metadata is None else encode(given.metadata)
+    if metadata is not None and len(metadata) > MOST_METADATA:
+        raise Invalid.field("metadata", f"must have at most {MOST_METADATA} bytes")
+    match given:
+        case MessageIn():
+            return _draft_message(given, metadata)
+        case TemplateMessageIn():
+            return await _draft_template(db, company, given, metadata)
+        case MediaMessageIn():
+            return _draft_media(given, metadata)
+        case InteractiveMessageIn():
+            return _draft_interactive(given, metadata)
+
+
+def _draft_message(given: MessageIn, metadata: bytes | None) -> Draft:
+    if not given.message.strip():
+        raise Invalid.field("message", "must hold more than blanks")
+    if given.image_url:
+        url = check_url("imageUrl", given.image_url)
+        content = Media("image", url, given.message)
+        return Draft(kind="media", content=content, type="image", body=given.message, media_url=url, metadata=metadata)
+    return Draft(
+        kind="message",
+        content=Text(given.message, given.subject),
+        type="text",
+        body=given.message,
+        subject=given.subject,
+        metadata=metadata,
+    )
+
+
+def _draft_media(given: MediaMessageIn, metadata: bytes | None) -> Draft:
+    url = check_url("mediaUrl", given.media_url)
+    type = given.media_type or _ENDINGS.get(splitext(urlsplit(url).path)[1].lower(), "document")
+    if type == "audio" and given.caption:
+        raise Invalid.field("caption", "cannot go with audio")
+    content = Media(type, url, given.caption or None, given.filename)
+    return Draft(kind="media", content=content, type=type, body=given.caption or None, media_url=url, metadata=metadata)
+
+
+async def _draft_template(db: Connection, company: Company, given: TemplateMessageIn, metadata: bytes | None) -> Draft:
+    template = await templates.find_for_send(db, company, given.template_name, given.template_source, given.language)
+    template_text.check_params(template, given.params)
+    header = template_text.parse_header(template)
+    media = None
+    if header is not None and header.type != "text":
+        if not given.media_url:
+            raise Invalid.field("mediaUrl", f"is required: the template has a header of the type {header.type}")
+        media = Media(header.type, check_url("mediaUrl", given.media_url))
+    elif given.media_url:
+        raise Invalid.field("mediaUrl", "belongs to a template with a media header, which this one has not")
+    shown = template_text.preview(template, given.params)
+    content = TemplateCall(template.name, template.language, given.params, media, shown.text, shown.header)
+    return Draft(
+        kind="template",
+        content=content,
+        type="template",
+        body=shown.text,
+        media_url=media.url if media else None,
+        metadata=metadata,
+        template=template,
+    )
+
+
+def _draft_interactive(given: InteractiveMessageIn, metadata: bytes | None) -> Draft:
+    content = _build_interactive(given.interactive)
+    return Draft(
+        kind="interactive",
+        content=content,
+        type="interactive",
+        body=given.interactive.body,
+        interactive=encode(given.interactive),
+        metadata=metadata,
+    )
+
+
+def _build_interactive(given: ButtonsIn | ListIn | LinkIn) -> Content:
+    match given:
+        case ButtonsIn():
+            _check_unique("interactive.buttons", [button.id for button in given.buttons])
+            _check_unique("interactive.buttons", [button.title for button in given.buttons])
+            buttons = [Button(button.id, button.title) for button in given.buttons]
+            return Buttons(given.body, buttons, given.header, given.footer)
+        case ListIn():
+            rows = [row.id for section in given.sections for row in section.rows]
+            _check_unique("interactive.sections", rows)
+            if len(rows) > MOST_ROWS:
+                raise Invalid.field("interactive.sections", f"must have at most {MOST_ROWS} rows in all")
+            sections = [
+                Section(section.title, [Row(row.id, row.title, row.description) for row in section.rows])
+                for section in given.sections
+            ]
+            return Choices(given.body, given.button, sections, given.header, given.footer)
+        case LinkIn():
+            return Link(given.body, given.display_text, check_url("interactive.url", given.url))
+
+
+def _check_unique(field: str, values: Sequence[str]) -> None:
+    if len(set(values)) != len(values):
+        raise Invalid.field(field, "must not have two with the same id or title")
+
+
+def check_url(field: str, text: str) -> str:
+    """Its form only: the channel fetches it, and we look nothing up."""
+    if any(character.isspace() or not character.isprintable() for character in text) or "\\" in text:
+        raise Invalid.field(field, "must not hold blanks, backslashes or control characters")
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise Invalid.field(field, "must be a complete address, such as https://shop.example/kopi.jpg") from None
+    if parts.scheme.lower() not in {"https", "http"} or not host:
+        raise Invalid.field(field, "must be a complete address, such as https://shop.example/kopi.jpg")
+    if parts.username is not None or parts.password is not None:
+        raise Invalid.field(field, "must not hold a user's name or password")
+    if not _is_public(host):
+        raise Invalid.field(field, f"names {host}, which the channel could not reach")
+    return text
+
+
+def _is_public(host: str) -> bool:
+    try:
+        return ip_address(host.partition("%")[0]).is_global
+    except ValueError:
+        return _PRIVATE_NAME(host.rstrip(".").lower()) is None and not host.rstrip(".").isdigit()

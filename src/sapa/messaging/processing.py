@@ -1,0 +1,174 @@
+"""The worker's part of what comes in: every item of a kept callback, once, in the order of its connection."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+import msgspec
+import structlog
+from msgspec import Struct
+
+from sapa.access.actions import get_company
+from sapa.company import Company
+from sapa.db.pool import AWAY, BUSY, RETRYABLE, Tx
+from sapa.kit import Kit
+from sapa.messaging import callback_queries as queries
+from sapa.messaging import connections, contacts, inbox, media, statuses
+from sapa.messaging.callback_queries import Lane, StoredCallback
+from sapa.messaging.channels.interface import (
+    Amendment,
+    Inbound,
+    Item,
+    NumberChanged,
+    Rereadable,
+    StatusReport,
+    TemplateVerdict,
+    Unsigned,
+)
+from sapa.messaging.connections import Opened
+from sapa.messaging.queries import read_clock
+from sapa.messaging.templates import actions as templates
+from sapa.messaging.types import MESSAGE_ID
+
+REST_SECONDS = 0.2
+LANES_AT_ONCE = 100
+LANES_TOGETHER = 3
+ITEMS_AT_ONCE = 100
+"""In one transaction. A callback with a whole history is gone through in as many as it takes."""
+MOST_TRIES = 5
+LONGEST_ERROR = 1000
+
+log = structlog.get_logger()
+
+
+class Place(Struct, frozen=True):
+    """Where an item came in, and when."""
+
+    kit: Kit
+    company: Company
+    opened: Opened
+    now: datetime
+    """The company's time."""
+
+
+class Early(Exception):
+    """A report of a message that we do not know, or not yet."""
+
+
+async def process(kit: Kit, stopping: asyncio.Event) -> None:
+    """The service: any number of workers, each connection with one of them at a time."""
+    while not stopping.is_set():
+        if not await _go_round(kit, stopping):
+            with suppress(TimeoutError):
+                await asyncio.wait_for(stopping.wait(), REST_SECONDS)
+
+
+async def _go_round(kit: Kit, stopping: asyncio.Event) -> bool:
+    """Whether there was anything to do."""
+    async with kit.database.connection() as db:
+        lanes = await queries.list_lanes(db, LANES_AT_ONCE)
+    room = asyncio.Semaphore(LANES_TOGETHER)
+
+    async def serve(lane: Lane) -> bool:
+        async with room:
+            return not stopping.is_set() and await advance(kit, lane)
+
+    return any(await asyncio.gather(*map(serve, lanes)))
+
+
+async def advance(kit: Kit, lane: Lane) -> bool:
+    """One transaction: the next items of the connection's oldest callback. False when there are none for us."""
+    try:
+        async with kit.database.transaction() as tx:
+            if not await queries.lock_lane(tx, lane):
+                return False
+            callback = await queries.find_next(tx, lane)
+            if callback is None:
+                return False
+            await _deal_with(kit, tx, lane, callback)
+            return True
+    except (*RETRYABLE, *BUSY):
+        return True
+
+
+async def _deal_with(kit: Kit, tx: Tx, lane: Lane, callback: StoredCallback) -> None:
+    company = await get_company(tx, lane.company_id)
+    opened = await connections.open_by_id(kit, tx, company, lane.connection_id)
+    if opened is None:
+        await queries.move_on(tx, company.id, callback.id, 0, False, "The channel is not connected any more.")
+        return
+    try:
+        items = await asyncio.to_thread(_read, opened, callback)
+    except Unsigned:
+        await queries.move_on(tx, company.id, callback.id, 0, False, "The signature does not fit any more.")
+        return
+    place = Place(kit, company, opened, (await read_clock(tx, company.id)).now)
+    end = callback.position + ITEMS_AT_ONCE
+    early, error = await _take_items(tx, place, items[callback.position : end])
+    if early and callback.tries < MOST_TRIES:
+        await queries.put_off(tx, company.id, callback.id, timedelta(seconds=2.0**callback.tries))
+    else:
+        await queries.move_on(tx, company.id, callback.id, min(end, len(items)), end < len(items), error)
+
+
+def _read(opened: Opened, callback: StoredCallback) -> Sequence[Item]:
+    channel, connection = opened.channel, opened.connection
+    headers = msgspec.json.decode(callback.headers, type=dict[str, str])
+    if isinstance(channel, Rereadable):
+        return channel.reread_callback(connection.account, headers, callback.body)
+    return channel.read_callback(connection.account, connection.credentials, headers, callback.body)
+
+
+async def _take_items(tx: Tx, place: Place, items: Sequence[Item]) -> tuple[bool, str | None]:
+    """Whether some came too early, and what went wrong. One that cannot be dealt with does not keep up the others."""
+    is_early, error = False, None
+    for item in items:
+        try:
+            async with tx.transaction():
+                await _take(tx, place, item)
+        except Early:
+            is_early = True
+        except (*AWAY, *RETRYABLE, *BUSY):
+            raise
+        except Exception as failure:
+            log.exception("an item of a callback failed", connection=place.opened.connection.id)
+            error = f"{type(failure).__name__}: {failure}"[:LONGEST_ERROR]
+    return is_early, error
+
+
+async def _take(tx: Tx, place: Place, item: Item) -> None:
+    company, source = place.company, place.opened.connection.source
+    match item:
+        case StatusReport():
+            if not await statuses.is_known(tx, company, source, item):
+                raise Early
+            await statuses.apply(tx, company, source, item, place.now)
+        case Inbound():
+            await receive(tx, place, item)
+        case Amendment():
+            await inbox.amend(tx, company, source, item)
+        case NumberChanged():
+            await contacts.change_number(tx, company, item)
+        case TemplateVerdict():
+            await templates.judge(tx, company, item)
+
+
+async def receive(tx: Tx, place: Place, inbound: Inbound) -> None:
+    """Somebody who writes is a customer from then on; one who is written to, or whose machine answers, is not yet."""
+    company, connection = place.company, place.opened.connection
+    is_written = not (inbound.is_echo or inbound.is_imported or inbound.is_automatic)
+    find = contacts.find_or_create if is_written else contacts.find_or_note
+    contact = await find(tx, company, connection.source, inbound.sender, inbound.sender_name)
+    id = MESSAGE_ID.new()
+    message = await inbox.receive(
+        tx, company, connection.id, connection.source, inbound, contact,
+        connected_number=place.opened.own_name,
+        id=id,
+        media_url=media.build_address(place.kit, id) if inbound.media else None,
+    )  # fmt: skip
+    if message is None:
+        return
+    await media.note(tx, connection, id, inbound.media)
+    if is_written:
+        await contacts.note_inbound(tx, company, connection.id, contact.id, min(inbound.at, place.now), id)

@@ -1,0 +1,155 @@
+"""What a call that sends a message carries."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct, field
+
+from sapa.messaging.channels.interface import MediaType
+
+MOST_METADATA = 10_000
+
+Recipient = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=320,
+        examples=["+628123456789"],
+        description=(
+            "A phone number, written in any usual way, or the WhatsApp user id of somebody without one; an e-mail "
+            "address; or the id by which the channel knows the customer, with that channel named in sources."
+        ),
+    ),
+]
+SourceWord = Annotated[str, Meta(min_length=1, max_length=50)]
+Sources = Annotated[
+    SourceWord | Annotated[list[SourceWord], Meta(min_length=1, max_length=7)],
+    Meta(
+        examples=["MSGAPP_CLOUD"],
+        description=(
+            "The channel to send over, or several in the order in which they are tried before anything is sent. "
+            "Without it: the first connected channel that can carry the message to this recipient."
+        ),
+    ),
+]
+CountryCode = Annotated[
+    str,
+    Meta(max_length=5, examples=["ID"], description="Of a number without one: ID, or as it is dialled, 62 or +62."),
+]
+Url = Annotated[str, Meta(min_length=1, max_length=2048, examples=["https://shop.example/kopi.jpg"])]
+Text = Annotated[str, Meta(min_length=1, max_length=65_536, examples=["Halo Ayu!"])]
+IgnoreActiveTicket = Annotated[
+    bool, Meta(description="True: do not send, and answer ACTIVE_TICKET, while an agent is handling the chat.")
+]
+AgentId = Annotated[int, Meta(ge=1, le=2**53 - 1, description="Credits this agent with the message.")]
+Metadata = Annotated[dict[str, Any], Meta(max_length=100, description="Yours, kept as it is.")]
+
+
+class SendIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """What all four kinds of send have in common."""
+
+    to: Recipient
+    sources: Sources | None = None
+    country_code: CountryCode | None = None
+    ignore_active_ticket: IgnoreActiveTicket = False
+    agent_id: AgentId | None = None
+    metadata: Metadata | None = None
+
+
+class MessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A plain message, with a picture where the channel can carry both."""
+
+    message: Text
+    image_url: Annotated[str, Meta(max_length=2048)] | None = None
+    subject: Annotated[str, Meta(max_length=500, description="Of an e-mail.")] | None = None
+
+
+class TemplateMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A template with its parameters."""
+
+    template_name: Annotated[str, Meta(min_length=1, max_length=512, examples=["order_update"])] = field(
+        name="template_name"
+    )
+    template_source: Literal["CRM", "AUTH"] | None = field(default=None, name="template_source")
+    params: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(max_length=100, examples=[["Ayu"]])] = []
+    media_url: Annotated[str, Meta(max_length=2048, description="Of a template with a media header.")] | None = None
+    language: Annotated[str, Meta(max_length=20, description="Where the template has several.")] | None = None
+
+
+class MediaMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A file that lies at an address of yours. The channel fetches it; we never do."""
+
+    media_url: Url
+    media_type: Annotated[MediaType, Meta(description="Told by the address's ending where it is left out.")] | None = (
+        None
+    )
+    caption: Annotated[str, Meta(max_length=1024)] | None = None
+    filename: Annotated[str, Meta(min_length=1, max_length=255)] | None = None
+
+
+Short = Annotated[str, Meta(min_length=1, max_length=60)]
+Title = Annotated[str, Meta(min_length=1, max_length=20, examples=["Ya"])]
+InteractiveBody = Annotated[str, Meta(min_length=1, max_length=1024, examples=["Apakah pesanan sudah benar?"])]
+
+
+class ReplyButtonIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A button whose id comes back when it is pressed."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=256, examples=["yes"])]
+    title: Title
+
+
+class RowIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """One thing to choose."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=200, examples=["gayo"])]
+    title: Annotated[str, Meta(min_length=1, max_length=24, examples=["Kopi Gayo"])]
+    description: Annotated[str, Meta(max_length=72)] | None = None
+
+
+class SectionIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Rows under a title."""
+
+    title: Annotated[str, Meta(max_length=24, examples=["Kopi"])]
+    rows: Annotated[list[RowIn], Meta(min_length=1, max_length=10)]
+
+
+class ButtonsIn(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, tag_field="type", tag="buttons"
+):
+    """Up to three buttons."""
+
+    body: InteractiveBody
+    buttons: Annotated[list[ReplyButtonIn], Meta(min_length=1, max_length=3, examples=[[{"id": "yes", "title": "Ya"}]])]
+    header: Short | None = None
+    footer: Short | None = None
+
+
+class ListIn(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, tag_field="type", tag="list"
+):
+    """A list of up to ten rows to choose from, behind a button."""
+
+    body: InteractiveBody
+    button: Title
+    sections: Annotated[list[SectionIn], Meta(min_length=1, max_length=10)]
+    header: Short | None = None
+    footer: Short | None = None
+
+
+class LinkIn(
+    Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True, tag_field="type", tag="cta_url"
+):
+    """A button that opens an address."""
+
+    body: InteractiveBody
+    display_text: Title
+    url: Annotated[str, Meta(min_length=1, max_length=2000, examples=["https://shop.example/orders/1042"])]
+
+
+class InteractiveMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A message to press or choose something in."""
+
+    interactive: ButtonsIn | ListIn | LinkIn
+
+
+AnySendIn = MessageIn | TemplateMessageIn | MediaMessageIn | InteractiveMessageIn

@@ -1,0 +1,210 @@
+"""Sending a message: written down, then put before the channel, then what became of it.
+
+What the channel took or refused is known at once. When nobody can tell, the message stays pending until the channel
+reports on it, and is never sent again by itself.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+import structlog
+from msgspec import Struct
+
+from sapa.company import Company
+from sapa.customers import actions as customers
+from sapa.db.pool import AWAY, Tx
+from sapa.http.answers import Accepted
+from sapa.http.errand import Errand
+from sapa.json_text import encode
+from sapa.kit import Kit
+from sapa.messaging import connections, contacts, history, preflight, queries, statuses
+from sapa.messaging.channels.interface import Identity, Outgoing, Refused, Sent
+from sapa.messaging.history import Place
+from sapa.messaging.pacing import wait_for_turn
+from sapa.messaging.preflight import Plan
+from sapa.messaging.queries import NewEvent, NewMessage
+from sapa.messaging.send_types import AnySendIn
+from sapa.messaging.spellings import list_spellings
+from sapa.messaging.types import MESSAGE_ID, Message, SendError, SendFailed
+from sapa.outbound.client import NotSent, Unclear
+
+MOST_TRIES = 4
+RETRY_SECONDS = 20.0
+"""How long after the first try another one may begin."""
+LONGEST_WAIT = 5.0
+AGAIN_AFTER = 0.3
+OUTCOME_SECONDS = 30.0
+"""How long the outcome may wait for the database."""
+UNCLEAR = "UNCLEAR"
+CONCERNS_ACCOUNT = frozenset({"auth", "billing", "config", "policy"})
+
+log = structlog.get_logger()
+
+Result = TypeVar("Result")
+
+
+class Unknown(Struct, frozen=True):
+    """Nobody can tell whether the channel took the message."""
+
+    reason: str
+
+
+async def send(errand: Errand, given: AnySendIn) -> Message | Accepted[Message]:
+    kit, company = errand.kit, errand.company
+    async with kit.database.connection() as db:
+        plan = await preflight.prepare(kit, db, company, given)
+    await wait_for_turn(kit, plan.opened, plan.draft.content)
+    place = history.new_place(plan.moment)
+    message = await errand.intend(partial(_intend, errand, plan, place, given.agent_id))
+    errand.is_recorded = True
+    # A caller who hangs up does not stop what is on its way.
+    return await asyncio.shield(_carry_out(errand, plan, place, message))
+
+
+async def _intend(errand: Errand, plan: Plan, place: Place, agent_id: int | None, tx: Tx) -> Message:
+    company, connection = errand.company, plan.opened.connection
+    id = MESSAGE_ID.new()
+    contact_id, customer_id = await _meet(tx, company, plan, id)
+    draft = plan.draft
+    new = NewMessage(
+        id=id,
+        direction="out",
+        source=connection.source,
+        connection_id=connection.id,
+        contact_id=contact_id,
+        customer_id=customer_id,
+        identity_kind=plan.to.kind,
+        identity=plan.to.value,
+        client_number=plan.to.value,
+        connected_number=plan.opened.own_name,
+        type=draft.type,
+        body=draft.body,
+        subject=draft.subject,
+        template_id=draft.template.name if draft.template else None,
+        media_url=draft.media_url,
+        interactive=draft.interactive,
+        metadata=draft.metadata,
+        feature_source="API",
+        agent_id=agent_id,
+        status="pending",
+        created_at=plan.moment.now,
+        request_id=place.id,
+        request_stored_at=place.moment.stored_at,
+    )
+    message = await queries.store_message(tx, company.id, new)
+    await history.record(tx, errand.kit.vault, company, place, errand.asked, message)
+    return message
+
+
+async def _meet(tx: Tx, company: Company, plan: Plan, id: str) -> tuple[str, str | None]:
+    """The contact and the customer they are. Somebody who was written to before is only looked up, where nobody counts:
+    a lock would make all messages to one person wait for one another, each with a connection in hand."""
+    connection = plan.opened.connection
+    is_counted = plan.opened.channel.capabilities.most_in_window is not None
+    thread = None if is_counted else await contacts.find_thread(tx, company, connection.id, plan.to)
+    if thread is None:
+        contact = await contacts.note_outbound(tx, company, connection.id, connection.source, plan.to, id)
+        return contact.id, contact.customer_id
+    known = await queries.find_customer_id(tx, company.id, thread.contact_id)
+    return thread.contact_id, known or await _find_customer_id(tx, company, plan.to)
+
+
+async def _find_customer_id(tx: Tx, company: Company, to: Identity) -> str | None:
+    """Somebody may have become a customer otherwise than by writing."""
+    if to.kind not in {"phone", "email"}:
+        return None
+    phones, email = (list_spellings(to.value), None) if to.kind == "phone" else ([], to.value)
+    customer = await customers.find_by_spelling(tx, company, phones, email)
+    return None if customer is None else customer.id
+
+
+async def _carry_out(errand: Errand, plan: Plan, place: Place, message: Message) -> Message | Accepted[Message]:
+    outcome = await _dispatch(errand.kit, plan, message.message_id2)
+    if isinstance(outcome, Refused):
+        refuse = partial(_refuse, errand, plan, place, message.message_id2, outcome)
+        raise await _insist(partial(errand.transact, refuse))
+    if isinstance(outcome, Sent):
+        accept = partial(_accept, errand, plan, place, message.message_id2, outcome)
+        return await _insist(partial(errand.conclude, accept))
+    leave_open = partial(_leave_open, errand, place, message.message_id2, outcome)
+    return await _insist(partial(errand.conclude, leave_open))
+
+
+async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
+    """What became of a message is written down again and again while the database is away or busy: nobody else knows
+    it, and writing it twice changes nothing."""
+    ends = time.monotonic() + OUTCOME_SECONDS
+    while True:
+        try:
+            return await write()
+        except AWAY:
+            if time.monotonic() > ends:
+                raise
+            await asyncio.sleep(AGAIN_AFTER)
+
+
+async def _dispatch(kit: Kit, plan: Plan, reference: str) -> Sent | Refused | Unknown:
+    """Tries again only what the channel certainly does not have, and only for a while."""
+    ends = time.monotonic() + RETRY_SECONDS
+    for tries_left in range(MOST_TRIES - 1, -1, -1):
+        outcome = await _try(plan, reference)
+        if not isinstance(outcome, Refused) or outcome.retry_after is None or outcome.retry_after > LONGEST_WAIT:
+            return outcome
+        if not tries_left or time.monotonic() + outcome.retry_after > ends:
+            return outcome
+        await asyncio.sleep(outcome.retry_after)
+    raise AssertionError("unreachable")
+
+
+async def _try(plan: Plan, reference: str) -> Sent | Refused | Unknown:
+    outgoing = Outgoing(reference, plan.to, plan.draft.content)
+    try:
+        return await plan.opened.channel.send(plan.opened.connection, outgoing)
+    except NotSent as error:
+        return Refused("NOT_SENT", f"the channel could not be reached: {error}", "transient", AGAIN_AFTER)
+    except Unclear as error:
+        return Unknown(f"The channel did not answer: {error}")
+    except Exception:
+        log.exception("a channel's adapter failed", source=plan.opened.connection.source, message_id2=reference)
+        return Unknown("The channel's answer was not understood.")
+
+
+async def _accept(errand: Errand, plan: Plan, place: Place, id: str, sent: Sent, tx: Tx) -> Message:
+    company, source = errand.company, plan.opened.connection.source
+    now = (await queries.read_clock(tx, company.id)).now
+    message = await statuses.accept(tx, company, source, id, sent.message_id, now)
+    if sent.alias is not None:
+        await contacts.note_alias(tx, company, plan.to, sent.alias)
+    if plan.opened.has_error:
+        await connections.note_health(tx, company.id, plan.opened.connection.id, None)
+    await history.answer(tx, errand.kit.vault, company, place, errand.asked, message)
+    return message
+
+
+async def _leave_open(errand: Errand, place: Place, id: str, unknown: Unknown, tx: Tx) -> Message | Accepted[Message]:
+    """Unless the channel reported on it meanwhile."""
+    company = errand.company
+    held = await queries.lock_message(tx, company.id, id)
+    if held.status != "pending":
+        result: Message | Accepted[Message] = await queries.get_message(tx, company.id, id)
+    else:
+        now = (await queries.read_clock(tx, company.id)).now
+        message = await queries.set_error(tx, company.id, id, encode(SendError(UNCLEAR, unknown.reason)))
+        await queries.insert_events(tx, company.id, [NewEvent(id, "unclear", now, now, detail=unknown.reason)])
+        result = Accepted(message)
+    await history.answer(tx, errand.kit.vault, company, place, errand.asked, result)
+    return result
+
+
+async def _refuse(errand: Errand, plan: Plan, place: Place, id: str, refused: Refused, tx: Tx) -> SendFailed:
+    company = errand.company
+    now = (await queries.read_clock(tx, company.id)).now
+    await statuses.refuse(tx, company, id, refused.code, refused.reason, now)
+    failure = history.build_failure(SendError(refused.code, refused.reason))
+    await history.answer(tx, errand.kit.vault, company, place, errand.asked, failure)
+    if refused.category in CONCERNS_ACCOUNT:
+        await connections.note_health(tx, company.id, plan.opened.connection.id, failure.message)
+    return failure

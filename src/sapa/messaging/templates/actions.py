@@ -1,0 +1,217 @@
+"""How templates change."""
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from sapa.company import Company
+from sapa.db.pool import Connection, Tx
+from sapa.http.errors import Invalid
+from sapa.json_text import encode
+from sapa.messaging.channels.interface import ChannelTemplate, TemplateVerdict
+from sapa.messaging.templates import queries
+from sapa.messaging.templates.queries import Content
+from sapa.messaging.templates.text import list_places, suggest
+from sapa.messaging.templates.types import (
+    TEMPLATE_ID,
+    Approval,
+    Header,
+    Template,
+    TemplateButton,
+    TemplateIn,
+    TemplateOnChannel,
+    TemplatePatch,
+)
+from sapa.messaging.types import TemplateNotFound
+
+MOST_SUGGESTED_FROM = 500
+APPROVALS: dict[str, Approval] = {
+    "APPROVED": "APPROVED",
+    "PENDING": "PENDING",
+    "IN_APPEAL": "PENDING",
+    "REJECTED": "REJECTED",
+    "PAUSED": "PAUSED",
+    "LIMIT_EXCEEDED": "PAUSED",
+    "FLAGGED": "APPROVED",
+    "REINSTATED": "APPROVED",
+    "DISABLED": "DISABLED",
+    "DELETED": "DISABLED",
+    "PENDING_DELETION": "DISABLED",
+    "ARCHIVED": "DISABLED",
+}
+"""The channel's words for its decisions. One that is not here changes nothing."""
+
+
+async def create(tx: Tx, company: Company, given: TemplateIn) -> Template:
+    """Approved at once in a test environment; elsewhere when the channel says so."""
+    header = parse_header(given.header)
+    _check(given.body, header, given.buttons)
+    content = Content(
+        given.category,
+        None if header is None else encode(header),
+        given.body,
+        given.footer,
+        encode(given.buttons),
+        _first_status(company),
+        None,
+        None,
+    )
+    source = given.source or ("AUTH" if given.category == "AUTHENTICATION" else "CRM")
+    return await queries.insert_template(tx, company.id, TEMPLATE_ID.new(), given.name, given.language, source, content)
+
+
+async def update(tx: Tx, company: Company, id: str, patch: TemplatePatch) -> Template:
+    """Only as long as no channel has it: that keeps what was submitted."""
+    template = await queries.lock_template(tx, company.id, id)
+    if await queries.find_provider_id(tx, company.id, id) is not None:
+        raise TemplateOnChannel
+    content = _revise(company, template, patch)
+    return await queries.update_template(tx, company.id, id, content)
+
+
+async def delete(tx: Tx, company: Company, id: str) -> None:
+    await queries.delete_template(tx, company.id, id)
+
+
+async def judge(tx: Tx, company: Company, verdict: TemplateVerdict) -> Template | None:
+    """The channel decided; None when the template or the decision is not known here."""
+    status = APPROVALS.get(verdict.status.upper())
+    if status is None:
+        return None
+    reason = None if verdict.reason in {None, "", "NONE"} else verdict.reason
+    return await queries.decide(tx, company.id, verdict.name, verdict.language, status, reason, None)
+
+
+async def adopt(tx: Tx, company: Company, found: ChannelTemplate) -> Template | None:
+    """What the channel says of a template of its own, which may have been made there."""
+    status = APPROVALS.get(found.status.upper())
+    if status is None:
+        return None
+    known = await queries.decide(tx, company.id, found.name, found.language, status, found.reason, found.id)
+    if known is not None:
+        return known
+    content = _read(found, status)
+    if content is None:
+        return None
+    source = "AUTH" if content.category == "AUTHENTICATION" else "CRM"
+    return await queries.insert_template(tx, company.id, TEMPLATE_ID.new(), found.name, found.language, source, content)
+
+
+async def find_for_send(
+    db: Connection, company: Company, name: str, source: str | None, language: str | None
+) -> Template:
+    """Of several languages the one that is asked for, else the first that is approved."""
+    named = await queries.list_by_name(db, company.id, name)
+    fitting = [
+        template for template in named if source in {None, template.source} and language in {None, template.language}
+    ]
+    if fitting:
+        return fitting[0]
+    if named:
+        shown = ", ".join(f"{template.source} in {template.language}" for template in named)
+        raise TemplateNotFound(f"The template {name} exists, but only as {shown}.")
+    names = await queries.list_names(db, company.id, MOST_SUGGESTED_FROM)
+    raise TemplateNotFound(f"There is no template called {name}.{suggest(name, names)}")
+
+
+def _first_status(company: Company) -> Approval:
+    return "APPROVED" if company.environment == "test" else "PENDING"
+
+
+def parse_header(given: str | Header | None) -> Header | None:
+    """A text alone is a header of that text."""
+    return Header("text", given) if isinstance(given, str) else given
+
+
+def _check(body: str, header: Header | None, buttons: list[TemplateButton]) -> None:
+    list_places(body)
+    if header is not None and (header.type == "text") != (header.text is not None):
+        raise Invalid.field("header.text", "belongs to a header of the type text, and to no other")
+    if header is not None and header.text and "{{" in header.text:
+        raise Invalid.field("header.text", "takes no parameters; only the body does")
+    for number, button in enumerate(buttons):
+        _check_button(f"buttons[{number}]", button)
+
+
+def _check_button(field: str, button: TemplateButton) -> None:
+    if (button.type == "url") != bool(button.url):
+        raise Invalid.field(f"{field}.url", "belongs to a button of the type url, and to no other")
+    if (button.type == "phone_number") != bool(button.phone_number):
+        raise Invalid.field(f"{field}.phoneNumber", "belongs to a button of the type phone_number, and to no other")
+    if button.url and (not button.url.startswith(("https://", "http://")) or "{{" in button.url):
+        raise Invalid.field(f"{field}.url", "must be a complete address without parameters")
+
+
+def _revise(company: Company, template: Template, patch: TemplatePatch) -> Content:
+    header: bytes | Raw | None = template.header
+    buttons: bytes | Raw = template.buttons
+    body = template.body if isinstance(patch.body, UnsetType) else patch.body
+    given = None if isinstance(patch.header, UnsetType) else parse_header(patch.header)
+    if patch.header is not UNSET:
+        header = None if given is None else encode(given)
+    if not isinstance(patch.buttons, UnsetType):
+        buttons = encode(patch.buttons)
+    _check(body, given, [] if isinstance(patch.buttons, UnsetType) else patch.buttons)
+    return Content(
+        template.category if isinstance(patch.category, UnsetType) else patch.category,
+        header,
+        body,
+        template.footer if isinstance(patch.footer, UnsetType) else patch.footer,
+        buttons,
+        _first_status(company),
+        None,
+        None,
+    )
+
+
+def _read(found: ChannelTemplate, status: Approval) -> Content | None:
+    """None for what we could not send: without a body, or with parameters that have names or stand elsewhere."""
+    parts = {str(part.get("type", "")).upper(): part for part in found.components}
+    body = str(parts.get("BODY", {}).get("text", ""))
+    category = found.category.upper()
+    if not body or category not in {"UTILITY", "MARKETING", "AUTHENTICATION"}:
+        return None
+    header = _read_header(parts.get("HEADER"))
+    buttons = [button for given in parts.get("BUTTONS", {}).get("buttons", []) if (button := _read_button(given))]
+    try:
+        _check(body, header, buttons)
+        msgspec.convert(msgspec.to_builtins([header, buttons]), tuple[Header | None, list[TemplateButton]])
+    except (Invalid, msgspec.ValidationError):
+        return None
+    footer = parts.get("FOOTER", {}).get("text")
+    return Content(
+        category,
+        None if header is None else encode(header),
+        body,
+        str(footer) if footer else None,
+        encode(buttons),
+        status,
+        found.reason,
+        found.id or found.name,
+    )
+
+
+def _read_header(part: object) -> Header | None:
+    if not isinstance(part, dict):
+        return None
+    match str(part.get("format", "")).lower():
+        case "text":
+            return Header("text", str(part.get("text", "")))
+        case "image" | "video" | "document" as kind:
+            return Header(kind)
+        case _:
+            return None
+
+
+def _read_button(given: object) -> TemplateButton | None:
+    if not isinstance(given, dict):
+        return None
+    text = str(given.get("text", ""))
+    match str(given.get("type", "")).lower():
+        case "quick_reply":
+            return TemplateButton("quick_reply", text)
+        case "url":
+            return TemplateButton("url", text, url=str(given.get("url", "")))
+        case "phone_number":
+            return TemplateButton("phone_number", text, phone_number=str(given.get("phone_number", "")))
+        case _:
+            return None

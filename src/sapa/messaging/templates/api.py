@@ -1,0 +1,135 @@
+"""How templates are reached."""
+
+from typing import Any
+
+from sapa.access.types import Scope
+from sapa.db.listing import contains
+from sapa.db.pool import Tx
+from sapa.http.answers import Page, build_page
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errand import Errand
+from sapa.http.errors import NotFound
+from sapa.messaging.channels.interface import BadAccount, ChannelTemplate, Refused
+from sapa.messaging.templates import actions, queries, registry, text
+from sapa.messaging.templates.registry import Book
+from sapa.messaging.templates.types import (
+    Preview,
+    PreviewIn,
+    Template,
+    TemplateExists,
+    TemplateId,
+    TemplateIn,
+    TemplateNotDeleted,
+    TemplateOnChannel,
+    TemplatePatch,
+    TemplatesQuery,
+)
+from sapa.messaging.types import ChannelUnsupported, TemplateParamsMismatch
+from sapa.outbound.client import NotSent, Unclear
+
+routes = Routes("/templates", base=Base.MESSAGING, tag="Templates")
+
+
+@routes.get("", scope=Scope.MESSAGES_READ)
+async def list_templates(call: Call, query: TemplatesQuery) -> Page[Template]:
+    """List templates.
+
+    The newest first.
+    """
+    templates, total = await queries.list_templates(
+        call.db, call.company.id, _filters(query), query.limit, query.offset
+    )
+    return build_page(templates, query.page, query.limit, total)
+
+
+@routes.post("", scope=Scope.MESSAGES_WRITE, raises=[TemplateExists, ChannelUnsupported])
+async def create_template(errand: Errand, body: TemplateIn) -> Template:
+    """Create a template.
+
+    In the test environment it is approved at once. Otherwise it is put before the channel that approves templates, if
+    one is connected, and its status follows the channel's decision; channels that approve none send it as text.
+    """
+    book = await _find_book(errand)
+    if book:
+        registry.check_header(actions.parse_header(body.header))
+
+    async def intend(tx: Tx) -> Template:
+        return await actions.create(tx, errand.company, body)
+
+    template = await errand.intend(intend)
+    said: ChannelTemplate | Refused | None = await registry.submit(book, template) if book else None
+
+    async def conclude(tx: Tx) -> Template:
+        return await registry.settle(tx, errand.company, template, said)
+
+    return await errand.conclude(conclude)
+
+
+@routes.get("/{id}", scope=Scope.MESSAGES_READ, raises=[NotFound])
+async def get_template(call: Call, id: TemplateId) -> Template:
+    """Get one template."""
+    return await queries.get_template(call.db, call.company.id, id)
+
+
+@routes.put("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound, TemplateOnChannel])
+async def update_template(call: Call, id: TemplateId, body: TemplatePatch) -> Template:
+    """Update a template.
+
+    A field that is absent keeps its value, null clears it. A template that a channel has is kept as it was submitted.
+    """
+    return await actions.update(call.db, call.company, id, body)
+
+
+@routes.delete("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound, TemplateNotDeleted])
+async def delete_template(errand: Errand, id: TemplateId) -> None:
+    """Delete a template.
+
+    With its last language it is deleted at the channel, too.
+    """
+
+    async def intend(tx: Tx) -> str | None:
+        template = await queries.get_template(tx, errand.company.id, id)
+        is_last = len(await queries.list_by_name(tx, errand.company.id, template.name)) == 1
+        is_there = await queries.find_provider_id(tx, errand.company.id, id) is not None
+        return template.name if is_last and is_there else None
+
+    name = await errand.intend(intend)
+    if name and (book := await _find_book(errand)):
+        await _delete_there(book, name)
+
+    async def conclude(tx: Tx) -> None:
+        await actions.delete(tx, errand.company, id)
+
+    await errand.conclude(conclude)
+
+
+@routes.post("/{id}/preview", scope=Scope.MESSAGES_READ, status=200, raises=[NotFound, TemplateParamsMismatch])
+async def preview_template(call: Call, id: TemplateId, body: PreviewIn) -> Preview:
+    """Preview a template with its parameters filled in."""
+    template = await queries.get_template(call.db, call.company.id, id)
+    text.check_params(template, body.params)
+    return text.preview(template, body.params)
+
+
+async def _find_book(errand: Errand) -> Book | None:
+    async with errand.kit.database.connection() as db:
+        return await registry.find_book(errand.kit, db, errand.company)
+
+
+async def _delete_there(book: Book, name: str) -> None:
+    try:
+        refused = await book.channel.delete_template(book.connection, name)
+    except (NotSent, Unclear, BadAccount) as error:
+        raise TemplateNotDeleted(f"The channel did not answer: {error}") from None
+    if refused is not None:
+        raise TemplateNotDeleted(f"The channel refused: {refused.reason} (code {refused.code})")
+
+
+def _filters(query: TemplatesQuery) -> dict[str, Any]:
+    given = {
+        "search": query.search and contains(query.search),
+        "language": query.language,
+        "source": query.source,
+        "status": query.status,
+    }
+    return {name: value for name, value in given.items() if value is not None}

@@ -1,0 +1,70 @@
+"""A template's text and its parameters. Pure: no database."""
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+import msgspec
+
+from sapa.http.errors import FieldError, Invalid
+from sapa.messaging.templates.types import Header, Preview, Template, TemplateButton
+from sapa.messaging.types import TemplateParamsMismatch
+
+_PLACE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
+_NUMBER = re.compile(r"[1-9][0-9]{0,2}", re.ASCII).fullmatch
+
+
+def list_places(body: str) -> list[int]:
+    """The parameters' numbers, each once; raises Invalid where they are not 1, 2, 3 …"""
+    words = list(dict.fromkeys(_PLACE.findall(body)))
+    if not all(_NUMBER(word) for word in words):
+        raise Invalid.field("body", "must number its parameters: {{1}}, {{2}} and so on")
+    places = sorted(map(int, words))
+    if places != list(range(1, len(places) + 1)):
+        raise Invalid.field("body", "must number its parameters from {{1}} on without a gap")
+    return places
+
+
+def check_params(template: Template, params: Sequence[str]) -> None:
+    """Raises when there are too few or too many, or when one is empty, which channels refuse."""
+    places = list_places(template.body)
+    if len(params) != len(places):
+        shown = ", ".join(f"{{{{{place}}}}}" for place in places) or "none"
+        message = f"expected {len(places)} ({shown}), got {len(params)}"
+        raise TemplateParamsMismatch(
+            f"The template {template.name} takes other parameters: {message}.", details=[FieldError("params", message)]
+        )
+    for number, param in enumerate(params):
+        if not param.strip():
+            raise Invalid.field(f"params[{number}]", "must not be empty")
+
+
+def preview(template: Template, params: Sequence[str]) -> Preview:
+    header, buttons = parse_header(template), parse_buttons(template)
+    title = header.text if header and header.type == "text" else None
+    body = fill(template.body, params)
+    lines = "\n".join(_button_line(button) for button in buttons if button.type != "quick_reply")
+    parts = [part for part in (title, body, template.footer, lines) if part]
+    return Preview(title, body, template.footer, [button.text for button in buttons], "\n\n".join(parts))
+
+
+def fill(body: str, params: Sequence[str]) -> str:
+    """A parameter that itself looks like a place stays as it was given."""
+    return _PLACE.sub(lambda place: params[int(place[1]) - 1], body)
+
+
+def parse_header(template: Template) -> Header | None:
+    return None if template.header is None else msgspec.json.decode(template.header, type=Header)
+
+
+def parse_buttons(template: Template) -> list[TemplateButton]:
+    return msgspec.json.decode(template.buttons, type=list[TemplateButton])
+
+
+def suggest(name: str, known: Sequence[str]) -> str:
+    close = get_close_matches(name, known, n=3)
+    return f" Did you mean {' or '.join(close)}?" if close else ""
+
+
+def _button_line(button: TemplateButton) -> str:
+    return f"{button.text}: {button.url or button.phone_number}"

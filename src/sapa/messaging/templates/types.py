@@ -1,0 +1,149 @@
+"""Templates: what they look like and what can go wrong."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+
+from sapa.http.answers import StoredJson, Timestamp
+from sapa.http.errors import Conflict
+from sapa.http.query_string import PageQuery, SearchText
+from sapa.ids import IdKind
+
+TEMPLATE_ID = IdKind("tpl_")
+TemplateId = Annotated[str, TEMPLATE_ID]
+
+TemplateSource = Literal["CRM", "AUTH"]
+Category = Literal["UTILITY", "MARKETING", "AUTHENTICATION"]
+Approval = Literal["PENDING", "APPROVED", "REJECTED", "PAUSED", "DISABLED"]
+HeaderType = Literal["text", "image", "video", "document"]
+
+_BODY = "Halo {{1}}, pesanan {{2}} sudah dikirim."
+
+TemplateName = Annotated[
+    str,
+    Meta(
+        min_length=1,
+        max_length=512,
+        pattern="^[a-z0-9_]+$",
+        examples=["order_update"],
+        description="Small letters, digits and underscores.",
+    ),
+]
+Language = Annotated[
+    str,
+    Meta(
+        min_length=2, max_length=15, pattern="^[a-z]{2,3}(_[A-Za-z]{2,4})?$", examples=["id"], description="id, en_US …"
+    ),
+]
+Body = Annotated[
+    str,
+    Meta(min_length=1, max_length=1024, examples=[_BODY], description="Its parameters are {{1}}, {{2}} and so on."),
+]
+Footer = Annotated[str, Meta(min_length=1, max_length=60, examples=["Toko Kopi"])]
+HeaderText = Annotated[str, Meta(min_length=1, max_length=60, examples=["Pesanan Anda"])]
+
+
+class Header(Struct, frozen=True, forbid_unknown_fields=True):
+    """What stands above the body: a line of text, or a file whose address comes with each send."""
+
+    type: HeaderType
+    text: HeaderText | None = None
+
+
+class TemplateButton(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A button: an answer to press, an address to open or a number to call."""
+
+    type: Literal["quick_reply", "url", "phone_number"]
+    text: Annotated[str, Meta(min_length=1, max_length=25, examples=["Lihat pesanan"])]
+    url: Annotated[str, Meta(max_length=2000)] | None = None
+    phone_number: Annotated[str, Meta(max_length=20)] | None = None
+
+
+_BUTTONS = [{"type": "url", "text": "Lihat pesanan", "url": "https://shop.example/orders"}]
+Buttons = Annotated[list[TemplateButton], Meta(max_length=10, examples=[_BUTTONS])]
+
+
+class Template(Struct, frozen=True, rename="camel"):
+    """A text to be sent again and again, with parameters in it."""
+
+    id: TemplateId
+    name: Annotated[str, Meta(examples=["order_update"])]
+    language: Annotated[str, Meta(examples=["id"])]
+    source: TemplateSource
+    category: Category
+    header: Annotated[Raw | None, StoredJson(Header | None)]
+    body: Annotated[str, Meta(examples=[_BODY])]
+    footer: Annotated[str | None, Meta(examples=["Toko Kopi"])]
+    buttons: Annotated[Raw, StoredJson(list[TemplateButton]), Meta(examples=[[{**_BUTTONS[0], "phoneNumber": None}]])]
+    status: Approval
+    reason: Annotated[str | None, Meta(examples=[None], description="Why the channel did not approve it.")]
+    synced_at: Annotated[Timestamp | None, Meta(description="When the channel was last asked about it.")]
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class TemplateIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A new template. A header that is a text may be given as that text alone."""
+
+    name: TemplateName
+    language: Language
+    category: Category
+    body: Body
+    source: TemplateSource | None = None
+    header: HeaderText | Header | None = None
+    footer: Footer | None = None
+    buttons: Buttons = []
+
+
+class TemplatePatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Changes to a template: what is absent stays as it is, null clears."""
+
+    category: Category | UnsetType = UNSET
+    body: Body | UnsetType = UNSET
+    header: HeaderText | Header | None | UnsetType = UNSET
+    footer: Footer | None | UnsetType = UNSET
+    buttons: Buttons | UnsetType = UNSET
+
+
+class PreviewIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """The parameters of a preview."""
+
+    params: Annotated[list[Annotated[str, Meta(max_length=4096)]], Meta(max_length=100, examples=[["Ayu", "INV-1042"]])]
+
+
+class Preview(Struct, frozen=True, rename="camel"):
+    """A template with its parameters filled in."""
+
+    header: Annotated[str | None, Meta(examples=["Pesanan Anda"])]
+    body: Annotated[str, Meta(examples=["Halo Ayu, pesanan INV-1042 sudah dikirim."])]
+    footer: Annotated[str | None, Meta(examples=["Toko Kopi"])]
+    buttons: Annotated[list[str], Meta(examples=[["Lihat pesanan"]])]
+    text: Annotated[
+        str, Meta(examples=["Halo Ayu!"], description="All of it, as channels without templates are sent it.")
+    ]
+
+
+class TemplatesQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
+    search: Annotated[SearchText, Meta(description="A part of the name.")] | None = None
+    language: Annotated[str, Meta(max_length=15)] | None = None
+    source: TemplateSource | None = None
+    status: Approval | None = None
+
+
+class TemplateExists(Conflict):
+    """A template with this name and language already exists."""
+
+    code = "TEMPLATE_EXISTS"
+    constraint = "message_templates_name_key"
+
+
+class TemplateOnChannel(Conflict):
+    """The channel has this template, and keeps it as it was submitted; make one with another name."""
+
+    code = "TEMPLATE_ON_CHANNEL"
+
+
+class TemplateNotDeleted(Conflict):
+    """The channel did not delete the template; try again."""
+
+    code = "TEMPLATE_NOT_DELETED"

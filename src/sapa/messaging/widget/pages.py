@@ -1,0 +1,276 @@
+"""`/widget/v1`: the script that sites include, and what it calls. Any site's page may call, so CORS is open; whoever
+calls is known by the chat's public key and the session's token, never by a cookie."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from functools import cache
+from hashlib import sha256
+from importlib.resources import files
+from typing import Any, TypeVar
+
+import asyncpg
+import msgspec
+import structlog
+from msgspec import Struct
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from sapa.db.pool import AWAY, RETRYABLE, Tx
+from sapa.http.allow_list import AllowList, client_address
+from sapa.http.errors import (
+    ApiError,
+    InternalError,
+    Invalid,
+    MethodNotAllowed,
+    PayloadTooLarge,
+    RequestTimeout,
+    ServiceUnavailable,
+    UnsupportedMediaType,
+)
+from sapa.kit import Kit
+from sapa.messaging.connections import Opened
+from sapa.messaging.widget import inbound, limits, lines, queries, visits
+from sapa.messaging.widget.streams import Page, Streams
+from sapa.messaging.widget.types import PREFIX, Line, UnknownSession
+from sapa.messaging.widget.visits import Identified, Visit
+
+MOST_BYTES = 16 * 1024
+BODY_SECONDS = 15.0
+MOST_TRIES = 3
+MOST_TOKEN_LENGTH = 200
+
+CORS = {
+    "access-control-allow-origin": "*",
+    "access-control-expose-headers": "retry-after, x-request-id",
+    "cache-control": "no-store",
+}
+PREFLIGHT = {
+    "access-control-allow-methods": "GET, POST, DELETE",
+    "access-control-allow-headers": "authorization, content-type, last-event-id, x-widget-key",
+    "access-control-max-age": "86400",
+}
+SCRIPT_HEADERS = {
+    "access-control-allow-origin": "*",
+    "cache-control": "public, max-age=300",
+    "cross-origin-resource-policy": "cross-origin",
+    "x-content-type-options": "nosniff",
+}
+
+Handler = Callable[[Request], Awaitable[Response]]
+Body = TypeVar("Body")
+Result = TypeVar("Result")
+
+log = structlog.get_logger()
+
+
+class SessionIn(Struct, frozen=True, forbid_unknown_fields=True):
+    visitor: Identified | None = None
+
+
+class Session(Struct, frozen=True, rename="camel"):
+    """`token` is there where it is new: the page keeps it."""
+
+    visitor_id: str
+    is_identified: bool
+    token: str | None
+    title: str | None
+    last_number: int
+    messages: list[Line]
+
+
+class Chat:
+    """What pages call, in one process."""
+
+    def __init__(self, kit: Kit) -> None:
+        self._kit = kit
+        self._database = kit.database
+        self._proxies = AllowList(kit.settings.server.trusted_proxies)
+        self._streams = Streams(kit.database, kit.closing)
+
+    async def open_session(self, request: Request) -> Response:
+        """Begins a session, or says how one stands; with a visitor, signs somebody in."""
+        connection = (await self._find_chat(request)).connection
+        await limits.check_address(self._database, connection.company.id, self._address(request), "session")
+        given, token = await read_body(request, SessionIn), _token(request)
+        joined = await self._transact(lambda tx: visits.open_session(tx, connection, token, given.visitor))
+        visitor = joined.visitor
+        async with self._database.connection() as db:
+            latest = await lines.list_latest(db, connection.company.id, visitor)
+        title = connection.account.get("title")
+        identified = visitor.external_id is not None
+        return _json(Session(visitor.id, identified, joined.token, title, visitor.last_number, latest))
+
+    async def end_session(self, request: Request) -> Response:
+        visit = await self._enter(request)
+        async with self._database.connection() as db:
+            await visits.end_session(db, visit)
+        return Response(status_code=204, headers=CORS)
+
+    async def say(self, request: Request) -> Response:
+        visit = await self._enter(request)
+        await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "message")
+        await limits.check_address(self._database, visit.company.id, self._address(request), "message")
+        said = await read_body(request, inbound.Said)
+        return _json(await self._transact(lambda tx: inbound.take(tx, self._kit, visit, said)))
+
+    async def list_earlier(self, request: Request) -> Response:
+        visit = await self._enter(request)
+        await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "read")
+        before = _number(request.query_params.get("before"), "before")
+        async with self._database.connection() as db:
+            found = await queries.list_before(db, visit.company.id, visit.visitor.id, before, lines.MOST_AT_ONCE)
+        return _json(found)
+
+    async def acknowledge(self, request: Request) -> Response:
+        visit = await self._enter(request)
+        await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "ack")
+        given = await read_body(request, inbound.Acknowledged)
+        await self._transact(lambda tx: inbound.acknowledge(tx, visit, given))
+        return Response(status_code=204, headers=CORS)
+
+    async def listen(self, request: Request) -> Response:
+        """Lines after the one that Last-Event-ID names."""
+        visit = await self._enter(request)
+        await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "stream")
+        number = _number(request.headers.get("last-event-id"), "Last-Event-ID")
+        page = self._streams.open(visit, number, lambda: self._enter(request))
+        return Stream(self._streams, page)
+
+    async def _find_chat(self, request: Request) -> Opened:
+        key, origin = request.headers.get("x-widget-key", ""), request.headers.get("origin")
+        async with self._database.connection() as db:
+            return await visits.find_chat(self._kit, db, key, origin)
+
+    async def _enter(self, request: Request) -> Visit:
+        chat, token = await self._find_chat(request), _token(request)
+        if token is None:
+            raise UnknownSession
+        async with self._database.connection() as db:
+            return await visits.enter(db, chat, token)
+
+    def _address(self, request: Request) -> str:
+        peer = request.client.host if request.client else ""
+        return client_address(peer, request.headers.get("x-forwarded-for"), self._proxies)
+
+    async def _transact(self, work: Callable[[Tx], Awaitable[Result]]) -> Result:
+        """One transaction, run again when another one stood in its way."""
+        for tries_left in range(MOST_TRIES - 1, -1, -1):
+            try:
+                async with self._database.transaction() as tx:
+                    return await work(tx)
+            except (*RETRYABLE, asyncpg.UniqueViolationError):
+                if not tries_left:
+                    raise
+        raise AssertionError("unreachable")
+
+
+class Stream(StreamingResponse):
+    """An answer that goes on; its place is free again however it ends."""
+
+    def __init__(self, streams: Streams, page: Page) -> None:
+        headers = CORS | {"x-accel-buffering": "no"}
+        super().__init__(streams.run(page), headers=headers, media_type="text/event-stream")
+        self._streams = streams
+        self._page = page
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._streams.close(self._page)
+
+
+def pages(kit: Kit) -> list[Route]:
+    """The chat's routes."""
+    chat = Chat(kit)
+    return [
+        Route(f"{PREFIX}/widget.js", _send_script, methods=["GET"]),
+        _route("/sessions", POST=chat.open_session, DELETE=chat.end_session),
+        _route("/messages", POST=chat.say, GET=chat.list_earlier),
+        _route("/acks", POST=chat.acknowledge),
+        _route("/events", GET=chat.listen),
+    ]
+
+
+def _route(path: str, **handlers: Handler) -> Route:
+    """Every answer, a refusal too, is one that a page of another site may read."""
+
+    async def answer(request: Request) -> Response:
+        if request.method == "OPTIONS":
+            return Response(status_code=204, headers=CORS | PREFLIGHT)
+        try:
+            if request.method not in handlers:
+                raise MethodNotAllowed(headers={"allow": ", ".join(handlers)})
+            return await handlers[request.method](request)
+        except ApiError as error:
+            return _refuse(error)
+        except AWAY as error:
+            log.warning("database unavailable", path=request.url.path, reason=f"{type(error).__name__}: {error}")
+            return _refuse(ServiceUnavailable(headers={"retry-after": "1"}))
+        except Exception:
+            log.exception("widget call failed", path=request.url.path)
+            return _refuse(InternalError())
+
+    return Route(PREFIX + path, answer, methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
+
+
+async def read_body(request: Request, type: type[Body]) -> Body:
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise UnsupportedMediaType
+    try:
+        async with asyncio.timeout(BODY_SECONDS):
+            body = await _read(request)
+    except TimeoutError:
+        raise RequestTimeout(f"The request's body did not arrive within {BODY_SECONDS:.0f} seconds.") from None
+    try:
+        return msgspec.json.decode(body, type=type)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+        raise Invalid(str(error)) from None
+
+
+async def _read(request: Request) -> bytes:
+    body = bytearray()
+    async for chunk in request.stream():
+        body += chunk
+        if len(body) > MOST_BYTES:
+            raise PayloadTooLarge(f"The request's body is larger than {MOST_BYTES // 1024} KiB.")
+    return bytes(body)
+
+
+def _token(request: Request) -> str | None:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token if scheme.lower() == "bearer" and 0 < len(token) <= MOST_TOKEN_LENGTH else None
+
+
+def _number(text: str | None, field: str) -> int:
+    """Nothing at all means 0."""
+    if not text:
+        return 0
+    if not (text.isascii() and text.isdigit() and len(text) <= 15):
+        raise Invalid.field(field, "must be the number of a message")
+    return int(text)
+
+
+async def _send_script(request: Request) -> Response:
+    script, tag = read_script()
+    headers = SCRIPT_HEADERS | {"etag": tag}
+    if request.headers.get("if-none-match") == tag:
+        return Response(status_code=304, headers=headers)
+    return Response(script, headers=headers, media_type="text/javascript")
+
+
+@cache
+def read_script() -> tuple[bytes, str]:
+    """The script and its tag."""
+    script = files("sapa.messaging.widget").joinpath("widget.js").read_bytes()
+    return script, f'"{sha256(script).hexdigest()[:32]}"'
+
+
+def _json(data: Any) -> Response:
+    return Response(msgspec.json.encode({"data": data}), headers=CORS, media_type="application/json")
+
+
+def _refuse(error: ApiError) -> Response:
+    return Response(error.encode(), error.status, CORS | error.headers, "application/json")

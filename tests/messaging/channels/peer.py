@@ -1,0 +1,63 @@
+"""A channel's API as a real local server: it records what it is asked, and answers what a test tells it to."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from aiohttp import web
+from msgspec import Struct
+
+
+class Asked(Struct, frozen=True):
+    method: str
+    path: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+class Peer:
+    """Answers in turn; the last answer stays. None drops the connection, a number waits that long."""
+
+    def __init__(self) -> None:
+        self.address = ""
+        self.asked: list[Asked] = []
+        self.answers: list[tuple[int, Any] | float | None] = [(200, {})]
+        self.hurried = asyncio.Event()
+
+    async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
+        headers = {name.lower(): value for name, value in request.headers.items()}
+        self.asked.append(Asked(request.method, request.path, dict(request.query), headers, await request.read()))
+        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if isinstance(answer, float):
+            await asyncio.wait([asyncio.create_task(self.hurried.wait())], timeout=answer)
+            answer = (200, {})
+        if answer is None:
+            assert request.transport is not None
+            request.transport.abort()
+            return web.Response()
+        status, body = answer
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return web.Response(status=status, body=raw)
+
+
+@asynccontextmanager
+async def open_peer() -> AsyncIterator[Peer]:
+    peer = Peer()
+    runner = web.ServerRunner(web.Server(peer.serve), handle_signals=False, shutdown_timeout=1)
+    await runner.setup()
+    site = web.TCPSite(runner, "127.0.0.1", 0)
+    await site.start()
+    host, port = runner.addresses[0][:2]
+    peer.address = f"http://{host}:{port}"
+    try:
+        yield peer
+    finally:
+        peer.hurried.set()
+        await runner.cleanup()

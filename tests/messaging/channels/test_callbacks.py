@@ -1,0 +1,443 @@
+"""What channels call back with: every array walked, every item in our words, nothing unsigned let in."""
+
+import json
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sapa.messaging.channels import meta
+from sapa.messaging.channels.interface import (
+    Amendment,
+    Identity,
+    Inbound,
+    InboundMedia,
+    Interaction,
+    Item,
+    NumberChanged,
+    Source,
+    StatusReport,
+    TemplateVerdict,
+    Unsigned,
+)
+from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.channels.tiktok.callbacks import sign as sign_tiktok
+from tests.messaging.channels.accounts import ACCOUNTS, APP_SECRET, REFERENCE, SECRETS, WORD
+
+META = [Source.MSGAPP_CLOUD, Source.MSGAPP_COEX, Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL]
+AT = datetime(2026, 3, 1, 2, 3, 4, tzinfo=UTC)
+SECONDS, MILLISECONDS = str(int(AT.timestamp())), int(AT.timestamp() * 1000)
+BUDI = [Identity("phone", "+628123456789"), Identity("wa_id", "628123456789")]
+PSID, IGSID, TALK = Identity("psid", "2468"), Identity("igsid", "1357"), Identity("tt_conv", "conversation-1")
+
+
+def sign(source: Source, body: bytes, secret: str = APP_SECRET, at: float | None = None) -> dict[str, str]:
+    if source is Source.SHORT_VIDEO:
+        stamp = int(time.time() if at is None else at)
+        return {"tiktok-signature": f"t={stamp},s={sign_tiktok(secret, stamp, body)}"}
+    return {"x-hub-signature-256": meta.sign(secret, body)}
+
+
+def read(source: Source, value: Any) -> list[Item]:
+    body = json.dumps(value, ensure_ascii=False).encode()
+    return list(CHANNELS[source].read_callback(ACCOUNTS[source], SECRETS, sign(source, body), body))
+
+
+def whatsapp(*values: Mapping[str, Any], field: str = "messages") -> dict[str, Any]:
+    """Each value is a change; two entries, so that the first of each array is never all there is."""
+    metadata = {"metadata": {"display_phone_number": "6281100001111", "phone_number_id": "1122"}}
+    changes = [{"field": field, "value": {"messaging_product": "whatsapp", **metadata, **value}} for value in values]
+    entries = [{"id": "3344", "changes": []}, {"id": "3344", "changes": changes}]
+    return {"object": "whatsapp_business_account", "entry": entries}
+
+
+def message(**parts: Any) -> dict[str, Any]:
+    return {"messages": [{"from": "628123456789", "id": "wamid.in", "timestamp": SECONDS, **parts}]}
+
+
+def page(*events: Mapping[str, Any], at: str = "messaging", id: str = "5566", **more: Any) -> dict[str, Any]:
+    return {"object": "page", "entry": [{"id": id, "time": MILLISECONDS, at: list(events), **more}]}
+
+
+def event(**parts: Any) -> dict[str, Any]:
+    return {"sender": {"id": "2468"}, "recipient": {"id": "5566"}, "timestamp": MILLISECONDS, **parts}
+
+
+def tiktok(event: str, **content: Any) -> dict[str, Any]:
+    inner = {"conversation_id": "conversation-1", "timestamp": MILLISECONDS, **content}
+    return {"event": event, "user_openid": "open-id-1", "content": json.dumps(inner)}
+
+
+def test_every_array_of_whatsapp_is_walked() -> None:
+    def one(number: int) -> dict[str, Any]:
+        return {
+            "from": "628123456789",
+            "id": f"wamid.{number}",
+            "timestamp": SECONDS,
+            "type": "text",
+            "text": {"body": "x"},
+        }
+
+    def status(number: int) -> dict[str, Any]:
+        return {"id": f"wamid.{number}", "status": "sent", "timestamp": SECONDS, "recipient_id": "628123456789"}
+
+    value = whatsapp(
+        {"messages": [one(1), one(2)], "statuses": [status(3), status(4)]},
+        {"messages": [one(5)]},
+        {"statuses": [status(6)]},
+    )
+    value["entry"].append(value["entry"][1])
+    ids = [item.message_id for item in read(Source.MSGAPP_CLOUD, value) if isinstance(item, Inbound | StatusReport)]
+    assert ids == [f"wamid.{number}" for number in (1, 2, 3, 4, 5, 6)] * 2
+
+
+def test_a_text_tells_who_wrote_it_and_what_it_answers() -> None:
+    contacts = [{"profile": {"name": "Budi"}, "wa_id": "628123456789", "user_id": "ID.1349"}]
+    parts = message(type="text", text={"body": "Halo ☕"}, context={"from": "6281100001111", "id": "wamid.out"})
+    [item] = read(Source.MSGAPP_CLOUD, whatsapp({"contacts": contacts, **parts}))
+    assert item == Inbound(
+        "wamid.in", [*BUDI, Identity("bsuid", "ID.1349")], AT, "text", "Halo ☕", "Budi", quoted="wamid.out"
+    )
+
+
+def test_people_without_a_number_are_known_by_their_id() -> None:
+    contacts = [{"profile": {"name": "Ayu", "username": "ayu"}, "user_id": "ID.1349"}]
+    parts = {"id": "wamid.in", "from_user_id": "ID.1349", "timestamp": SECONDS, "type": "text", "text": {"body": "Hi"}}
+    [item] = read(Source.MSGAPP_CLOUD, whatsapp({"contacts": contacts, "messages": [parts]}))
+    assert item == Inbound("wamid.in", [Identity("bsuid", "ID.1349")], AT, "text", "Hi", "Ayu")
+
+
+FILE = {"id": "media-1", "mime_type": "image/jpeg", "sha256": "x", "caption": "Nota", "filename": "nota.jpg"}
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        *[
+            ({"type": kind, kind: FILE}, {"type": kind, "body": "Nota", "media": (
+                InboundMedia(kind, "image/jpeg", "media-1", filename="nota.jpg"),)})
+            for kind in ("image", "video", "audio", "document", "sticker")
+        ],
+        (
+            {"type": "interactive", "interactive": {"button_reply": {"id": "yes", "title": "Ya"}}},
+            {"type": "button", "body": "Ya", "interaction": Interaction("button", "yes", "Ya")},
+        ),
+        (
+            {"type": "interactive", "interactive": {"list_reply": {"id": "gayo", "title": "Gayo"}}},
+            {"type": "list", "body": "Gayo", "interaction": Interaction("list", "gayo", "Gayo")},
+        ),
+        (
+            {"type": "button", "button": {"payload": "stop", "text": "Berhenti"}},
+            {"type": "button", "body": "Berhenti", "interaction": Interaction("button", "stop", "Berhenti")},
+        ),
+        (
+            {"type": "location", "location": {"latitude": -6.2, "longitude": 106.8, "name": "Monas"}},
+            {"type": "location", "body": "Monas\n-6.2,106.8"},
+        ),
+        (
+            {"type": "contacts", "contacts": [{"name": {"formatted_name": "Ayu"}, "phones": [{"phone": "+62 811"}]}]},
+            {"type": "contacts", "body": "Ayu, +62 811"},
+        ),
+        (
+            {"type": "order", "order": {"product_items": [{"product_retailer_id": "GAYO", "quantity": 2}]}},
+            {"type": "order", "body": "2 × GAYO"},
+        ),
+        ({"type": "unsupported", "errors": [{"code": 131060}]}, {"type": "unsupported"}),
+        ({"type": "hologram", "hologram": {"x": 1}}, {"type": "unsupported"}),
+        ({}, {"type": "unsupported"}),
+    ],
+)  # fmt: skip
+def test_each_kind_of_message(parts: dict[str, Any], expected: dict[str, Any]) -> None:
+    [item] = read(Source.MSGAPP_CLOUD, whatsapp(message(**parts)))
+    assert item == Inbound("wamid.in", BUDI, AT, **expected)
+
+
+@pytest.mark.parametrize(
+    ("parts", "expected"),
+    [
+        (
+            {"type": "reaction", "reaction": {"message_id": "wamid.out", "emoji": "👍"}},
+            Amendment("reaction", "wamid.out", AT, "👍", BUDI[0]),
+        ),
+        (
+            {"type": "reaction", "reaction": {"message_id": "wamid.out", "emoji": ""}},
+            Amendment("reaction", "wamid.out", AT, None, BUDI[0]),
+        ),
+        (
+            {
+                "type": "edit",
+                "edit": {"original_message_id": "wamid.1", "message": {"type": "text", "text": {"body": "baru"}}},
+            },
+            Amendment("edit", "wamid.1", AT, "baru", BUDI[0]),
+        ),
+        (
+            {"type": "revoke", "revoke": {"original_message_id": "wamid.1"}},
+            Amendment("revoke", "wamid.1", AT, None, BUDI[0]),
+        ),
+        (
+            {"type": "system", "system": {"type": "user_changed_number", "wa_id": "62899", "body": "changed"}},
+            NumberChanged(BUDI[0], Identity("phone", "+62899"), AT),
+        ),
+    ],
+)
+def test_what_changes_afterwards(parts: dict[str, Any], expected: Item) -> None:
+    assert read(Source.MSGAPP_CLOUD, whatsapp(message(**parts))) == [expected]
+
+
+@pytest.mark.parametrize(
+    ("word", "status"),
+    [("sent", "sent"), ("delivered", "delivered"), ("read", "read"), ("played", "read"), ("failed", "failed")],
+)
+def test_statuses_bring_our_reference_and_their_reason(word: str, status: Any) -> None:
+    errors = [{"code": 131047, "title": "Re-engagement message", "error_data": {"details": "24 hours"}}]
+    given = {"id": "wamid.out", "status": word, "timestamp": SECONDS, "recipient_id": "628123456789",
+             "biz_opaque_callback_data": REFERENCE, **({"errors": errors} if word == "failed" else {})}  # fmt: skip
+    [item] = read(Source.MSGAPP_CLOUD, whatsapp({"statuses": [given, {**given, "status": "warning"}]}))
+    why = ("131047", "(131047) 24 hours") if word == "failed" else (None, None)
+    assert item == StatusReport(status, AT, "wamid.out", REFERENCE, None, BUDI[0], *why)
+
+
+def test_an_echo_is_the_customers_and_ours_at_once() -> None:
+    echo = {"from": "6281100001111", "to": "628123456789", "id": "wamid.e", "timestamp": SECONDS, "type": "text"}
+    value = whatsapp(
+        {"message_echoes": [{**echo, "text": {"body": "dari HP"}}]},
+        {"message_echoes": [{**echo, "type": "revoke", "revoke": {"original_message_id": "wamid.1"}}]},
+        field="smb_message_echoes",
+    )
+    assert read(Source.MSGAPP_COEX, value) == [
+        Inbound("wamid.e", BUDI, AT, "text", "dari HP", is_echo=True),
+        Amendment("revoke", "wamid.1", AT, None, BUDI[0]),
+    ]
+
+
+def test_history_is_marked_as_imported() -> None:
+    def one(id: str, sender: str) -> dict[str, Any]:
+        return {"from": sender, "id": id, "timestamp": SECONDS, "type": "text", "text": {"body": id}}
+
+    threads = [{"id": "628123456789", "messages": [one("a", "628123456789"), one("b", "6281100001111")]}]
+    value = whatsapp(
+        {"history": [{"metadata": {"phase": 0, "chunk_order": 1, "progress": 5}, "threads": threads}]},
+        {"history": [{"errors": [{"code": 2593109, "message": "History sharing is turned off"}]}]},
+        field="history",
+    )
+    assert read(Source.MSGAPP_COEX, value) == [
+        Inbound("a", BUDI, AT, "text", "a", is_imported=True),
+        Inbound("b", BUDI, AT, "text", "b", is_echo=True, is_imported=True),
+    ]
+
+
+def test_a_verdict_on_a_template() -> None:
+    verdict = {"event": "REJECTED", "message_template_id": 1, "message_template_name": "order_update",
+               "message_template_language": "id", "reason": "INVALID_FORMAT"}  # fmt: skip
+    value = whatsapp(
+        verdict, {**verdict, "event": "APPROVED", "reason": "NONE"}, field="message_template_status_update"
+    )
+    assert read(Source.MSGAPP_CLOUD, value) == [
+        TemplateVerdict("order_update", "id", "REJECTED", "INVALID_FORMAT"),
+        TemplateVerdict("order_update", "id", "APPROVED"),
+    ]
+
+
+def test_another_number_of_the_same_app_is_passed_over() -> None:
+    value = whatsapp(message(type="text", text={"body": "x"}))
+    value["entry"][1]["changes"][0]["value"]["metadata"]["phone_number_id"] = "9999"
+    assert read(Source.MSGAPP_CLOUD, value) == []
+
+
+@pytest.mark.parametrize("at", ["messaging", "standby"])
+def test_messengers_messages(at: str) -> None:
+    value = page(
+        event(message={"mid": "m_1", "text": "Halo", "reply_to": {"mid": "m_0"}}),
+        event(message={"mid": "m_2", "text": "Ya", "quick_reply": {"payload": "yes"}}),
+        event(message={"mid": "m_3", "attachments": [
+            {"type": "image", "payload": {"url": "https://cdn.example/1"}},
+            {"type": "file", "payload": {"url": "https://cdn.example/2"}}]}),
+        event(message={"mid": "m_4", "attachments": [{"type": "location", "payload": {}}]}),
+        event(postback={"mid": "m_5", "title": "Mulai", "payload": "start"}),
+        at=at,
+    )  # fmt: skip
+    value["entry"] += page(event(message={"mid": "m_6", "text": "dua"}), at=at)["entry"]
+    files = [InboundMedia("image", url="https://cdn.example/1"), InboundMedia("document", url="https://cdn.example/2")]
+    assert read(Source.SOCIAL_NETWORK, value) == [
+        Inbound("m_1", [PSID], AT, "text", "Halo", media=[], quoted="m_0"),
+        Inbound("m_2", [PSID], AT, "button", "Ya", media=[], interaction=Interaction("button", "yes", "Ya")),
+        Inbound("m_3", [PSID], AT, "image", media=files),
+        Inbound("m_4", [PSID], AT, "unsupported", media=[]),
+        Inbound("m_5", [PSID], AT, "button", "Mulai", interaction=Interaction("button", "start", "Mulai")),
+        Inbound("m_6", [PSID], AT, "text", "dua", media=[]),
+    ]
+
+
+def test_messengers_watermarks_are_in_milliseconds() -> None:
+    value = page(
+        event(delivery={"mids": ["m_1", "m_2"], "watermark": MILLISECONDS}),
+        event(delivery={"watermark": MILLISECONDS}),
+        event(read={"watermark": MILLISECONDS}),
+    )
+    assert read(Source.SOCIAL_NETWORK, value) == [
+        StatusReport("delivered", AT, "m_1", recipient=PSID),
+        StatusReport("delivered", AT, "m_2", recipient=PSID),
+        StatusReport("delivered", AT, watermark=AT, recipient=PSID),
+        StatusReport("delivered", AT, watermark=AT, recipient=PSID),
+        StatusReport("read", AT, watermark=AT, recipient=PSID),
+    ]
+
+
+def test_messengers_echoes_bring_our_reference_back() -> None:
+    ours = {"sender": {"id": "5566"}, "recipient": {"id": "2468"}, "timestamp": MILLISECONDS}
+    value = page(
+        {**ours, "message": {"mid": "m_1", "text": "x", "is_echo": True, "metadata": REFERENCE}},
+        {**ours, "message": {"mid": "m_2", "text": "x", "is_echo": True, "app_id": 1, "metadata": "theirs"}},
+        {**ours, "message": {"mid": "m_3", "text": "x", "is_echo": True, "metadata": f"caption of {REFERENCE}"}},
+    )
+    assert read(Source.SOCIAL_NETWORK, value) == [
+        Inbound("m_1", [PSID], AT, "text", "x", media=[], is_echo=True, reference=REFERENCE),
+        Inbound("m_2", [PSID], AT, "text", "x", media=[], is_echo=True),
+    ]
+
+
+def test_instagrams_own_ways() -> None:
+    base = {"sender": {"id": "1357"}, "recipient": {"id": "17841400"}, "timestamp": MILLISECONDS}
+    trial = {"field": "messages", "value": {**base, "message": {"mid": "m_9", "text": "trial"}}}
+    value = page(
+        {**base, "read": {"mid": "m_1"}},
+        {**base, "message": {"mid": "m_2", "is_deleted": True}},
+        {**base, "reaction": {"mid": "m_1", "action": "react", "reaction": "love", "emoji": "❤"}},
+        {**base, "reaction": {"mid": "m_1", "action": "unreact"}},
+        {**base, "message_edit": {"mid": "m_2", "text": "baru"}},
+        id="17841400",
+        changes=[trial],
+    )
+    assert read(Source.PHOTO_SOCIAL, value) == [
+        StatusReport("read", AT, "m_1", recipient=IGSID),
+        Amendment("revoke", "m_2", AT, None, IGSID),
+        Amendment("reaction", "m_1", AT, "❤", IGSID),
+        Amendment("reaction", "m_1", AT, None, IGSID),
+        Amendment("edit", "m_2", AT, "baru", IGSID),
+        Inbound("m_9", [IGSID], AT, "text", "trial", media=[]),
+    ]
+
+
+def test_another_page_of_the_same_app_is_passed_over() -> None:
+    assert read(Source.SOCIAL_NETWORK, page(event(message={"mid": "m_1", "text": "x"}), id="7777")) == []
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (
+            tiktok("im_receive_msg", message_id="t1", type="text", text={"body": "Halo"},
+                   referenced_message_info={"referenced_message_id": "t0"}, **{"from": "budi"}),
+            Inbound("t1", [TALK], AT, "text", "Halo", "budi", media=[], quoted="t0"),
+        ),
+        (
+            tiktok("im_receive_msg", message_id="t2", type="image", image={"media_id": "m1"}),
+            Inbound("t2", [TALK], AT, "image", media=[InboundMedia("image", media_id="conversation-1 t2 m1")]),
+        ),
+        (
+            tiktok("im_receive_msg", message_id="t3", type="share_post", share_post={"embed_url": "https://t.example"}),
+            Inbound("t3", [TALK], AT, "share_post", "https://t.example", media=[]),
+        ),
+        (tiktok("im_receive_msg", message_id="t4", type="dance"), Inbound("t4", [TALK], AT, "unsupported", media=[])),
+        (
+            tiktok("im_send_msg", message_id="t5", type="text", text={"body": "x"}, **{"from": "shop"}),
+            Inbound("t5", [TALK], AT, "text", "x", media=[], is_echo=True),
+        ),
+        (
+            tiktok("im_mark_read_msg", read={"last_read_timestamp": MILLISECONDS}),
+            StatusReport("read", AT, watermark=AT, recipient=TALK),
+        ),
+        (tiktok("im_something_new", message_id="t6"), None),
+    ],
+)  # fmt: skip
+def test_tiktoks_events(value: Any, expected: Item | None) -> None:
+    assert read(Source.SHORT_VIDEO, value) == ([] if expected is None else [expected])
+
+
+SIGNED = [*META, Source.SHORT_VIDEO]
+
+
+@pytest.mark.parametrize("source", SIGNED)
+def test_what_is_signed_wrongly_is_refused(source: Source) -> None:
+    channel, account = CHANNELS[source], ACCOUNTS[source]
+    body = '{"entry":[{"emoji":"☕","accent":"é"}]}'.encode()
+    right = sign(source, body)
+    channel.read_callback(account, SECRETS, right, body)
+    name, value = next(iter(right.items()))
+    wrong: list[tuple[Mapping[str, str], Mapping[str, str], bytes]] = [
+        (SECRETS, {}, body),
+        (SECRETS, {name: ""}, body),
+        (SECRETS, {name: "sha256="}, body),
+        (SECRETS, {name: value[:-1] + ("0" if value[-1] != "0" else "1")}, body),
+        (SECRETS, {name: value.upper()}, body),
+        (SECRETS, {name: "☕"}, body),
+        (SECRETS, sign(source, body, "another secret"), body),
+        (SECRETS, right, body + b" "),
+        (SECRETS, right, json.dumps(json.loads(body)).encode()),
+        ({**SECRETS, "app_secret": ""}, sign(source, body, ""), body),
+    ]
+    for credentials, headers, raw in wrong:
+        with pytest.raises(Unsigned):
+            channel.read_callback(account, credentials, headers, raw)
+
+
+@pytest.mark.parametrize(("age", "is_taken"), [(0, True), (290, True), (-290, True), (310, False), (-310, False)])
+def test_tiktoks_signature_ages(age: int, is_taken: bool) -> None:
+    body = b"{}"
+    headers = sign(Source.SHORT_VIDEO, body, at=time.time() - age)
+    channel = CHANNELS[Source.SHORT_VIDEO]
+    if is_taken:
+        assert channel.read_callback(ACCOUNTS[Source.SHORT_VIDEO], SECRETS, headers, body) == []
+    else:
+        with pytest.raises(Unsigned):
+            channel.read_callback(ACCOUNTS[Source.SHORT_VIDEO], SECRETS, headers, body)
+
+
+@pytest.mark.parametrize("source", META)
+def test_a_channel_that_asks_for_us_gets_its_challenge_back(source: Source) -> None:
+    channel = CHANNELS[source]
+    asked = {"hub.mode": "subscribe", "hub.verify_token": WORD, "hub.challenge": "1158201444"}
+    assert channel.confirm(SECRETS, asked) == "1158201444"
+    assert channel.confirm(SECRETS, {**asked, "hub.verify_token": "guess"}) is None
+    assert channel.confirm(SECRETS, {**asked, "hub.mode": "unsubscribe"}) is None
+    assert channel.confirm({}, {**asked, "hub.verify_token": ""}) is None
+    assert channel.confirm(SECRETS, {}) is None
+
+
+WORDS = (
+    "entry changes value field messages statuses contacts metadata message_echoes history threads from to id type text "
+    "body timestamp status errors code context profile name wa_id user_id reaction edit revoke system interactive "
+    "messaging standby message mid attachments payload url delivery read watermark mids sender recipient postback "
+    "quick_reply event content conversation_id message_id image media_id phone_number_id"
+).split()
+LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.sampled_from(
+    ["messages", "text", "image", "interactive", "reaction", "edit", "system", "sent", "1122", "5566", "im_receive_msg"]
+)  # fmt: skip
+ANYTHING = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(WORDS), inner, max_size=5),
+    max_leaves=30,
+)
+
+
+@pytest.mark.parametrize("source", SIGNED)
+@settings(max_examples=60)
+@given(value=ANYTHING)
+def test_whatever_a_channel_sends_is_read_without_a_failure(source: Source, value: Any) -> None:
+    body = json.dumps(value).encode()
+    for raw in (body, body[:-1]):
+        for item in CHANNELS[source].read_callback(ACCOUNTS[source], SECRETS, sign(source, raw), raw):
+            assert "\x00" not in repr(item)
+
+
+@settings(max_examples=60)
+@given(change=ANYTHING, field=st.sampled_from(["messages", "smb_message_echoes", "history"]))
+def test_whatever_stands_in_whatsapps_changes_is_read_without_a_failure(change: Any, field: str) -> None:
+    value = {"entry": [{"changes": [{"field": field, "value": dict.fromkeys(WORDS, change)}]}]}
+    body = json.dumps(value).encode()
+    source = Source.MSGAPP_CLOUD
+    CHANNELS[source].read_callback(ACCOUNTS[source], SECRETS, sign(source, body), body)

@@ -1,0 +1,93 @@
+"""Templates at the channel that approves them."""
+
+from sapa.messaging.channels.interface import ChannelTemplate, NewTemplate, Refused, Source, TemplateBook
+from sapa.messaging.channels.registry import CHANNELS
+from sapa.outbound.client import Client
+from tests.messaging.channels.accounts import TOKEN, build_connection
+from tests.messaging.channels.peer import Peer
+
+BODY = "Halo {{1}}, pesanan {{2}} dikirim."
+NEW = NewTemplate(
+    "order_update",
+    "id",
+    "UTILITY",
+    BODY,
+    ["Budi", "INV-1"],
+    "Pesanan",
+    "Toko Kopi",
+    [{"type": "QUICK_REPLY", "text": "Ya"}],
+)
+
+
+def book(source: Source = Source.MSGAPP_CLOUD) -> TemplateBook:
+    channel = CHANNELS[source]
+    assert isinstance(channel, TemplateBook)
+    return channel
+
+
+def test_only_whatsapp_keeps_templates() -> None:
+    keepers = {source for source, channel in CHANNELS.items() if isinstance(channel, TemplateBook)}
+    assert keepers == {Source.MSGAPP_CLOUD, Source.MSGAPP_COEX}
+
+
+async def test_all_pages_are_listed(peer: Peer, client: Client) -> None:
+    one = {"id": "1", "name": "a", "language": "id", "category": "UTILITY", "status": "APPROVED",
+           "components": [{"type": "BODY", "text": "x"}], "rejected_reason": "NONE"}  # fmt: skip
+    two = {**one, "name": "b", "status": "REJECTED", "rejected_reason": "INVALID_FORMAT"}
+    # An address in an answer is not followed: it would be called with our token.
+    more = {"cursors": {"after": "mark"}, "next": "http://127.0.0.1:9/steal"}
+    peer.answers = [(200, {"data": [one], "paging": more}), (200, {"data": [two, {"x": 1}], "paging": {"cursors": {}}})]
+    connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
+    components = [{"type": "BODY", "text": "x"}]
+    assert await book().list_templates(connection) == [
+        ChannelTemplate("a", "id", "UTILITY", "APPROVED", components, "1"),
+        ChannelTemplate("b", "id", "UTILITY", "REJECTED", components, "1", "INVALID_FORMAT"),
+    ]
+    assert [(asked.path, asked.query.get("after")) for asked in peer.asked] == [
+        ("/3344/message_templates", None),
+        ("/3344/message_templates", "mark"),
+    ]
+    assert all(asked.headers["authorization"] == f"Bearer {TOKEN}" for asked in peer.asked)
+
+
+async def test_a_template_is_put_before_the_channel(peer: Peer, client: Client) -> None:
+    peer.answers = [(200, {"id": "7", "status": "PENDING", "category": "MARKETING"})]
+    connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
+    made = await book().submit_template(connection, NEW)
+    [asked] = peer.asked
+    assert (asked.method, asked.path) == ("POST", "/3344/message_templates")
+    assert asked.json == {
+        "name": "order_update",
+        "language": "id",
+        "category": "UTILITY",
+        "parameter_format": "POSITIONAL",
+        "components": [
+            {"type": "HEADER", "format": "TEXT", "text": "Pesanan"},
+            {"type": "BODY", "text": BODY, "example": {"body_text": [["Budi", "INV-1"]]}},
+            {"type": "FOOTER", "text": "Toko Kopi"},
+            {"type": "BUTTONS", "buttons": [{"type": "QUICK_REPLY", "text": "Ya"}]},
+        ],
+    }
+    assert isinstance(made, ChannelTemplate)
+    assert (made.id, made.status, made.category) == ("7", "PENDING", "MARKETING")
+
+
+async def test_a_template_that_the_channel_does_not_want_is_refused(peer: Peer, client: Client) -> None:
+    peer.answers = [(400, {"error": {"message": "Invalid parameter", "code": 100, "error_user_msg": "Name is taken"}})]
+    connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
+    assert await book().submit_template(connection, NEW) == Refused("100", "(100) Name is taken", "validation")
+
+
+async def test_a_template_is_deleted_by_its_name(peer: Peer, client: Client) -> None:
+    connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
+    peer.answers = [
+        (200, {"success": True}),
+        (404, {"error": {"message": "does not exist", "code": 100}}),
+        (400, {"error": {"message": "Invalid parameter", "code": 100, "error_subcode": 2593002}}),
+        (403, {"error": {"message": "not yours", "code": 200}}),
+    ]
+    assert await book().delete_template(connection, "order_update") is None
+    assert (peer.asked[0].method, peer.asked[0].query) == ("DELETE", {"name": "order_update"})
+    assert await book().delete_template(connection, "order_update") is None
+    assert await book().delete_template(connection, "order_update") is None
+    assert await book().delete_template(connection, "order_update") == Refused("200", "(200) not yours", "auth")

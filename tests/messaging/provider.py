@@ -1,0 +1,60 @@
+"""A live company whose WhatsApp is a server of the test's own."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+from msgspec import Struct
+
+from sapa.db.pool import Database
+from sapa.domains import ROUTES
+from sapa.kit import Kit, build_kit
+from sapa.settings import read_settings
+from tests.conftest import Installation
+from tests.factories import make_key
+from tests.http.answer_check import check_answer
+from tests.http.probe import open_app
+from tests.messaging.channels.peer import Peer, open_peer
+from tests.messaging.hooked import Hooked, connect_whatsapp
+
+NUMBER_SENT = {"messages": [{"id": "wamid.1"}], "contacts": [{"input": "x", "wa_id": "628123456789"}]}
+"""What it answers when it took a message."""
+
+
+class Live(Struct, frozen=True):
+    client: httpx.AsyncClient
+    """The messaging base, served in this process on the installation's database."""
+    peer: Peer
+    hooked: Hooked
+    kit: Kit
+
+    async def post(self, path: str, **body: Any) -> httpx.Response:
+        return await self.client.post(f"http://probe/messaging/v1{path}", json=body)
+
+    async def get(self, path: str) -> Any:
+        return (await self.client.get(f"http://probe/messaging/v1{path}")).json()["data"]
+
+
+@asynccontextmanager
+async def open_live(
+    installation: Installation,
+    database: Database,
+    company_id: int,
+    address: str | None = None,
+    hooked: Hooked | None = None,
+) -> AsyncIterator[Live]:
+    """The channel is at the peer's address unless another is given, and connected unless it was before."""
+    key = await make_key(database, company_id)
+    hooked = hooked or connect_whatsapp(installation, company_id)
+    async with open_peer() as peer:
+        variables = {
+            "SAPA_SECRET_KEY": installation.server.secret_key,
+            "SAPA_UPSTREAM_MSGAPP_CLOUD": address or peer.address,
+        }
+        kit = build_kit(read_settings(variables), database)
+        async with open_app(installation, ROUTES, **variables) as client:
+            client.headers["x-api-key"] = key.raw
+            client.event_hooks = {"response": [check_answer]}
+            yield Live(client, peer, hooked, kit)
+        await kit.close()

@@ -1,0 +1,429 @@
+"""The test environment: with nothing but a test key every channel answers, reports and is answered."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+from msgspec import Struct
+
+from sapa.db.pool import Database
+from tests.conftest import Installation
+from tests.factories import Environments, make_company, make_key
+from tests.http.wire import eventually
+from tests.messaging.conftest import connect_messaging
+from tests.messaging.conversing import (
+    STAMPS,
+    advance,
+    get_message,
+    heard,
+    list_inbound,
+    read_outbox,
+    send,
+    settled,
+    speak,
+)
+
+Json = dict[str, Any]
+
+RECIPIENTS = {
+    "MSGAPP_CLOUD": "+12015550100",
+    "MSGAPP_COEX": "+12015550100",
+    "PHOTO_SOCIAL": "sim_happy",
+    "SOCIAL_NETWORK": "sim_happy",
+    "SHORT_VIDEO": "sim_happy",
+    "MAIL": "ayu@simulator.test",
+    "WIDGET": "sim_happy",
+}
+SENT = {"sentAt"}
+ALL = {"sentAt", "deliveredAt", "readAt"}
+REPORTED = {source: SENT if source == "MAIL" else ALL for source in RECIPIENTS}
+"""What becomes known in the end; who has read a message has got it, even where nobody says so."""
+
+YES, GAYO = {"id": "yes", "title": "Ya"}, {"id": "gayo", "title": "Gayo"}
+BUTTONS: Json = {"type": "buttons", "body": "Cocok?", "buttons": [YES, {"id": "no", "title": "Tidak"}]}
+LIST: Json = {"type": "list", "body": "Pilih", "button": "Buka", "sections": [{"title": "Kopi", "rows": [GAYO]}]}
+TEMPLATE: Json = {"name": "hello", "language": "id", "category": "UTILITY", "body": "Halo {{1}}"}
+SENDS: dict[str, tuple[str, Json]] = {
+    "send_message": ("/messages/send", {"message": "Halo"}),
+    "send_message_template": ("/messages/send-template", {"template_name": "hello", "params": ["Ayu"]}),
+    "send_message_media": ("/messages/send-media", {"mediaUrl": "https://shop.example/kopi.png"}),
+    "send_message_interactive": ("/messages/send-interactive", {"interactive": BUTTONS}),
+}
+CANNOT = {("SHORT_VIDEO", "send_message_template")}
+
+Expected = tuple[str, set[str]]
+HAPPENS: dict[str, Expected] = {
+    "0100": ("read", ALL),
+    "0101": ("delivered", {"sentAt", "deliveredAt"}),
+    "0102": ("sent", SENT),
+    "0103": ("read", ALL),
+    "0104": ("read", ALL),
+    "0105": ("delivered", {"sentAt", "deliveredAt", "failedAt"}),
+    "0106": ("read", {*ALL, "repliedAt"}),
+    "0107": ("read", {*ALL, "repliedAt"}),
+    "0108": ("read", ALL),
+    "0111": ("failed", {"sentAt", "failedAt"}),
+    "0112": ("read", ALL),
+    "0113": ("read", ALL),
+    "0114": ("read", ALL),
+    "0117": ("pending", set()),
+    "0118": ("read", ALL),
+    "0119": ("failed", {"sentAt", "failedAt"}),
+    "0120": ("read", ALL),
+    "0121": ("read", ALL),
+    "0199": ("read", ALL),
+}
+FAILURES = {"0105": "131026", "0111": "131047", "0119": "131049"}
+REFUSED = {"0110": "131026", "0115": "131056", "0116": "190"}
+UNCLEAR = {"0117", "0118"}
+
+
+class Played(Struct, frozen=True):
+    """A test environment with calls under way to everybody at once, since most of a simulator's work is waiting."""
+
+    client: httpx.AsyncClient
+    company_id: int
+    calls: dict[str, asyncio.Task[httpx.Response]]
+
+
+async def open_sandbox(installation: Installation, database: Database) -> tuple[httpx.AsyncClient, int]:
+    company = await make_company(database)
+    key = await make_key(database, company.test)
+    return connect_messaging(installation, key.raw), company.test
+
+
+@pytest.fixture(scope="module")
+async def numbers(installation: Installation, database: Database) -> AsyncIterator[Played]:
+    """A text to every magic number."""
+    client, company_id = await open_sandbox(installation, database)
+    async with client:
+        called = [*HAPPENS, *REFUSED]
+        calls = {number: asyncio.create_task(send(client, f"+1201555{number}")) for number in called}
+        yield Played(client, company_id, calls)
+        await asyncio.gather(*calls.values())
+
+
+@pytest.fixture(scope="module")
+async def channels(installation: Installation, database: Database) -> AsyncIterator[Played]:
+    """Each of the four sends over every channel."""
+    client, company_id = await open_sandbox(installation, database)
+    async with client:
+        assert (await client.post("/templates", json=TEMPLATE)).status_code == 201
+        calls = {
+            f"{source} {kind}": asyncio.create_task(client.post(path, json={"to": to, "sources": source, **fields}))
+            for source, to in RECIPIENTS.items()
+            for kind, (path, fields) in SENDS.items()
+        }
+        yield Played(client, company_id, calls)
+        await asyncio.gather(*calls.values())
+
+
+@pytest.mark.parametrize("kind", SENDS)
+@pytest.mark.parametrize("source", RECIPIENTS)
+async def test_every_send_that_a_channel_can_carry_succeeds_and_is_reported(
+    channels: Played, source: str, kind: str
+) -> None:
+    answer = await channels.calls[f"{source} {kind}"]
+    if (source, kind) in CANNOT:
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CHANNEL_UNSUPPORTED")
+        return
+    assert answer.status_code == 200, answer.text
+    sent = answer.json()["data"]
+    assert (sent["source"], sent["ack"] >= 1) == (source, True)
+
+    async def look() -> Json | None:
+        query = {"responseId": sent["messageId2"]}
+        (record,) = (await channels.client.get("/messages/requests", params=query)).json()["data"]
+        return record if REPORTED[source] <= {name for name in ALL if record[name]} else None
+
+    record = await eventually(look)
+    assert (record["endpointType"], record["source"], record["failedAt"]) == (kind, source, None)
+    assert REPORTED[source] == {name for name in ALL if record[name]}
+    assert "error" not in record["response"]
+
+
+@pytest.mark.parametrize("number", HAPPENS)
+async def test_a_magic_number_does_what_it_is_for(numbers: Played, number: str) -> None:
+    status, stamps = HAPPENS[number]
+    answer = await numbers.calls[number]
+    assert answer.status_code in ({200, 202} if number in UNCLEAR else {200}), answer.text
+
+    async def look() -> Json | None:
+        found = await get_message(numbers.client, answer.json()["data"]["messageId2"])
+        is_there = found["status"] == status and stamps == {name for name in STAMPS if found[name]}
+        return found if is_there else None
+
+    message = await eventually(look)
+    assert message["conflict"] is (number == "0105")
+    assert (message["error"] or {}).get("code") == FAILURES.get(number, "UNCLEAR" if number == "0117" else None)
+
+
+@pytest.mark.parametrize("number", REFUSED)
+async def test_a_magic_number_is_refused(numbers: Played, number: str) -> None:
+    answer = await numbers.calls[number]
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
+    assert REFUSED[number] in answer.json()["error"]["message"]
+
+
+async def test_no_message_is_sent_twice_but_the_one_that_was_refused_twice(numbers: Played) -> None:
+    await asyncio.gather(*numbers.calls.values())
+    entries = await read_outbox(numbers.client)
+    asked = Counter(json.loads(entry["body"])["to"][-4:] for entry in entries)
+    assert asked == {**dict.fromkeys([*HAPPENS, *REFUSED], 1), "0114": 3}
+
+
+async def test_each_report_of_the_shuffled_number_counts_once(numbers: Played, database: Database) -> None:
+    id = (await numbers.calls["0104"]).json()["data"]["messageId2"]
+    await settled(numbers.client, id, ALL)
+    await all_told(database, numbers.company_id)
+    message = await get_message(numbers.client, id)
+    told = [event["kind"] for event in message["events"] if not event["isImplied"]]
+    assert sorted(told) == ["delivered", "read", "sent", "sent"]  # once as the answer to our call
+    assert (message["status"], message["sequence"]) == ("read", 2)
+
+
+async def all_told(database: Database, company_id: int) -> None:
+    """Until the simulators have called back with all that is due now, and the worker dealt with it."""
+    due = """
+        SELECT (SELECT count(*) FROM sandbox_callbacks WHERE company_id = $1
+                   AND due_at <= now() + interval '10 seconds')
+             + (SELECT count(*) FROM channel_callbacks WHERE company_id = $1 AND status = 'waiting')"""
+
+    async def look() -> bool | None:
+        async with database.connection() as db:
+            return await db.fetchval(due, company_id) == 0 or None
+
+    await eventually(look)
+
+
+@pytest.mark.parametrize(("number", "code"), [("0112", "132001"), ("0113", "132000")])
+async def test_the_magic_numbers_of_templates_refuse_templates_only(channels: Played, number: str, code: str) -> None:
+    body = {"to": f"+1201555{number}", "sources": "MSGAPP_CLOUD", "template_name": "hello", "params": ["Ayu"]}
+    answer = await channels.client.post("/messages/send-template", json=body)
+    assert (answer.status_code, code in answer.json()["error"]["message"]) == (502, True)
+
+
+async def test_the_window_of_one_magic_number_is_closed(channels: Played) -> None:
+    answer = await send(channels.client, "+12015550122")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "WINDOW_CLOSED")
+    body = {"to": "+12015550122", "sources": "MSGAPP_CLOUD", "template_name": "hello", "params": ["Ayu"]}
+    assert (await channels.client.post("/messages/send-template", json=body)).status_code == 200
+
+
+async def test_a_recipient_without_a_number_and_one_with_another_are_known_by_both(
+    numbers: Played, database: Database
+) -> None:
+    """What the channel calls them leads to the same contact as the number that was sent to."""
+    known = "SELECT spellings FROM contact_identities WHERE company_id = $1 AND contact_id = (SELECT contact_id FROM messages WHERE company_id = $1 AND id = $2)"  # noqa: E501
+    for number, alias in (("0120", "US.12015550120"), ("0121", "+12015550191")):
+        id = (await numbers.calls[number]).json()["data"]["messageId2"]
+        async with database.connection() as db:
+            rows = await db.fetch(known, numbers.company_id, id)
+        assert {name for row in rows for name in row["spellings"]} == {f"+1201555{number}", alias}
+
+
+PEOPLE: dict[str, Expected] = {
+    "SOCIAL_NETWORK sim_unread": ("delivered", {"sentAt", "deliveredAt"}),
+    "SOCIAL_NETWORK sim_sent": ("sent", SENT),
+    "SOCIAL_NETWORK sim_reply": ("read", {*ALL, "repliedAt"}),
+    "SOCIAL_NETWORK sim_timeout": ("read", ALL),
+    "PHOTO_SOCIAL sim_unread": ("sent", SENT),
+    "PHOTO_SOCIAL sim_read_only": ("read", ALL),
+    "PHOTO_SOCIAL sim_reply": ("read", {*ALL, "repliedAt"}),
+    "SHORT_VIDEO sim_reply": ("read", {*ALL, "repliedAt"}),
+    "SHORT_VIDEO sim_timeout": ("read", ALL),
+    "WIDGET sim_unread": ("delivered", {"sentAt", "deliveredAt"}),
+    "WIDGET sim_reply": ("read", {*ALL, "repliedAt"}),
+}
+REFUSING = {
+    "SOCIAL_NETWORK sim_unknown": "551",
+    "SOCIAL_NETWORK sim_token_expired": "190",
+    "PHOTO_SOCIAL sim_pair_rate": "613",
+    "SHORT_VIDEO sim_token_expired": "40105",
+    "WIDGET sim_unknown": "unknown_visitor",
+}
+
+
+@pytest.fixture(scope="module")
+async def people(installation: Installation, database: Database) -> AsyncIterator[Played]:
+    """A text to those who have an id instead of a number."""
+    client, company_id = await open_sandbox(installation, database)
+    async with client:
+        called = {name: name.split() for name in [*PEOPLE, *REFUSING]}
+        calls = {name: asyncio.create_task(send(client, to, source)) for name, (source, to) in called.items()}
+        yield Played(client, company_id, calls)
+        await asyncio.gather(*calls.values())
+
+
+@pytest.mark.parametrize("name", PEOPLE)
+async def test_a_magic_id_does_what_it_is_for(people: Played, name: str) -> None:
+    status, stamps = PEOPLE[name]
+    answer = await people.calls[name]
+    assert answer.status_code in ({200, 202} if "timeout" in name else {200}), answer.text
+
+    async def look() -> Json | None:
+        found = await get_message(people.client, answer.json()["data"]["messageId2"])
+        return found if found["status"] == status and stamps == {each for each in STAMPS if found[each]} else None
+
+    assert (await eventually(look))["error"] is None
+
+
+@pytest.mark.parametrize("name", REFUSING)
+async def test_a_magic_id_is_refused(people: Played, name: str) -> None:
+    answer = await people.calls[name]
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
+    message = (await people.client.get("/messages/requests", params={"limit": 100})).json()["data"]
+    errors = [record["response"]["error"] for record in message if "error" in record["response"]]
+    assert answer.json()["error"] in errors
+
+
+async def test_everything_that_can_be_written_in_a_mail_arrives(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    odd = {"name": 'Ayu "Kopi"\n<x@y>', "subject": "Pesanan\r\nBcc: all@example.com", "text": "Apa\r\nkabar? ☕"}
+    await speak(sandbox, source="MAIL", quoted="<a@b>\r\nX: y", **{"from": "ayu@example.com", **odd})
+    (message,) = await heard(database, company.test)
+    assert (message["client_number"], message["subject"]) == ("ayu@example.com", "Pesanan Bcc: all@example.com")
+    assert message["body"] == "Apa\nkabar? ☕"
+
+
+CHOOSERS = {"MSGAPP_CLOUD": "+12015550107", "SOCIAL_NETWORK": "sim_choice", "WIDGET": "sim_choice"}
+
+
+@pytest.fixture(scope="module")
+async def choices(installation: Installation, database: Database) -> AsyncIterator[Played]:
+    """Buttons and a list to somebody who chooses."""
+    client, company_id = await open_sandbox(installation, database)
+    async with client:
+        calls = {
+            f"{source} {content['type']}": asyncio.create_task(
+                client.post("/messages/send-interactive", json={"to": to, "sources": source, "interactive": content})
+            )
+            for source, to in CHOOSERS.items()
+            for content in (BUTTONS, LIST)
+        }
+        yield Played(client, company_id, calls)
+        await asyncio.gather(*calls.values())
+
+
+@pytest.mark.parametrize("source", CHOOSERS)
+@pytest.mark.parametrize(("content", "first"), [(BUTTONS, YES), (LIST, GAYO)], ids=["buttons", "list"])
+async def test_the_first_choice_is_made(
+    choices: Played, database: Database, source: str, content: Json, first: Json
+) -> None:
+    answer = await choices.calls[f"{source} {content['type']}"]
+    assert answer.status_code == 200, answer.text
+    sent = answer.json()["data"]
+    await settled(choices.client, sent["messageId2"], {"repliedAt"})
+    said = await list_inbound(database, choices.company_id)
+    (reply,) = [each for each in said if (each["source"], each["quoted"]) == (source, sent["messageId"])]
+    assert {name: reply["interaction"][name] for name in first} == first
+
+
+async def test_a_late_reply_comes_when_the_clock_is_moved(sandbox: httpx.AsyncClient) -> None:
+    id = (await send(sandbox, "+12015550108")).json()["data"]["messageId2"]
+    await settled(sandbox, id, ALL)
+    assert (await get_message(sandbox, id))["repliedAt"] is None
+    await advance(sandbox, 30)
+    await settled(sandbox, id, {"repliedAt"})
+
+
+async def test_mail_comes_back_is_put_off_and_is_answered(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    put_off = await send(sandbox, "tempfail@simulator.test", "MAIL")
+    assert (put_off.status_code, "451" in put_off.json()["error"]["message"] or "4.7.1" in put_off.text) == (502, True)
+    sent = {
+        name: (await send(sandbox, f"{name}@simulator.test", "MAIL", subject="Pesanan")).json()["data"]["messageId2"]
+        for name in ("bounce", "ooo", "reply")
+    }
+    bounced = await settled(sandbox, sent["bounce"], {"failedAt"})
+    assert (bounced["status"], bounced["error"]["code"]) == ("failed", "5.1.1")
+    await settled(sandbox, sent["reply"], {"repliedAt"})
+
+    said = {each["client_number"]: each for each in await heard(database, company.test, 2)}
+    assert "out of the office" in said["ooo@simulator.test"]["body"]
+    assert said["reply@simulator.test"]["body"] == "OK"
+    assert (await get_message(sandbox, sent["ooo"]))["repliedAt"] is None
+
+
+@pytest.mark.parametrize("source", ["SOCIAL_NETWORK", "PHOTO_SOCIAL", "SHORT_VIDEO"])
+async def test_a_closed_window_and_an_unknown_person_elsewhere(sandbox: httpx.AsyncClient, source: str) -> None:
+    closed = await send(sandbox, "sim_window_closed", source)
+    assert (closed.status_code, closed.json()["error"]["code"]) == (409, "WINDOW_CLOSED")
+    unknown = await send(sandbox, "sim_unknown", source)
+    assert (unknown.status_code, unknown.json()["error"]["code"]) == (502, "SEND_FAILED")
+
+
+async def test_ten_messages_are_what_a_conversation_takes(sandbox: httpx.AsyncClient) -> None:
+    answers = [await send(sandbox, "sim_quota_10", "SHORT_VIDEO") for _ in range(11)]
+    assert [answer.status_code for answer in answers] == [200] * 10 + [409]
+    await speak(sandbox, source="SHORT_VIDEO", text="Halo", **{"from": "sim_quota_10"})
+
+    async def look() -> bool | None:
+        return (await send(sandbox, "sim_quota_10", "SHORT_VIDEO")).status_code == 200 or None
+
+    await eventually(look)
+
+
+async def test_the_window_closes_when_the_clock_moves_past_it(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    await speak(sandbox, source="MSGAPP_CLOUD", text="Halo", **{"from": "+6281234567890"})
+    await heard(database, company.test)
+    assert (await send(sandbox, "+6281234567890")).status_code == 200
+    moved = await advance(sandbox, 86_400 + 60)
+    assert moved["aheadSeconds"] == 86_460
+    assert (await send(sandbox, "+6281234567890")).json()["error"]["code"] == "WINDOW_CLOSED"
+    assert (await send(sandbox, "+6281234567891")).status_code == 200
+
+
+async def test_the_outbox_shows_what_the_channel_would_have_got(sandbox: httpx.AsyncClient) -> None:
+    sent = (await send(sandbox, "+12015550100", message="Kopi ☕")).json()["data"]
+    await send(sandbox, "sim_happy", "SHORT_VIDEO")
+    newest, first = await read_outbox(sandbox)
+    assert (newest["source"], newest["path"]) == (
+        "SHORT_VIDEO", "/sandbox/tiktok/open_api/v1.3/business/message/send/",
+    )  # fmt: skip
+    body = json.loads(first["body"])
+    assert (body["to"], body["text"]["body"]) == ("12015550100", "Kopi ☕")
+    assert body["biz_opaque_callback_data"] == sent["messageId2"]
+    assert json.loads(first["answer"])["messages"][0]["id"] == sent["messageId"]
+    assert "sbx_" not in json.dumps(first["headers"])
+    page = (await sandbox.get("/sandbox/outbox", params={"page": 2, "limit": 1})).json()
+    assert ([each["id"] for each in page["data"]], page["meta"]["total"]) == ([first["id"]], 2)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/sandbox/inbound", {"source": "MSGAPP_CLOUD", "from": "+12015550100", "text": "Halo"}),
+        ("POST", "/sandbox/clock/advance", {"seconds": 60}),
+        ("GET", "/sandbox/outbox", None),
+    ],
+)
+async def test_a_live_key_is_refused(live: httpx.AsyncClient, method: str, path: str, body: Json | None) -> None:
+    answer = await live.request(method, path, json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "TEST_KEY_REQUIRED")
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"source": "MSGAPP_CLOUD", "from": "+12015550100"}, "text"),
+        ({"source": "PIGEON", "from": "+12015550100", "text": "Halo"}, "source"),
+        ({"source": "MSGAPP_CLOUD", "from": "somebody", "text": "Halo"}, "from"),
+        ({"source": "WIDGET", "from": "sim_happy", "media": "image"}, "media"),
+        ({"source": "SHORT_VIDEO", "from": "sim_happy", "media": "video"}, "media"),
+        ({"source": "SHORT_VIDEO", "from": "sim_happy", "media": "image", "text": "Halo"}, "text"),
+        ({"source": "MAIL", "from": "ayu@simulator.test", "text": "Halo", "echo": True}, "echo"),
+    ],
+)
+async def test_what_nobody_could_say_is_refused(sandbox: httpx.AsyncClient, body: Json, field: str) -> None:
+    answer = await sandbox.post("/sandbox/inbound", json=body)
+    assert answer.status_code == 400
+    assert [detail["field"] for detail in answer.json()["error"]["details"]] == [field]
