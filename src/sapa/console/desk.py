@@ -1,0 +1,287 @@
+"""Pages of the console are declared once: path, who may open it, and a function that shows it or does it.
+
+Every page passes the same steps: session, role, environment, and for what changes something the form's token. What is
+refused is shown where it happened.
+"""
+
+import hmac
+from collections.abc import Awaitable, Callable, Sequence
+from hashlib import sha256
+from typing import Any
+from urllib.parse import quote
+
+import asyncpg
+import structlog
+from msgspec import Struct, field
+from starlette.datastructures import FormData
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from sapa.console import words
+from sapa.console.asking import Asker
+from sapa.console.rendering import render
+from sapa.db.pool import AWAY, Tx
+from sapa.http.allow_list import AllowList, client_address
+from sapa.http.endpoints import Base
+from sapa.http.errors import BY_CONSTRAINT, ApiError, InternalError, NotFound, ServiceUnavailable
+from sapa.kit import Kit
+from sapa.people import actions as people
+from sapa.people.types import Role, Session
+
+COOKIE = "sapa_session"
+LANGUAGE_COOKIE = "sapa_language"
+ENVIRONMENTS = ("live", "test")
+EVERYBODY = tuple(Role)
+DEVELOPERS = (Role.OWNER, Role.DEVELOPER)
+OWNERS = (Role.OWNER,)
+MOST_FORM_FIELDS = 200
+
+log = structlog.get_logger()
+
+
+class Forbidden(ApiError):
+    """Your role in this company does not open this page; ask an owner."""
+
+    status = 403
+    code = "FORBIDDEN"
+
+
+class PageFailed(InternalError):
+    """Something failed on our side; the log of the server says what."""
+
+
+class StaleForm(ApiError):
+    """This form is too old, or came from elsewhere; open the page again and repeat it."""
+
+    status = 403
+    code = "STALE_FORM"
+
+
+class Visit(Struct):
+    """One request for a page, and who makes it."""
+
+    kit: Kit
+    asker: Asker
+    request: Request
+    secret: str
+    known: Session | None
+    environment: str | None
+    language: str
+    form: FormData = field(default_factory=FormData)
+    error: ApiError | None = None
+
+    @property
+    def session(self) -> Session:
+        if self.known is None:
+            raise NotFound
+        return self.known
+
+    @property
+    def company_id(self) -> int:
+        return self.session.company_id(self.environment or "live")
+
+    @property
+    def token(self) -> str:
+        """What a form must bring back: known to whoever can read this session's pages, and to nobody else."""
+        return build_token(self.secret)
+
+    @property
+    def address(self) -> str:
+        peer = self.request.client.host if self.request.client else ""
+        trusted = AllowList(self.kit.settings.server.trusted_proxies)
+        return client_address(peer, self.request.headers.get("x-forwarded-for"), trusted)
+
+    @property
+    def origin(self) -> people.Origin:
+        return people.Origin(self.address, self.request.headers.get("user-agent", ""))
+
+    def path(self, rest: str = "") -> str:
+        """A page of the present environment."""
+        return f"/console/{self.environment}{rest}"
+
+    def given(self, name: str) -> str:
+        """A field of the form, without blanks around it; empty when it is missing."""
+        value = self.form.get(name)
+        return value.strip() if isinstance(value, str) else ""
+
+    def all_given(self, name: str) -> list[str]:
+        return [value for value in self.form.getlist(name) if isinstance(value, str)]
+
+    @property
+    def is_secure(self) -> bool:
+        return self.kit.settings.server.address.startswith("https://")
+
+    def show(self, template: str, http_status: int = 200, **context: Any) -> Response:
+        known = {"visit": self, "session": self.known, "environment": self.environment, "error": self.error}
+        return render(template, http_status, self.language, self.is_secure, known | context)
+
+    async def ask(
+        self,
+        method: str,
+        path: str,
+        query: dict[str, str] | None = None,
+        body: object = None,
+        base: Base = Base.CUSTOMER,
+        upload: tuple[str, bytes] | None = None,
+    ) -> Any:
+        """What the API answers, for this environment and with the rights of this person's role."""
+        role = self.session.role
+        return await self.asker.ask(self.company_id, role, method, path, query, body, base, upload)
+
+    async def record(self, tx: Tx, action: str, subject: str) -> None:
+        await people.record(tx, self.session, self.environment, action, subject, self.address)
+
+
+Handler = Callable[[Visit], Awaitable[Response]]
+
+
+class Sheet(Struct, frozen=True):
+    """One declared page."""
+
+    method: str
+    path: str
+    roles: Sequence[Role] | None
+    """None for pages that are open to anybody."""
+    handler: Handler
+    shown_by: Handler | None
+    """Shows the form again, with what was wrong in it."""
+
+
+class Desk:
+    """The console's pages."""
+
+    def __init__(self) -> None:
+        self.sheets: list[Sheet] = []
+
+    def get(self, path: str, roles: Sequence[Role] | None) -> Callable[[Handler], Handler]:
+        return self._declare("GET", path, roles, None)
+
+    def post(
+        self, path: str, roles: Sequence[Role] | None, shown_by: Handler | None = None
+    ) -> Callable[[Handler], Handler]:
+        return self._declare("POST", path, roles, shown_by)
+
+    def routes(self, kit: Kit, asker: Asker) -> list[Route]:
+        """Pages of no environment first: their names are no environments."""
+        ordered = sorted(self.sheets, key=lambda sheet: sheet.path.startswith("/{environment}"))
+        return [Route(f"/console{sheet.path}", _serve(kit, asker, sheet), methods=[sheet.method]) for sheet in ordered]
+
+    def _declare(
+        self, method: str, path: str, roles: Sequence[Role] | None, shown_by: Handler | None
+    ) -> Callable[[Handler], Handler]:
+        def declare(handler: Handler) -> Handler:
+            self.sheets.append(Sheet(method, path, roles, handler, shown_by))
+            return handler
+
+        return declare
+
+
+desk = Desk()
+
+
+def _serve(kit: Kit, asker: Asker, sheet: Sheet) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(request: Request) -> Response:
+        secret = request.cookies.get(COOKIE, "")
+        visit = Visit(kit, asker, request, secret, None, None, words.choose(request))
+        try:
+            visit = await _admit(kit, sheet, visit)
+            if sheet.method == "POST":
+                await _take_form(sheet, visit)
+            return await _run(sheet, visit)
+        except _SignInFirst:
+            return RedirectResponse(f"/console/sign-in?next={quote(request.url.path)}", 303)
+        except ApiError as error:
+            return visit.show("refused.html", error.status, error=error)
+        except AWAY:
+            return visit.show("refused.html", 503, error=ServiceUnavailable())
+        except Exception:
+            log.exception("page failed", path=request.url.path)
+            return visit.show("refused.html", 500, error=PageFailed())
+
+    return serve
+
+
+class _SignInFirst(Exception):
+    pass
+
+
+async def _admit(kit: Kit, sheet: Sheet, visit: Visit) -> Visit:
+    if visit.secret:
+        async with kit.database.connection() as db:
+            visit.known = await people.find_session(db, visit.secret)
+    if visit.known is not None:
+        visit.language = visit.known.language
+    if sheet.roles is None:
+        return visit
+    if visit.known is None:
+        raise _SignInFirst
+    environment = visit.request.path_params.get("environment")
+    if environment is not None and environment not in ENVIRONMENTS:
+        raise NotFound
+    visit.environment = environment
+    if visit.known.role not in sheet.roles:
+        raise Forbidden
+    return visit
+
+
+async def _take_form(sheet: Sheet, visit: Visit) -> None:
+    visit.form = await visit.request.form(max_fields=MOST_FORM_FIELDS, max_files=1)
+    if sheet.roles is not None and not hmac.compare_digest(visit.given("token"), visit.token):
+        raise StaleForm
+    if sheet.roles is None and not _comes_from_here(visit.request):
+        raise StaleForm
+
+
+def _comes_from_here(request: Request) -> bool:
+    """Before there is a session to make a token of, the browser's own word has to do."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in {"same-origin", "none"}
+    origin = request.headers.get("origin")
+    return origin is None or origin.partition("://")[2] == request.headers.get("host")
+
+
+async def _run(sheet: Sheet, visit: Visit) -> Response:
+    try:
+        return await _handle(sheet, visit)
+    except ApiError as error:
+        if sheet.shown_by is None:
+            raise
+        visit.error = error
+        shown = await sheet.shown_by(visit)
+        shown.status_code = error.status
+        return shown
+
+
+async def _handle(sheet: Sheet, visit: Visit) -> Response:
+    try:
+        return await sheet.handler(visit)
+    except asyncpg.IntegrityConstraintViolationError as error:
+        meant = BY_CONSTRAINT.get(error.constraint_name or "")
+        if meant is None:
+            raise
+        raise meant from None
+
+
+def build_token(secret: str) -> str:
+    return hmac.new(secret.encode(), b"form", sha256).hexdigest()
+
+
+def open_session(visit: Visit, secret: str, path: str) -> Response:
+    """On to a page, signed in."""
+    answer = RedirectResponse(path, 303)
+    answer.set_cookie(
+        COOKIE,
+        secret,
+        max_age=people.SESSION_SECONDS,
+        path="/console",
+        secure=visit.is_secure,
+        httponly=True,
+        samesite="lax",
+    )
+    return answer
+
+
+def go_to(path: str) -> Response:
+    return RedirectResponse(path, 303)

@@ -1,0 +1,59 @@
+"""Files in and out: a CSV or NDJSON file uploaded and watched, and a whole list downloaded."""
+
+from collections.abc import AsyncIterator
+
+from starlette.datastructures import UploadFile
+from starlette.responses import Response, StreamingResponse
+
+from sapa.access import actions as access
+from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
+from sapa.console.rendering import HEADERS
+from sapa.exports import actions as exports
+from sapa.http.errors import Invalid, NotFound
+
+RESOURCES = ("customers", "products", "orders")
+MEDIA_TYPES = {"csv": "text/csv", "ndjson": "application/x-ndjson"}
+
+
+@desk.get("/{environment}/imports", roles=DEVELOPERS)
+async def list_imports(visit: Visit) -> Response:
+    found = await visit.ask("GET", "/imports", {"limit": "20"})
+    return visit.show("imports.html", imports=found["data"], resources=RESOURCES, chosen=visit.given("resource"))
+
+
+@desk.post("/{environment}/imports", roles=DEVELOPERS, shown_by=list_imports)
+async def upload(visit: Visit) -> Response:
+    file = visit.form.get("file")
+    if not isinstance(file, UploadFile) or not file.filename:
+        raise Invalid.field("file", "choose a file")
+    ending = file.filename.rpartition(".")[2].lower()
+    if ending not in MEDIA_TYPES:
+        raise Invalid.field("file", "must be a .csv or .ndjson file")
+    query = {"resource": visit.given("resource"), "dryRun": "true" if visit.given("dry_run") else "false"}
+    made = await visit.ask("POST", "/imports", query, upload=(MEDIA_TYPES[ending], await file.read()))
+    return go_to(visit.path(f"/imports/{made['data']['id']}"))
+
+
+@desk.get("/{environment}/imports/{id}", roles=DEVELOPERS)
+async def show_import(visit: Visit) -> Response:
+    id = visit.request.path_params["id"]
+    job = (await visit.ask("GET", f"/imports/{id}"))["data"]
+    problems = await visit.ask("GET", f"/imports/{id}/errors", {"limit": "50"})
+    return visit.show("import.html", job=job, problems=problems["data"], total=problems["meta"]["total"])
+
+
+@desk.get("/{environment}/exports/{file}", roles=DEVELOPERS)
+async def export(visit: Visit) -> Response:
+    resource, _, format = visit.request.path_params["file"].partition(".")
+    if resource not in RESOURCES or format not in MEDIA_TYPES:
+        raise NotFound
+    async with visit.kit.database.connection() as db:
+        company = await access.get_company(db, visit.company_id)
+
+    async def stream() -> AsyncIterator[bytes]:
+        async with exports.open_snapshot(visit.kit.database, company, resource) as snapshot:
+            async for part in exports.write(snapshot, format):
+                yield part
+
+    headers = HEADERS | {"content-disposition": f'attachment; filename="{resource}.{format}"'}
+    return StreamingResponse(stream(), headers=headers, media_type=MEDIA_TYPES[format])

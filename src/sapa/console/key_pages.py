@@ -1,0 +1,88 @@
+"""Developer settings: API keys."""
+
+from starlette.responses import Response
+
+from sapa.access import actions as access
+from sapa.access.types import DEFAULT_RATE_LIMIT, KEY_ID, KeyIn, KeyInfo, KeyNotFound, Product, Scope
+from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
+from sapa.db.pool import Connection
+from sapa.http.errors import Invalid
+
+
+@desk.get("/{environment}/keys", roles=DEVELOPERS)
+async def list_keys(visit: Visit) -> Response:
+    async with visit.kit.database.connection() as db:
+        keys = await access.list_keys(db, visit.company_id)
+    return visit.show("keys.html", keys=keys)
+
+
+@desk.get("/{environment}/keys/new", roles=DEVELOPERS)
+async def show_new_key(visit: Visit) -> Response:
+    return visit.show(
+        "key_new.html",
+        scopes=list(Scope),
+        products=list(Product),
+        chosen=visit.all_given("scope") if visit.form else list(Scope),
+        chosen_products=visit.all_given("product") if visit.form else list(Product),
+        given={name: visit.given(name) for name in ("name", "allow_list", "expires_at")},
+        rate_limit=visit.given("rate_limit") or DEFAULT_RATE_LIMIT,
+    )
+
+
+@desk.post("/{environment}/keys", roles=DEVELOPERS, shown_by=show_new_key)
+async def create_key(visit: Visit) -> Response:
+    """The raw key is in this one answer, and in no address: a page reloaded asks for a new one."""
+    given = KeyIn(
+        name=visit.given("name"),
+        scopes=visit.all_given("scope"),
+        products=visit.all_given("product"),
+        allow_list=visit.given("allow_list").replace(",", " ").split(),
+        rate_limit=_number(visit.given("rate_limit")),
+        expires_at=_instant(visit.given("expires_at")),
+    )
+    if not given.scopes:
+        raise Invalid.field("scope", "choose at least one")
+    async with visit.kit.database.transaction() as tx:
+        new = await access.create_key(tx, visit.company_id, given)
+        await visit.record(tx, "key.created", new.info.name)
+    return visit.show("key_made.html", new=new)
+
+
+@desk.post("/{environment}/keys/{id}/rotate", roles=DEVELOPERS)
+async def rotate_key(visit: Visit) -> Response:
+    async with visit.kit.database.transaction() as tx:
+        old = await _get_key(tx, visit)
+        new = await access.rotate_key(tx, old.id)
+        await visit.record(tx, "key.rotated", old.name)
+    return visit.show("key_made.html", new=new)
+
+
+@desk.post("/{environment}/keys/{id}/revoke", roles=DEVELOPERS)
+async def revoke_key(visit: Visit) -> Response:
+    async with visit.kit.database.transaction() as tx:
+        key = await _get_key(tx, visit)
+        await access.revoke_key(tx, key.id)
+        await visit.record(tx, "key.revoked", key.name)
+    return go_to(visit.path("/keys"))
+
+
+async def _get_key(db: Connection, visit: Visit) -> KeyInfo:
+    """A key of this very environment: another's id is no key at all."""
+    id = visit.request.path_params["id"]
+    found = next((key for key in await access.list_keys(db, visit.company_id) if key.id == id), None)
+    if found is None or not KEY_ID.matches(id):
+        raise KeyNotFound("There is no such key.")
+    return found
+
+
+def _number(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise Invalid.field("rate_limit", "must be a whole number")
+    return int(text)
+
+
+def _instant(text: str) -> str | None:
+    """A browser's date and time, which it gives without a zone: taken as UTC, as the page says."""
+    if not text:
+        return None
+    return f"{text}:00Z" if len(text) == len("2026-01-31T09:30") else text

@@ -1,0 +1,89 @@
+"""Settings: people and the log of what they changed."""
+
+from starlette.responses import Response
+
+from sapa.console.desk import DEVELOPERS, EVERYBODY, OWNERS, Visit, desk, go_to
+from sapa.http.errors import Invalid, NotFound
+from sapa.people import actions as people
+from sapa.people.types import Role
+
+
+@desk.get("/{environment}", roles=EVERYBODY)
+async def show_home(visit: Visit) -> Response:
+    return visit.show("home.html")
+
+
+@desk.get("/{environment}/people", roles=OWNERS)
+async def list_people(visit: Visit) -> Response:
+    async with visit.kit.database.connection() as db:
+        members = await people.list_members(db, visit.session.organisation_id)
+    return visit.show("people.html", members=members, roles=list(Role), link=None,
+                      given={name: visit.given(name) for name in ("email", "name", "role")})  # fmt: skip
+
+
+@desk.post("/{environment}/people", roles=OWNERS, shown_by=list_people)
+async def invite(visit: Visit) -> Response:
+    role = _role(visit.given("role"))
+    async with visit.kit.database.transaction() as tx:
+        secret = await people.invite(tx, visit.session.organisation_id, visit.given("email"), visit.given("name"), role)
+        await visit.record(tx, "person.invited", visit.given("email"))
+    return _show_link(visit, visit.given("email"), secret)
+
+
+@desk.post("/{environment}/people/{id}/link", roles=OWNERS, shown_by=list_people)
+async def make_link(visit: Visit) -> Response:
+    """For somebody who lost the invitation or the password."""
+    user_id = _user_id(visit)
+    async with visit.kit.database.transaction() as tx:
+        member = await people.get_member(tx, visit.session.organisation_id, user_id)
+        secret = await people.make_reset_link(tx, visit.session.organisation_id, user_id)
+        await visit.record(tx, "person.link", member.email)
+    return _show_link(visit, member.email, secret)
+
+
+@desk.post("/{environment}/people/{id}/role", roles=OWNERS, shown_by=list_people)
+async def change_role(visit: Visit) -> Response:
+    async with visit.kit.database.transaction() as tx:
+        member = await people.change_role(
+            tx, visit.session.organisation_id, _user_id(visit), _role(visit.given("role"))
+        )
+        await visit.record(tx, "person.role", f"{member.email}: {member.role}")
+    return go_to(visit.path("/people"))
+
+
+@desk.post("/{environment}/people/{id}/remove", roles=OWNERS, shown_by=list_people)
+async def remove(visit: Visit) -> Response:
+    user_id = _user_id(visit)
+    async with visit.kit.database.transaction() as tx:
+        member = await people.get_member(tx, visit.session.organisation_id, user_id)
+        await people.remove(tx, visit.session.organisation_id, user_id)
+        await visit.record(tx, "person.removed", member.email)
+    return go_to(visit.path("/people"))
+
+
+@desk.get("/{environment}/audit", roles=DEVELOPERS)
+async def show_audit(visit: Visit) -> Response:
+    before = visit.request.query_params.get("before", "")
+    async with visit.kit.database.connection() as db:
+        entries = await people.list_audit(
+            db, visit.session.organisation_id, int(before) if before.isdigit() and len(before) < 19 else None
+        )
+    return visit.show("audit.html", entries=entries, more=entries[-1].id if len(entries) == people.AUDIT_PAGE else None)
+
+
+def _show_link(visit: Visit, email: str, secret: str) -> Response:
+    address = f"{visit.kit.settings.server.address}/console/link/{secret}"
+    return visit.show("person_link.html", email=email, link=address)
+
+
+def _role(text: str) -> Role:
+    if text not in list(Role):
+        raise Invalid.field("role", f"must be one of {', '.join(Role)}")
+    return Role(text)
+
+
+def _user_id(visit: Visit) -> int:
+    text = visit.request.path_params["id"]
+    if not text.isascii() or not text.isdigit() or len(text) > 18:
+        raise NotFound
+    return int(text)

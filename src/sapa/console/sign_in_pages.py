@@ -1,0 +1,81 @@
+"""Coming in and going out: signing in, one-time links, language, signing out."""
+
+from starlette.responses import Response
+
+from sapa.console.desk import COOKIE, EVERYBODY, LANGUAGE_COOKIE, Visit, desk, go_to, open_session
+from sapa.console.words import LANGUAGES
+from sapa.http.errors import Invalid
+from sapa.people import actions as people
+
+HOME = "/console/live"
+
+
+@desk.get("", roles=EVERYBODY)
+async def begin(visit: Visit) -> Response:
+    return go_to(HOME)
+
+
+@desk.get("/sign-in", roles=None)
+async def show_sign_in(visit: Visit) -> Response:
+    if visit.known is not None:
+        return go_to(HOME)
+    return visit.show("sign_in.html", next=_next_of(visit), email=visit.given("email"))
+
+
+@desk.post("/sign-in", roles=None, shown_by=show_sign_in)
+async def sign_in(visit: Visit) -> Response:
+    password = visit.form.get("password")
+    secret = await people.sign_in(
+        visit.kit.database, visit.given("email"), password if isinstance(password, str) else "", visit.origin
+    )
+    return open_session(visit, secret, _next_of(visit))
+
+
+@desk.get("/link/{secret}", roles=None)
+async def show_link(visit: Visit) -> Response:
+    async with visit.kit.database.connection() as db:
+        link = await people.get_link(db, visit.request.path_params["secret"])
+    return visit.show("link.html", link=link, email=visit.given("email"), name=visit.given("name"))
+
+
+@desk.post("/link/{secret}", roles=None, shown_by=show_link)
+async def use_link(visit: Visit) -> Response:
+    password = str(visit.form.get("password") or "")
+    if password != visit.form.get("again"):
+        raise Invalid.field("again", "is not the same password")
+    newcomer = people.Newcomer(visit.given("email"), visit.given("name"), visit.language)
+    secret = await people.use_link(
+        visit.kit.database, visit.request.path_params["secret"], password, newcomer, visit.origin
+    )
+    return open_session(visit, secret, HOME)
+
+
+@desk.post("/language", roles=None)
+async def choose_language(visit: Visit) -> Response:
+    language = visit.given("language")
+    answer = go_to(_next_of(visit))
+    if language not in LANGUAGES:
+        return answer
+    if visit.known is not None:
+        async with visit.kit.database.transaction() as tx:
+            await people.set_language(tx, visit.known.user_id, language)
+    answer.set_cookie(LANGUAGE_COOKIE, language, max_age=31_536_000, path="/console", samesite="lax")
+    return answer
+
+
+@desk.post("/sign-out", roles=EVERYBODY)
+async def sign_out(visit: Visit) -> Response:
+    async with visit.kit.database.transaction() as tx:
+        if visit.given("everywhere"):
+            await people.sign_out_everywhere(tx, visit.session.user_id)
+        else:
+            await people.sign_out(tx, visit.secret)
+    answer = go_to("/console/sign-in")
+    answer.delete_cookie(COOKIE, path="/console")
+    return answer
+
+
+def _next_of(visit: Visit) -> str:
+    """Where they wanted to go: a page of ours, and nothing else."""
+    wanted = visit.given("next") or visit.request.query_params.get("next", "")
+    return wanted if wanted.startswith("/console/") and "//" not in wanted and "\\" not in wanted else HOME

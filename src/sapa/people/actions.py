@@ -1,0 +1,238 @@
+"""How people come, sign in and leave. The console and the command line both come through here."""
+
+import secrets
+from hashlib import sha256
+
+from email_validator import EmailNotValidError, validate_email
+from msgspec import Struct
+
+from sapa.access.types import CompanyNotFound
+from sapa.db.pool import Connection, Database, Tx
+from sapa.http.errors import Invalid, NotFound
+from sapa.people import passwords, queries
+from sapa.people.types import (
+    AuditEntry,
+    LastOwner,
+    Link,
+    LinkUsed,
+    Member,
+    Purpose,
+    Role,
+    Session,
+    TooManyAttempts,
+    WrongPassword,
+)
+
+SESSION_SECONDS = 14 * 24 * 3600
+LINK_SECONDS = {Purpose.SETUP: 7 * 24 * 3600, Purpose.INVITATION: 7 * 24 * 3600, Purpose.RESET: 3600}
+WINDOW_SECONDS = 15 * 60
+MOST_FAILURES = {"account": 10, "address": 50}
+LONGEST_NAME = 100
+LANGUAGES = ("en", "id")
+AUDIT_PAGE = 50
+
+
+class Newcomer(Struct, frozen=True):
+    """Who uses the set-up link: the first owner."""
+
+    email: str
+    name: str
+    language: str = "en"
+
+
+class Origin(Struct, frozen=True):
+    """Where somebody signs in from."""
+
+    address: str
+    browser: str
+
+
+async def sign_in(database: Database, email: str, password: str, origin: Origin) -> str:
+    """A new session's secret. Failures are counted by account and by address, and slow down whoever guesses."""
+    account, address = f"account {email.strip().casefold()}", f"address {origin.address}"
+    async with database.connection() as db:
+        await _refuse_guessing(db, account, address)
+        stored = await queries.FIND_PASSWORD.find(db, email.strip().casefold())
+    if not await passwords.is_right(password, stored.password_hash if stored else None) or stored is None:
+        async with database.transaction() as tx:
+            for subject in (account, address):
+                await queries.COUNT_FAILURE.value(tx, subject, WINDOW_SECONDS)
+        raise WrongPassword
+    async with database.transaction() as tx:
+        await queries.FORGET_FAILURES.run(tx, account)
+        return await _open_session(tx, stored.user_id, stored.organisation_id, origin)
+
+
+async def _refuse_guessing(db: Connection, account: str, address: str) -> None:
+    for subject, most in ((account, MOST_FAILURES["account"]), (address, MOST_FAILURES["address"])):
+        if await queries.COUNT_FAILURES.value(db, [subject], WINDOW_SECONDS) >= most:
+            raise TooManyAttempts
+
+
+async def _open_session(tx: Tx, user_id: int, organisation_id: int, origin: Origin) -> str:
+    secret = secrets.token_urlsafe(32)
+    await queries.INSERT_SESSION.run(
+        tx, _hash(secret), user_id, organisation_id, SESSION_SECONDS, origin.address, origin.browser[:300]
+    )
+    return secret
+
+
+async def find_session(db: Connection, secret: str) -> Session | None:
+    return await queries.FIND_SESSION.find(db, _hash(secret))
+
+
+async def sign_out(tx: Tx, secret: str) -> None:
+    await queries.DELETE_SESSION.run(tx, _hash(secret))
+
+
+async def sign_out_everywhere(tx: Tx, user_id: int) -> None:
+    await queries.DELETE_SESSIONS_OF.run(tx, user_id)
+
+
+async def make_setup_link(tx: Tx, company_id: int) -> str:
+    """For the first owner of a company; the secret part of the link."""
+    return await _make_link(tx, Purpose.SETUP, await get_organisation(tx, company_id), None)
+
+
+async def invite(tx: Tx, organisation_id: int, email: str, name: str, role: Role) -> str:
+    """Adds somebody who has still to choose a password; the secret part of the link to do so."""
+    user_id = await _add_user(tx, organisation_id, Newcomer(email, name), role)
+    return await _make_link(tx, Purpose.INVITATION, organisation_id, user_id)
+
+
+async def make_reset_link(tx: Tx, organisation_id: int, user_id: int) -> str:
+    await get_member(tx, organisation_id, user_id)
+    return await _make_link(tx, Purpose.RESET, organisation_id, user_id)
+
+
+async def _make_link(tx: Tx, purpose: Purpose, organisation_id: int, user_id: int | None) -> str:
+    secret = secrets.token_urlsafe(32)
+    await queries.INSERT_LINK.run(tx, _hash(secret), purpose, organisation_id, user_id, LINK_SECONDS[purpose])
+    return secret
+
+
+async def get_link(db: Connection, secret: str) -> Link:
+    link = await queries.FIND_LINK.find(db, _hash(secret))
+    if link is None:
+        raise LinkUsed
+    return link
+
+
+async def use_link(database: Database, secret: str, password: str, newcomer: Newcomer | None, origin: Origin) -> str:
+    """Sets the password that was chosen, ends all other sessions, and signs in."""
+    passwords.check_strength(password)
+    stored = await passwords.build_hash(password)
+    async with database.transaction() as tx:
+        link = await get_link(tx, secret)
+        if not await queries.TAKE_LINK.value(tx, _hash(secret)):
+            raise LinkUsed
+        user_id = link.user_id or await _add_first_owner(tx, link, newcomer)
+        await queries.SET_PASSWORD.run(tx, user_id, stored)
+        await queries.DELETE_LINKS_OF.run(tx, user_id)
+        await queries.DELETE_SESSIONS_OF.run(tx, user_id)
+        return await _open_session(tx, user_id, link.organisation_id, origin)
+
+
+async def _add_first_owner(tx: Tx, link: Link, newcomer: Newcomer | None) -> int:
+    if newcomer is None:
+        raise Invalid.field("email", "is required")
+    return await _add_user(tx, link.organisation_id, newcomer, Role.OWNER)
+
+
+async def _add_user(tx: Tx, organisation_id: int, newcomer: Newcomer, role: Role) -> int:
+    email, name = _checked_email(newcomer.email), _checked_name(newcomer.name)
+    user_id: int = await queries.UPSERT_USER.value(tx, email, email.casefold(), name, newcomer.language)
+    await queries.INSERT_MEMBERSHIP.run(tx, organisation_id, user_id, role)
+    return user_id
+
+
+async def change_role(tx: Tx, organisation_id: int, user_id: int, role: Role) -> Member:
+    await _keep_an_owner(tx, organisation_id, user_id, stays=role is Role.OWNER)
+    await queries.SET_ROLE.value(tx, organisation_id, user_id, role)
+    return await get_member(tx, organisation_id, user_id)
+
+
+async def remove(tx: Tx, organisation_id: int, user_id: int) -> None:
+    """Takes somebody out of a company; their sessions there end."""
+    await _keep_an_owner(tx, organisation_id, user_id, stays=False)
+    if not await queries.DELETE_MEMBERSHIP.value(tx, organisation_id, user_id):
+        raise NotFound
+
+
+async def _keep_an_owner(tx: Tx, organisation_id: int, user_id: int, stays: bool) -> None:
+    owners = [owner.user_id for owner in await queries.LOCK_OWNERS.all(tx, organisation_id)]
+    if owners == [user_id] and not stays:
+        raise LastOwner
+
+
+async def set_language(tx: Tx, user_id: int, language: str) -> None:
+    if language not in LANGUAGES:
+        raise Invalid.field("language", f"must be one of {', '.join(LANGUAGES)}")
+    await queries.SET_LANGUAGE.run(tx, user_id, language)
+
+
+async def list_members(db: Connection, organisation_id: int) -> list[Member]:
+    return await queries.LIST_MEMBERS.all(db, organisation_id)
+
+
+async def get_member(db: Connection, organisation_id: int, user_id: int) -> Member:
+    found = next((member for member in await list_members(db, organisation_id) if member.id == user_id), None)
+    if found is None:
+        raise NotFound
+    return found
+
+
+async def get_member_by_email(db: Connection, organisation_id: int, email: str) -> Member:
+    key = email.strip().casefold()
+    for member in await list_members(db, organisation_id):
+        if member.email.casefold() == key:
+            return member
+    raise NotFound("Nobody in this company has this e-mail address; `sapa user list` shows who is there.")
+
+
+async def get_organisation(db: Connection, company_id: int) -> int:
+    """The organisation that an environment belongs to."""
+    found: int | None = await queries.FIND_ORGANISATION.value(db, company_id)
+    if found is None:
+        raise CompanyNotFound
+    return found
+
+
+async def has_members(db: Connection, organisation_id: int) -> bool:
+    return bool(await queries.HAS_MEMBERS.value(db, organisation_id))
+
+
+async def record(tx: Tx, session: Session, environment: str | None, action: str, subject: str, address: str) -> None:
+    """Notes who changed what, in the transaction that changes it."""
+    await queries.INSERT_AUDIT.run(
+        tx, session.organisation_id, environment, session.user_id, session.name, action, subject, address
+    )
+
+
+async def list_audit(db: Connection, organisation_id: int, before: int | None) -> list[AuditEntry]:
+    return await queries.LIST_AUDIT.all(db, organisation_id, before, AUDIT_PAGE)
+
+
+async def forget_old(database: Database) -> None:
+    """The worker's job: sessions and links whose time is over."""
+    async with database.connection() as db:
+        await queries.FORGET_SESSIONS.run(db)
+        await queries.FORGET_LINKS.run(db)
+
+
+def _checked_email(email: str) -> str:
+    try:
+        return validate_email(email.strip(), check_deliverability=False, test_environment=True).normalized
+    except EmailNotValidError as error:
+        raise Invalid.field("email", f"cannot be used: {error}") from None
+
+
+def _checked_name(name: str) -> str:
+    name = name.strip()
+    if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+        raise Invalid.field("name", f"must have 1 to {LONGEST_NAME} printable characters")
+    return name
+
+
+def _hash(secret: str) -> bytes:
+    return sha256(secret.encode()).digest()

@@ -1,0 +1,46 @@
+"""Passwords: argon2id, off the event loop, and never the ones that everybody tries first."""
+
+import asyncio
+from functools import cache
+
+from argon2 import PasswordHasher
+from argon2.exceptions import InvalidHashError, VerificationError
+
+from sapa.people.types import WeakPassword
+
+LEAST_CHARACTERS = 12
+MOST_CHARACTERS = 256
+
+_hasher = PasswordHasher()
+_ROWS = ("0123456789", "qwertyuiop", "asdfghjkl", "zxcvbnm", "abcdefghijklmnopqrstuvwxyz")
+
+
+@cache
+def _nobodys() -> str:
+    """As costly to check as a real one, so that time does not tell whether somebody is here."""
+    return _hasher.hash("nobody has this password")
+
+
+def check_strength(password: str) -> None:
+    if not LEAST_CHARACTERS <= len(password) <= MOST_CHARACTERS:
+        raise WeakPassword.field("password", f"must have {LEAST_CHARACTERS} to {MOST_CHARACTERS} characters")
+    plain = password.casefold()
+    if len(set(plain)) < 5 or any(plain in row * 10 or plain in row[::-1] * 10 for row in _ROWS):
+        raise WeakPassword.field("password", "is one that would be guessed first; take a few words of your own")
+
+
+async def build_hash(password: str) -> str:
+    return await asyncio.to_thread(_hasher.hash, password)
+
+
+async def is_right(password: str, stored: str | None) -> bool:
+    """False for an account without a password, after the same time."""
+    matches = await asyncio.to_thread(_verify, password, stored)
+    return matches and stored is not None
+
+
+def _verify(password: str, stored: str | None) -> bool:
+    try:
+        return _hasher.verify(stored or _nobodys(), password)
+    except (VerificationError, InvalidHashError):
+        return False

@@ -1,0 +1,170 @@
+"""How people are stored: a part of the directory, whose statements know no single company."""
+
+from msgspec import Struct
+
+from sapa.db.sql import sql
+from sapa.people.types import AuditEntry, Link, Member, Session
+
+DIRECTORY = "the directory of people"
+
+
+class StoredPassword(Struct, frozen=True):
+    user_id: int
+    password_hash: str | None
+    organisation_id: int
+
+
+class Owner(Struct, frozen=True):
+    user_id: int
+
+
+# Whoever belongs to several companies begins where they were last, or in the oldest.
+FIND_PASSWORD = sql(
+    """
+    SELECT u.id AS user_id, u.password_hash, m.organisation_id
+      FROM users u
+      JOIN memberships m ON m.user_id = u.id
+      LEFT JOIN sessions s ON s.user_id = u.id AND s.organisation_id = m.organisation_id
+     WHERE u.email_key = $1
+     ORDER BY s.created_at DESC NULLS LAST, m.created_at
+     LIMIT 1""",
+    row=StoredPassword,
+    crosses=DIRECTORY,
+)
+
+UPSERT_USER = sql(
+    """
+    INSERT INTO users AS u (email, email_key, name, language) VALUES ($1, $2, $3, $4)
+        ON CONFLICT (email_key) DO UPDATE SET name = u.name
+    RETURNING id""",
+    crosses=DIRECTORY,
+)
+
+SET_PASSWORD = sql("UPDATE users SET password_hash = $2 WHERE id = $1", crosses=DIRECTORY)
+
+SET_LANGUAGE = sql("UPDATE users SET language = $2 WHERE id = $1", crosses=DIRECTORY)
+
+INSERT_MEMBERSHIP = sql(
+    "INSERT INTO memberships (organisation_id, user_id, role) VALUES ($1, $2, $3)", crosses=DIRECTORY
+)
+
+SET_ROLE = sql(
+    "UPDATE memberships SET role = $3 WHERE organisation_id = $1 AND user_id = $2 RETURNING true", crosses=DIRECTORY
+)
+
+DELETE_MEMBERSHIP = sql(
+    "DELETE FROM memberships WHERE organisation_id = $1 AND user_id = $2 RETURNING true", crosses=DIRECTORY
+)
+
+LOCK_OWNERS = sql(
+    "SELECT user_id FROM memberships WHERE organisation_id = $1 AND role = 'owner' FOR UPDATE",
+    row=Owner,
+    crosses=DIRECTORY,
+)
+
+LIST_MEMBERS = sql(
+    """
+    SELECT u.id, u.email, u.name, m.role, u.password_hash IS NOT NULL AS has_password, m.created_at
+      FROM memberships m
+      JOIN users u ON u.id = m.user_id
+     WHERE m.organisation_id = $1
+     ORDER BY m.created_at, u.id""",
+    row=Member,
+    crosses=DIRECTORY,
+)
+
+INSERT_SESSION = sql(
+    """
+    INSERT INTO sessions (hash, user_id, organisation_id, expires_at, address, browser)
+    VALUES ($1, $2, $3, now() + make_interval(secs => $4), $5, $6)""",
+    crosses=DIRECTORY,
+)
+
+FIND_SESSION = sql(
+    """
+    SELECT u.id AS user_id, u.email, u.name, u.language, m.role, o.id AS organisation_id, o.name AS organisation,
+           live.company_id AS live_company_id, test.company_id AS test_company_id
+      FROM sessions s
+      JOIN users u ON u.id = s.user_id
+      JOIN memberships m ON m.organisation_id = s.organisation_id AND m.user_id = s.user_id
+      JOIN organisations o ON o.id = s.organisation_id
+      JOIN companies live ON live.organisation_id = o.id AND live.environment = 'live'
+      JOIN companies test ON test.organisation_id = o.id AND test.environment = 'test'
+     WHERE s.hash = $1 AND s.expires_at > now()""",
+    row=Session,
+    crosses=DIRECTORY,
+)
+
+DELETE_SESSION = sql("DELETE FROM sessions WHERE hash = $1", crosses=DIRECTORY)
+
+DELETE_SESSIONS_OF = sql("DELETE FROM sessions WHERE user_id = $1", crosses=DIRECTORY)
+
+FORGET_SESSIONS = sql("DELETE FROM sessions WHERE expires_at < now()", crosses=DIRECTORY)
+
+FORGET_LINKS = sql("DELETE FROM one_time_links WHERE expires_at < now()", crosses=DIRECTORY)
+
+INSERT_LINK = sql(
+    """
+    INSERT INTO one_time_links (hash, purpose, organisation_id, user_id, expires_at)
+    VALUES ($1, $2, $3, $4, now() + make_interval(secs => $5))""",
+    crosses=DIRECTORY,
+)
+
+FIND_LINK = sql(
+    """
+    SELECT l.purpose, l.organisation_id, o.name AS organisation, l.user_id, u.email, u.name
+      FROM one_time_links l
+      JOIN organisations o ON o.id = l.organisation_id
+      LEFT JOIN users u ON u.id = l.user_id
+     WHERE l.hash = $1 AND l.expires_at > now()""",
+    row=Link,
+    crosses=DIRECTORY,
+)
+
+# Whoever deletes it, and nobody else, has used it.
+TAKE_LINK = sql("DELETE FROM one_time_links WHERE hash = $1 RETURNING true", crosses=DIRECTORY)
+
+DELETE_LINKS_OF = sql("DELETE FROM one_time_links WHERE user_id = $1", crosses=DIRECTORY)
+
+FIND_ORGANISATION = sql("SELECT organisation_id FROM companies WHERE company_id = $1", crosses=DIRECTORY)
+
+HAS_MEMBERS = sql("SELECT EXISTS (SELECT FROM memberships WHERE organisation_id = $1)", crosses=DIRECTORY)
+
+# A window begins with its first failure.
+COUNT_FAILURE = sql(
+    """
+    INSERT INTO sign_in_attempts AS a (subject, failures, window_start) VALUES ($1, 1, now())
+        ON CONFLICT (subject) DO UPDATE
+       SET failures = CASE WHEN a.window_start < now() - make_interval(secs => $2) THEN 1 ELSE a.failures + 1 END,
+           window_start = CASE WHEN a.window_start < now() - make_interval(secs => $2) THEN now()
+                               ELSE a.window_start END
+    RETURNING failures""",
+    crosses=DIRECTORY,
+)
+
+COUNT_FAILURES = sql(
+    """
+    SELECT coalesce(max(failures), 0) FROM sign_in_attempts
+     WHERE subject = ANY($1::text[]) AND window_start >= now() - make_interval(secs => $2)""",
+    crosses=DIRECTORY,
+)
+
+FORGET_FAILURES = sql("DELETE FROM sign_in_attempts WHERE subject = $1", crosses=DIRECTORY)
+
+INSERT_AUDIT = sql(
+    """
+    INSERT INTO audit_entries (organisation_id, environment, user_id, user_name, action, subject, address)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)""",
+    crosses=DIRECTORY,
+)
+
+LIST_AUDIT = sql(
+    """
+    SELECT id, environment, user_name, action, subject, address, created_at
+      FROM audit_entries
+     WHERE organisation_id = $1 AND ($2::bigint IS NULL OR id < $2)
+     ORDER BY id DESC
+     LIMIT $3""",
+    row=AuditEntry,
+    crosses=DIRECTORY,
+)

@@ -1,0 +1,110 @@
+"""People who use the console, and what they may do there."""
+
+from enum import StrEnum
+
+from msgspec import Struct
+
+from sapa.http.answers import Timestamp
+from sapa.http.errors import ApiError, Conflict, Invalid, NotFound
+
+
+class Role(StrEnum):
+    """An owner may do everything, a developer all but manage people, an agent what serves customers."""
+
+    OWNER = "owner"
+    DEVELOPER = "developer"
+    AGENT = "agent"
+
+
+class Purpose(StrEnum):
+    SETUP = "setup"
+    INVITATION = "invitation"
+    RESET = "reset"
+
+
+class Member(Struct, frozen=True, rename="camel"):
+    """A user of a company."""
+
+    id: int
+    email: str
+    name: str
+    role: Role
+    has_password: bool
+    created_at: Timestamp
+
+
+class Session(Struct, frozen=True):
+    """Somebody who is signed in, and the company that they look at."""
+
+    user_id: int
+    email: str
+    name: str
+    language: str
+    role: Role
+    organisation_id: int
+    organisation: str
+    live_company_id: int
+    test_company_id: int
+
+    def company_id(self, environment: str) -> int:
+        return self.live_company_id if environment == "live" else self.test_company_id
+
+
+class Link(Struct, frozen=True):
+    """A one-time link that still works."""
+
+    purpose: Purpose
+    organisation_id: int
+    organisation: str
+    user_id: int | None
+    email: str | None
+    name: str | None
+
+
+class AuditEntry(Struct, frozen=True):
+    """What somebody changed."""
+
+    id: int
+    environment: str | None
+    user_name: str
+    action: str
+    subject: str
+    address: str
+    created_at: Timestamp
+
+
+class WrongPassword(ApiError):
+    """The e-mail address or the password is wrong."""
+
+    status = 401
+    code = "WRONG_PASSWORD"
+
+
+class TooManyAttempts(ApiError):
+    """Too many attempts; try again in a quarter of an hour, or ask for a new password."""
+
+    status = 429
+    code = "TOO_MANY_ATTEMPTS"
+
+
+class LinkUsed(NotFound):
+    """This link was used before, is too old, or was never made."""
+
+    code = "LINK_USED"
+
+
+class UserExists(Conflict):
+    """Somebody with this e-mail address is here already."""
+
+    code = "USER_EXISTS"
+    constraint = "memberships_pkey"
+
+
+class LastOwner(Conflict):
+    """A company needs an owner: make somebody else one first."""
+
+    code = "LAST_OWNER"
+
+
+class WeakPassword(Invalid):
+    """A password needs at least 12 characters, and not one that everybody tries first."""

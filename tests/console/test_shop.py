@@ -1,0 +1,131 @@
+"""Customers, orders, products and files at the console: what the API says, with what people do most."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from sapa.people.types import Role
+from tests.conftest import Installation, connect
+from tests.console.people import make_person, open_browser, read_token
+from tests.factories import Environments, make_company, make_customer, make_import, make_key, make_order, make_product
+
+
+@pytest.fixture
+async def agent(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_browser(installation, await make_person(database, company, Role.AGENT)) as client:
+        yield client
+
+
+@pytest.fixture
+async def owner(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_browser(installation, await make_person(database, company)) as client:
+        yield client
+
+
+async def test_a_customer_is_found_and_shown_with_orders_and_points(
+    api: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    ayu = await make_customer(api, firstName="Ayu", lastName="<Lestari>", phoneNumber="0812-3456-789")
+    await make_customer(api, firstName="Budi")
+    order = await make_order(api, customerId=ayu["id"])
+    listed = (await agent.get("/live/customers", params={"search": "lestari"})).text
+    assert "Ayu &lt;Lestari&gt;" in listed
+    assert "Budi" not in listed
+    assert "1 in all" in listed
+    shown = (await agent.get(f"/live/customers/{ayu['id']}")).text
+    assert f"#{order['orderNumber']}" in shown
+    assert "+628123456789" in shown
+    assert "Ayu" not in (await agent.get("/test/customers")).text
+
+
+async def test_points_are_adjusted_and_a_refusal_is_shown_in_place(
+    api: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    id = (await make_customer(api))["id"]
+    token = await read_token(agent)
+    form = {"token": token, "direction": "add", "points": "50", "reason": "sorry"}
+    assert (await agent.post(f"/live/customers/{id}/points", data=form)).status_code == 303
+    refused = await agent.post(f"/live/customers/{id}/points", data=form | {"direction": "deduct", "points": "51"})
+    assert refused.status_code == 409
+    assert 'value="51"' in refused.text
+    wallet = (await api.get(f"/loyalty/customers/{id}/wallet")).json()["data"]
+    assert wallet["availablePoints"] == "50"
+
+
+async def test_an_order_moves_on_and_a_wrong_move_is_explained(
+    api: httpx.AsyncClient, agent: httpx.AsyncClient
+) -> None:
+    id = (await make_order(api))["id"]
+    token = await read_token(agent)
+    assert (await agent.post(f"/live/orders/{id}", data={"token": token, "financialStatus": "paid"})).status_code == 303
+    assert (await api.get(f"/orders/{id}")).json()["data"]["financialStatus"] == "paid"
+    await agent.post(f"/live/orders/{id}", data={"token": token, "fulfillmentStatus": "fulfilled"})
+    refused = await agent.post(f"/live/orders/{id}", data={"token": token, "status": "cancelled"})
+    assert refused.status_code == 409
+    assert "cannot change from active to cancelled" in refused.text
+
+
+async def test_lists_can_be_filtered_and_turned(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    for _ in range(26):
+        await make_order(api)
+    await make_product(api, name="Kopi Gayo", variants=[{"title": "M", "price": 1, "inventoryQuantity": 7}])
+    first, second = (await agent.get("/live/orders")).text, (await agent.get("/live/orders?page=2")).text
+    assert (first.count("/console/live/orders/"), second.count("/console/live/orders/")) == (25, 1)
+    assert 'rel="next"' in first
+    assert 'rel="prev"' in second
+    assert (await agent.get("/live/orders?status=cancelled")).text.count("/console/live/orders/") == 0
+    assert "7" in (await agent.get("/live/products?search=gayo")).text
+    assert "must be" in (await agent.get("/live/orders?page=0")).text
+
+
+async def test_a_file_comes_in_and_goes_out(api: httpx.AsyncClient, owner: httpx.AsyncClient) -> None:
+    token = await read_token(owner)
+    file = ("c.csv", b"email,firstName\nayu@example.com,Ayu\nnobody,Budi\n", "text/csv")
+    sent = await owner.post("/live/imports", data={"token": token, "resource": "customers"}, files={"file": file})
+    assert sent.status_code == 303
+    for _ in range(150):
+        page = (await owner.get(sent.headers["location"].removeprefix("/console"))).text
+        if "data-refresh" not in page:
+            break
+        await asyncio.sleep(0.2)
+    assert "1 created" in page
+    assert "What failed" in page
+    out = await owner.get("/live/exports/customers.csv")
+    assert out.headers["content-disposition"] == 'attachment; filename="customers.csv"'
+    assert "ayu@example.com" in out.text
+    assert (await owner.get("/live/exports/keys.csv")).status_code == 404
+    wrong = await owner.post(
+        "/live/imports", data={"token": token, "resource": "customers"}, files={"file": ("c.xlsx", b"x", "text/csv")}
+    )
+    assert "must be a .csv or .ndjson file" in wrong.text
+
+
+async def test_another_companys_things_are_out_of_reach(
+    installation: Installation, database: Database, owner: httpx.AsyncClient
+) -> None:
+    other = await make_company(database)
+    async with connect(installation, (await make_key(database, other.live)).raw) as api:
+        made = {
+            "customers": (await make_customer(api))["id"],
+            "orders": (await make_order(api))["id"],
+            "products": (await make_product(api))["id"],
+            "imports": (await make_import(api))["id"],
+        }
+    token = await read_token(owner)
+    for kind, id in made.items():
+        unknown = await owner.get(f"/live/{kind}/{id[:-4]}0000")
+        found = await owner.get(f"/live/{kind}/{id}")
+        assert (found.status_code, found.text.count("resource not found")) == (
+            404,
+            unknown.text.count("resource not found"),
+        )
+    for path in (f"/live/orders/{made['orders']}", f"/live/customers/{made['customers']}/points"):
+        form = {"token": token, "status": "archived", "direction": "add", "points": "1"}
+        assert (await owner.post(path, data=form)).status_code == 404
