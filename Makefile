@@ -20,9 +20,9 @@ test: $(VENV)/dev.stamp ## Check everything: style, types, house rules, tests, a
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadfile
 
-bench: $(VENV)/dev.stamp ## Measure requests, webhooks and imports against yardsticks (docs/performance.md)
+bench: $(VENV)/dev.stamp ## Measure everything against bare yardsticks, in ratios (docs/performance.md)
 	@scripts/need wrk wrk
 	$(BIN)/python -m bench
 

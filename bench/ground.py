@@ -84,4 +84,5 @@ async def make_company(ground: Ground, name: str) -> SeededCompany:
 
 def plain_environment() -> dict[str, str]:
     """Ours, without settings that whoever runs the benchmark has for an installation of theirs."""
-    return {name: value for name, value in os.environ.items() if not name.startswith("SAPA_")}
+    ours = ("SAPA_", "PYTHONDONTWRITEBYTECODE")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)}

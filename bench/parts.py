@@ -8,6 +8,9 @@ from msgspec import Struct
 from bench.api.part import measure_api
 from bench.findings import Findings
 from bench.imports.part import measure_imports
+from bench.loyalty.part import measure_loyalty
+from bench.messaging.part import measure_messaging
+from bench.shipping.part import measure_shipping
 from bench.webhooks.part import measure_webhooks
 
 
@@ -21,5 +24,8 @@ class Part(Struct, frozen=True):
 PARTS = [
     Part("api", "requests, against the bare ceiling and the usual stack", measure_api),
     Part("webhooks", "deliveries, against a bare loop of POSTs", measure_webhooks),
+    Part("shipping", "quotes, places and new shipments, against the bare ceiling", measure_shipping),
+    Part("messaging", "sends, against a bare process that passes them on, and the history", measure_messaging),
     Part("imports", "files in and out, against a bare COPY", measure_imports),
+    Part("loyalty", "points, against a bare statement and a short history", measure_loyalty),
 ]

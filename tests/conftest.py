@@ -21,6 +21,11 @@ from tests.http.answer_check import check_answer
 STARTUP_SECONDS = 60
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The house rules come first: they are quick, and whoever breaks one wants to know."""
+    items.sort(key=lambda item: "tests/house/" not in item.nodeid)
+
+
 class Installation(Struct, frozen=True):
     """A running `sapa serve`."""
 

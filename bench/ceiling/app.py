@@ -82,7 +82,7 @@ class Recorder:
         self.total = asked
         return await self._db.fetchval(*asked)
 
-    async def fetch(self, *asked: Any) -> Any:
+    async def fetch(self, *asked: Any, timeout: float | None = None) -> Any:  # noqa: ASYNC109 - asyncpg's own
         self.page = asked
         return await self._db.fetch(*asked)
 

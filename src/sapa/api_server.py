@@ -85,7 +85,7 @@ def load_app() -> Callable[..., Any]:
     if parent := parent_process():
         die_with_parent(signal.SIGTERM, parent.pid or os.getppid())
     app = create_app()
-    tell_of_signals(asyncio.get_event_loop(), app.listeners.stop)
+    tell_of_signals(asyncio.get_event_loop(), app.end_streams)
     return app
 
 

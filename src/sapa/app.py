@@ -9,12 +9,14 @@ from starlette.types import ASGIApp
 
 from sapa.access import actions as access
 from sapa.db.pool import AWAY, Database
-from sapa.domains import ROUTES
+from sapa.domains import HOOKS, PAGES, ROUTES, SIMULATORS
 from sapa.http.allow_list import AllowList
 from sapa.http.cors import Cors
-from sapa.http.edge import Edge, Receive, Scope, Send
+from sapa.http.edge import Edge
 from sapa.http.endpoints import Base, Routes
+from sapa.http.exchange import Receive, Scope, Send
 from sapa.http.keys import KeyRing
+from sapa.kit import build_kit
 from sapa.logs import configure_logs
 from sapa.pages import build_pages
 from sapa.settings import Settings, read_settings
@@ -30,11 +32,12 @@ class App:
 
     def __init__(self, settings: Settings, database: Database, domains: Sequence[Routes]) -> None:
         self.database = database
+        self.kit = build_kit(settings, database, [*HOOKS, *SIMULATORS])
         self.keys = KeyRing(database, access.load_key)
         server = settings.server
-        self.edge = Edge(domains, database, self.keys, AllowList(server.trusted_proxies), Cors(server.cors_origins))
+        self.edge = Edge(domains, self.kit, self.keys, AllowList(server.trusted_proxies), Cors(server.cors_origins))
         self.listeners = Listeners(database, server.address)
-        self.pages: ASGIApp = build_pages(settings, database, domains, self.listeners)
+        self.pages: ASGIApp = build_pages(self.kit, domains, self.listeners, HOOKS, PAGES)
         self._api = tuple(f"{base}/" for base in Base)
         self._documents = {f"{base}/{name}" for base in Base for name in ("openapi.json", "docs")}
         self._recorder: asyncio.Task[None] | None = None
@@ -52,13 +55,19 @@ class App:
         self.keys.start()
         self._recorder = asyncio.create_task(self._record_uses(), name="key uses")
 
-    async def stop(self) -> None:
+    def end_streams(self) -> None:
+        """Answers that go on for as long as somebody listens end; whoever listens comes back, to another process."""
         self.listeners.stop()
+        self.kit.closing.set()
+
+    async def stop(self) -> None:
+        self.end_streams()
         if self._recorder is not None:
             self._recorder.cancel()
             await asyncio.gather(self._recorder, return_exceptions=True)
         await self._record_use()
         await self.keys.stop()
+        await self.kit.close()
         await self.database.close()
         self.edge.journal.flush()
 

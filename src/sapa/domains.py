@@ -4,14 +4,33 @@ from sapa.access import actions as access
 from sapa.customers import api as customers
 from sapa.db import counters
 from sapa.http.endpoints import Routes
+from sapa.http.hooks import Hook
 from sapa.imports import actions as import_actions
 from sapa.imports import api as imports
 from sapa.imports import uploads
+from sapa.kit import Kit
 from sapa.loyalty import api as loyalty
 from sapa.loyalty import jobs as loyalty_jobs
 from sapa.loyalty.rewards import api as rewards
+from sapa.messaging import api as messages
+from sapa.messaging import callbacks, media, media_api, media_pages, processing, renewing
+from sapa.messaging.templates import api as templates
+from sapa.messaging.templates import registry as template_registry
+from sapa.messaging.widget import jobs as widget_jobs
+from sapa.messaging.widget import pages as widget
 from sapa.orders import api as orders
+from sapa.pages import Pages
+from sapa.people import actions as people
 from sapa.products import api as products
+from sapa.sandbox import api as sandbox_api
+from sapa.sandbox import callbacks as sandbox
+from sapa.sandbox.carriers import simulators as carriers
+from sapa.sandbox.channels import outbox
+from sapa.sandbox.channels import simulators as channels
+from sapa.shipping import api as shipments
+from sapa.shipping import callbacks as carrier_callbacks
+from sapa.shipping import connections, coverage_api, providers_api, quotes, quotes_api, stores_api
+from sapa.shipping import jobs as shipping_jobs
 from sapa.timeline import api as timeline
 from sapa.webhooks import catch_up, dispatcher
 from sapa.work import retention
@@ -25,6 +44,15 @@ ROUTES: list[Routes] = [
     loyalty.routes,
     rewards.routes,
     imports.routes,
+    providers_api.routes,
+    coverage_api.routes,
+    quotes_api.routes,
+    shipments.routes,
+    stores_api.routes,
+    messages.routes,
+    templates.routes,
+    media_api.routes,
+    sandbox_api.routes,
 ]
 
 JOBS: list[Job] = [
@@ -34,11 +62,34 @@ JOBS: list[Job] = [
     Job("expire points", 5, loyalty_jobs.expire_overdue),
     Job("check wallets", 60, loyalty_jobs.check_wallets),
     Job("forget idempotency records", 60, retention.forget_idempotency_records),
+    Job("forget quotes", 60, quotes.forget_expired),
+    Job("forget sessions", 3600, people.forget_old),
     Job("forget imports", 3600, import_actions.forget_old),
+    Job("forget carrier callbacks", 3600, carrier_callbacks.forget_old),
+    Job("forget channel callbacks", 3600, callbacks.forget_old),
+    Job("forget the sandbox's outbox", 3600, outbox.forget_old),
+    Job("forget widget sessions", 600, widget_jobs.forget_old),
     Job("keep partitions", 3600, retention.keep_partitions),
 ]
 
 SERVICES: list[Service] = [
     Service("webhooks", dispatcher.deliver),
     Service("uploads", uploads.import_uploads),
+    Service("sandbox callbacks", sandbox.post_due),
+    Service("channel tokens", renewing.renew_due),
+    Service("inbound", processing.process),
+    Service("templates", template_registry.synchronise),
+    Service("media", media.fetch_waiting),
+    Service("carrier callbacks", shipping_jobs.process_callbacks),
+    Service("bookings", shipping_jobs.look_after_bookings),
+    Service("tracking", shipping_jobs.ask_carriers),
 ]
+
+HOOKS: list[Hook[Kit]] = [Hook(connections.HOOKS, carrier_callbacks.answer), *callbacks.HOOKS]
+"""Where providers call back."""
+
+SIMULATORS: list[Hook[Kit]] = [*carriers.HOOKS, *channels.HOOKS]
+"""Who plays the providers in the test environment: reached on a process's loopback address only."""
+
+PAGES: list[Pages] = [media_pages.build_pages, widget.pages]
+"""What people's browsers see besides the API's documents."""

@@ -60,6 +60,10 @@ class Event:
     def __init__(self, resource: Any) -> None:
         self.resource = resource
 
+    @property
+    def resource_id(self) -> str:
+        return str(self.resource.id)
+
     def __init_subclass__(cls) -> None:
         CATALOGUE[cls.kind] = cls
 
@@ -80,7 +84,7 @@ async def emit_all(tx: Tx, company: Company, events: Sequence[Event]) -> None:
         company.id,
         [EVENT_ID.new() for _ in events],
         [event.kind for event in events],
-        [event.resource.id for event in events],
+        [event.resource_id for event in events],
         [encode(event.resource) for event in events],
     )
     if not wanted:

@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from uuid import UUID
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 _PAIRS = [a + b for a in ALPHABET for b in ALPHABET]
@@ -27,7 +28,25 @@ class IdKind:
 
 def new_id(prefix: str) -> str:
     """Sortable by its millisecond of making, unguessable in its rest."""
+    bits = new_bits()
+    return prefix + "".join(_PAIRS[bits >> shift & 0x3FF] for shift in range(120, -1, -10))
+
+
+def new_bits() -> int:
+    """A UUIDv7."""
     bits = (time.time_ns() // 1_000_000) << 80 | int.from_bytes(os.urandom(10))
     bits = bits & ~(0xF << 76) | 0x7 << 76  # version 7
-    bits = bits & ~(0x3 << 62) | 0x2 << 62  # variant of RFC 9562
-    return prefix + "".join(_PAIRS[bits >> shift & 0x3FF] for shift in range(120, -1, -10))
+    return bits & ~(0x3 << 62) | 0x2 << 62  # variant of RFC 9562
+
+
+class UuidKind(IdKind):
+    """Marks a string as a UUID in its usual form; the name tells one kind from another where both are UUIDs."""
+
+    def __init__(self, name: str) -> None:
+        self.prefix = name
+        self.pattern = "^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$"
+        self.example = "0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"
+        self._matches = re.compile(self.pattern[:-1]).fullmatch
+
+    def new(self) -> str:
+        return str(UUID(int=new_bits()))

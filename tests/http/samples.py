@@ -50,7 +50,8 @@ def sample(kind: inspect.Type) -> Any:
         examples = (kind.extra_json_schema or {}).get("examples")
         return examples[0] if examples else sample(kind.type)
     if isinstance(kind, inspect.StructType):
-        return {field.encode_name: sample(field.type) for field in kind.fields if _is_needed(field)}
+        tag = {} if kind.tag_field is None else {kind.tag_field: kind.tag}
+        return tag | {field.encode_name: sample(field.type) for field in kind.fields if _is_needed(field)}
     if isinstance(kind, inspect.UnionType):
         return sample(next(option for option in kind.types if not isinstance(option, inspect.NoneType)))
     if isinstance(kind, (inspect.LiteralType, inspect.EnumType)):

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sapa.customers.types import CustomerIn
 from sapa.db.pool import Database
-from sapa.http import edge
+from sapa.http import exchange
 from sapa.http.bodies import MOST_BYTES, decode_body, explain
 from sapa.http.errors import Invalid
 from tests.conftest import Installation
@@ -251,7 +251,7 @@ async def test_a_caller_who_leaves_in_the_middle_creates_nothing(installation: I
 async def test_a_body_that_does_not_arrive_in_time_is_a_408(
     installation: Installation, key: MadeKey, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(edge, "BODY_SECONDS", 0.1)
+    monkeypatch.setattr(exchange, "BODY_SECONDS", 0.1)
 
     async def slowly() -> AsyncIterator[bytes]:
         yield b'{"name":'
@@ -265,7 +265,7 @@ async def test_a_body_that_does_not_arrive_in_time_is_a_408(
 
 
 def test_a_body_has_thirty_seconds() -> None:
-    assert edge.BODY_SECONDS == 30
+    assert exchange.BODY_SECONDS == 30
 
 
 async def test_a_body_where_none_is_expected_is_ignored(installation: Installation, key: MadeKey) -> None:

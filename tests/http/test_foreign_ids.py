@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable
 from typing import Any
+from uuid import uuid4
 
 import httpx
 import msgspec
@@ -26,6 +27,8 @@ from tests.factories import (
     make_reward,
 )
 from tests.http.samples import address_of, sample_body
+
+UUID = "0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"
 
 Maker = Callable[[httpx.AsyncClient], Awaitable[str]]
 
@@ -61,7 +64,45 @@ async def an_import(api: httpx.AsyncClient) -> str:
     return str((await make_import(api))["id"])
 
 
+async def a_shipment(api: httpx.AsyncClient) -> str:
+    """A draft that no carrier has to hear of."""
+    body = {"provider": "custom", "delivery": {"name": "Ayu", "address": "Jl. Merdeka 17"}}
+    answer = await api.post("/shipping/shipments", json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["data"]["id"])
+
+
+async def a_store_location(api: httpx.AsyncClient) -> str:
+    answer = await api.post("/shipping/store-locations", json={"name": "Gudang", "address": "Jl. Merdeka 17"})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["data"]["id"])
+
+
+async def a_message(api: httpx.AsyncClient) -> str:
+    """Needs a test key: there every channel is played."""
+    body = {"to": "+628123456789", "message": "Halo", "sources": "MSGAPP_CLOUD"}
+    answer = await api.post(f"{root_of(api)}/messaging/v1/messages/send", json=body)
+    assert answer.status_code == 200, answer.text
+    return str(answer.json()["data"]["messageId2"])
+
+
+async def a_template(api: httpx.AsyncClient) -> str:
+    """One that takes the parameters of a sample."""
+    body = {"name": f"t_{uuid4().hex}", "language": "id", "category": "UTILITY", "body": "{{1}} {{2}}"}
+    answer = await api.post(f"{root_of(api)}/messaging/v1/templates", json=body)
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["data"]["id"])
+
+
+def root_of(client: httpx.AsyncClient) -> str:
+    return str(client.base_url).partition("/customer/v1")[0]
+
+
 MAKERS: dict[str, Maker] = {
+    "message": a_message,
+    "tpl_": a_template,
+    "shp_": a_shipment,
+    "loc_": a_store_location,
     "imp_": an_import,
     "cust_": a_customer,
     "prod_": a_product,
@@ -74,6 +115,9 @@ MAKERS: dict[str, Maker] = {
 
 OWN_NAMES = {("/customers/by-external-id/{externalId}", "external_id")}
 """Path parameters that are the caller's own words and not ids of ours."""
+
+REFUSED_TO_OWNERS = {"POST /shipping/shipments/{id}/sandbox/advance"}
+"""What the makers' things are not ready for, and only that: a 409 instead of a success."""
 
 WITH_IDS = [endpoint for routes in ROUTES for endpoint in routes.endpoints if any(endpoint.path_ids.values())]
 WITH_BODIES = [endpoint for routes in ROUTES for endpoint in routes.endpoints if endpoint.body and not endpoint.uploads]
@@ -88,7 +132,7 @@ def kinds_of(endpoint: Endpoint) -> dict[str, IdKind]:
 
 
 async def call(client: httpx.AsyncClient, endpoint: Endpoint, ids: dict[str, str], body: Any = None) -> httpx.Response:
-    base = str(client.base_url).partition("/customer/v1")[0] + endpoint.routes.base
+    base = root_of(client) + endpoint.routes.base
     url = base + address_of(endpoint, ids)
     return await client.request(endpoint.method, url, json=body or sample_body(endpoint))
 
@@ -115,6 +159,8 @@ def garbage(prefix: str) -> list[str]:
         prefix + "8" + tail[1:], prefix + "u" * 26, prefix + tail + "%0A", "%0A" + prefix + tail, prefix + tail + "%00",
         "%00", "evt_" + tail, prefix + "é" * 26, prefix + "%EF%BC%90" * 26, "x" * 5000, f"{prefix}{tail},{tail}",
         prefix + tail + "%3F", prefix + tail + "%23", " " + prefix + tail, prefix + tail + "%2520",
+        UUID.upper(), UUID[:-1], UUID + "0", UUID.replace("-", ""), f"{{{UUID}}}", f"urn:uuid:{UUID}", UUID + "%0A",
+        UUID.replace("0", "٠"),
     ]  # fmt: skip
 
 
@@ -143,7 +189,7 @@ def test_sample_bodies_are_valid(endpoint: Endpoint) -> None:
 async def test_foreign_and_unknown_ids_get_the_same_answer(
     installation: Installation, database: Database, company: Environments, endpoint: Endpoint
 ) -> None:
-    keys = [await make_key(database, id) for id in (company.live, company.test, (await make_company(database)).live)]
+    keys = [await make_key(database, id) for id in (company.live, company.test, (await make_company(database)).test)]
     async with connect(installation, keys[0].raw) as ours, connect(installation, keys[1].raw) as sandbox:
         unknown = await call(ours, endpoint, {name: kind.new() for name, kind in kinds_of(endpoint).items()})
         assert (unknown.status_code, unknown.json()["error"]["code"]) == (404, "NOT_FOUND")
@@ -154,7 +200,8 @@ async def test_foreign_and_unknown_ids_get_the_same_answer(
                 assert (refused.status_code, refused.content) == (404, unknown.content)
                 assert set(refused.headers) == set(unknown.headers)
                 done = await call(owner, endpoint, ids, await make_body(owner, endpoint))
-                assert done.status_code < 300, "the owner can, so the id was good"
+                allowed = done.status_code < 300 or (name_of(endpoint) in REFUSED_TO_OWNERS and done.status_code == 409)
+                assert allowed, f"the owner can, so the id was good: {done.text}"
 
 
 @pytest.mark.parametrize("endpoint", WITH_IDS, ids=name_of)

@@ -47,6 +47,11 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409]
 [[operations]]
 include-path = "/loyalty/customers/{{customerId}}/timeline"
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404]
+
+# Which places there are, only the carriers know; and whether cities need a province depends on the provider.
+[[operations]]
+include-path-regex = "^/shipping/coverage/"
+checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409]
 """
 
 

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.http.errors import Invalid
+from sapa.outbound.guard import BlockedAddress, Guard, check_url
+from sapa.outbound.names import MOST_LOOK_UPS, Names, NoRoom, SlowName
 from sapa.settings import WebhookSettings
-from sapa.webhooks.guard import BlockedAddress, Guard, check_url
-from sapa.webhooks.names import MOST_LOOK_UPS, Names, NoRoom, SlowName
 from tests.webhooks.zoo import CLOSED, INSECURE, LOCAL, OK, answering, send, sending, serve
 
 # From the registries of special-purpose addresses, and what clouds use for their own.

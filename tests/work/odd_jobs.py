@@ -4,7 +4,9 @@ import asyncio
 import sys
 
 from sapa.db.pool import Database, open_database
+from sapa.kit import build_kit
 from sapa.logs import configure_logs
+from sapa.settings import read_settings
 from sapa.work.worker import Job, Worker
 
 
@@ -34,7 +36,7 @@ JOBS = [Job("fails", 0.05, fail), Job("succeeds", 0.05, succeed), Job("takes a w
 async def main(url: str) -> None:
     configure_logs("info")
     async with open_database(url, size=4) as database:
-        await Worker(database, JOBS).run()
+        await Worker(build_kit(read_settings({}), database), JOBS).run()
 
 
 if __name__ == "__main__":

@@ -63,6 +63,11 @@ async def create_key(tx: Tx, company_id: int, given: KeyIn) -> NewKey:
     return NewKey(raw, info)
 
 
+async def list_keys(db: Connection, company_id: int) -> list[KeyInfo]:
+    """A company's keys, without the keys themselves."""
+    return await queries.list_keys(db, company_id)
+
+
 async def rotate_key(tx: Tx, id: str) -> NewKey:
     """A new key with the same rights and the same end; the old one goes on working for its grace period."""
     old = await queries.get_key(tx, id)

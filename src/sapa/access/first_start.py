@@ -3,13 +3,16 @@
 from sapa.access import actions, queries
 from sapa.access.types import KeyIn, Product, Scope
 from sapa.db.pool import open_database
+from sapa.people import actions as people
 from sapa.settings import Settings
 
 DEMO_COMPANY = "Demo"
 
 WELCOME = """
 Welcome to Sapa. A demo company was made for you, with two keys that may do everything.
-They are shown this once: copy them.
+They are shown this once: copy them. The link makes you its first owner in the console; it works once, for a week.
+
+  console             {address}/console/link/{link}
 
   live key            {live}
   test key            {test}
@@ -35,4 +38,5 @@ async def prepare(app_url: str, settings: Settings) -> str | None:
         everything = KeyIn(name="first key", scopes=list(Scope), products=list(Product))
         live = await actions.create_key(tx, company.live_company_id, everything)
         test = await actions.create_key(tx, company.test_company_id, everything)
-    return WELCOME.format(live=live.key, test=test.key, address=settings.server.address)
+        link = await people.make_setup_link(tx, company.live_company_id)
+    return WELCOME.format(live=live.key, test=test.key, link=link, address=settings.server.address)

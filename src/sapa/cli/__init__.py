@@ -2,14 +2,30 @@
 
 import sys
 
-from sapa.cli import shared_metrics  # isort: skip # noqa: F401 - before prometheus_client is imported
+from sapa.cli import shared_metrics  # isort: skip # noqa: F401 - before prometheus_client is imported, shipment
 
 import asyncpg
 import typer
 from rich.console import Console
 
 from sapa import __version__
-from sapa.cli import clock, company, export, import_, key, listen, loyalty, run, token, webhook
+from sapa.cli import (
+    areas,
+    carrier,
+    channel,
+    clock,
+    company,
+    export,
+    import_,
+    key,
+    listen,
+    loyalty,
+    run,
+    shipment,
+    token,
+    user,
+    webhook,
+)
 from sapa.db.migrations import MigrationRefused
 from sapa.db.pool import AWAY
 from sapa.http.errors import BY_CONSTRAINT, ApiError
@@ -26,9 +42,14 @@ app = typer.Typer(
 app.add_typer(company.app, name="company")
 app.add_typer(key.app, name="key")
 app.add_typer(clock.app, name="clock")
+app.add_typer(areas.app, name="areas")
+app.add_typer(carrier.app, name="carrier")
 app.add_typer(loyalty.app, name="loyalty")
+app.add_typer(shipment.app, name="shipment")
 app.add_typer(webhook.app, name="webhook")
 app.add_typer(token.app, name="token")
+app.add_typer(channel.app, name="channel")
+app.add_typer(user.app, name="user")
 for command in run.COMMANDS:
     app.command()(command)
 app.command("import")(import_.import_)

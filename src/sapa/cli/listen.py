@@ -15,6 +15,7 @@ from sapa.access import queries
 from sapa.cli.connect import AsJson, harmless, reach_database, transact
 from sapa.db.pool import AWAY
 from sapa.http.errors import Invalid
+from sapa.outbound.guard import check_url
 from sapa.settings import WebhookSettings, read_settings
 from sapa.webhooks import tokens
 from sapa.webhooks.endpoint import check_events
@@ -27,7 +28,6 @@ from sapa.webhooks.forwarding import (
     Opened,
     Refused,
 )
-from sapa.webhooks.guard import check_url
 from sapa.webhooks.listen import Told
 from sapa.webhooks.sender import Outcome
 from sapa.webhooks.signing import new_secret

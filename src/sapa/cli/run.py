@@ -15,7 +15,8 @@ from sapa.cli.doctor import doctor
 from sapa.db.embedded import open_embedded
 from sapa.db.migrations import migrate as apply_migrations
 from sapa.db.pool import Database
-from sapa.domains import JOBS, SERVICES
+from sapa.domains import HOOKS, JOBS, SERVICES, SIMULATORS
+from sapa.kit import build_kit
 from sapa.logs import configure_logs
 from sapa.processes import CannotStart
 from sapa.settings import Settings, read_settings
@@ -77,7 +78,7 @@ def _need_url(settings: Settings) -> str:
 async def _work(settings: Settings, url: str) -> None:
     database = Database(url, len(JOBS) + len(SERVICES) * CONNECTIONS_OF_A_SERVICE + 1, "sapa worker")
     try:
-        await Worker(database, JOBS, SERVICES, settings).run()
+        await Worker(build_kit(settings, database, [*HOOKS, *SIMULATORS]), JOBS, SERVICES).run()
     finally:
         await database.close()
 

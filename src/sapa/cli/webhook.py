@@ -20,7 +20,7 @@ from sapa.http.query_string import BadValue, parse_date_time
 from sapa.settings import read_settings
 from sapa.vault import Vault
 from sapa.webhooks import actions, deliveries, trial
-from sapa.webhooks.sender import Message, Outcome, Sender
+from sapa.webhooks.sender import Message, Outcome
 from sapa.webhooks.types import (
     DeliveryDetails,
     DeliveryFilter,
@@ -260,11 +260,7 @@ async def _send_trial(id: str, kind: str | None) -> tuple[Message, Outcome]:
     async with reach_database() as database, database.connection() as db:
         company = await actions.get_company_of(db, id)
         target, message = await trial.build_trial(db, reach_vault(), company, id, kind)
-    sender = Sender(read_settings().webhooks)
-    try:
-        return message, await sender.send(target, message)
-    finally:
-        await sender.close()
+    return message, await trial.send_trial(read_settings().webhooks, target, message)
 
 
 def _build_report(message: Message, outcome: Outcome) -> dict[str, Any]:

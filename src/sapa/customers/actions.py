@@ -1,5 +1,7 @@
 """How customers change."""
 
+from collections.abc import Sequence
+
 import asyncpg
 from msgspec import UNSET
 
@@ -20,6 +22,7 @@ from sapa.customers.types import (
 )
 from sapa.db.pool import Tx
 from sapa.events import emit
+from sapa.loyalty import actions as loyalty
 from sapa.orders.carried import carry
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import Happening
@@ -73,6 +76,13 @@ async def find_steady(tx: Tx, company: Company, id: str) -> Customer | None:
     return await queries.find_shared(tx, company.id, id)
 
 
+async def find_by_spelling(
+    tx: Tx, company: Company, phone_numbers: Sequence[str], email: str | None
+) -> Customer | None:
+    """The customer with one of these spellings of a phone number, else the one with this e-mail address."""
+    return await queries.find_shared_by_spelling(tx, company.id, phone_numbers, email)
+
+
 async def find_or_create(tx: Tx, company: Company, given: CustomerIn) -> Customer:
     """The customer with this e-mail address or phone number, left as it is; a new one when there is none.
 
@@ -96,6 +106,7 @@ async def find_or_create(tx: Tx, company: Company, given: CustomerIn) -> Custome
 
 async def delete(tx: Tx, company: Company, id: str) -> None:
     customer = await queries.delete_customer(tx, company.id, id)
+    await loyalty.forfeit(tx, company, id)
     await timeline.forget(tx, company, id)
     await emit(tx, company, CustomerDeleted(customer))
 

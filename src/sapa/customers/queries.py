@@ -1,6 +1,6 @@
 """How customers are stored."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from sapa.customers.profile import Profile
 from sapa.customers.types import Customer
@@ -29,6 +29,18 @@ SHARE_BY_IDENTITY = sql(
       FROM customers
      WHERE company_id = $1 AND (email_key = $2 OR phone_number = $3)
      ORDER BY id
+       FOR SHARE""",
+    row=Customer,
+)
+
+# The number that is named first comes first; an e-mail address comes last.
+SHARE_BY_SPELLING = sql(
+    f"""
+    SELECT {COLUMNS}
+      FROM customers
+     WHERE company_id = $1 AND (phone_number = ANY($2::text[]) OR email_key = $3)
+     ORDER BY array_position($2::text[], phone_number) NULLS LAST, id
+     LIMIT 1
        FOR SHARE""",
     row=Customer,
 )
@@ -105,6 +117,12 @@ async def find_shared(tx: Tx, company_id: int, id: str) -> Customer | None:
 async def list_shared_by_identity(tx: Tx, company_id: int, profile: Profile) -> list[Customer]:
     """The customers that have the profile's e-mail address or its phone number: at most two."""
     return await SHARE_BY_IDENTITY.all(tx, company_id, profile.email_key, profile.phone_number)
+
+
+async def find_shared_by_spelling(
+    tx: Tx, company_id: int, phone_numbers: Sequence[str], email: str | None
+) -> Customer | None:
+    return await SHARE_BY_SPELLING.find(tx, company_id, list(phone_numbers), email and email.casefold())
 
 
 async def lock_customer(tx: Tx, company_id: int, id: str) -> Customer:

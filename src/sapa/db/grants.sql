@@ -20,6 +20,7 @@ GRANT SELECT, INSERT, DELETE ON counter_deltas TO {app};
 
 GRANT SELECT, INSERT ON events TO {app};
 GRANT EXECUTE ON FUNCTION keep_day_partitions(text, integer, integer) TO {app};
+GRANT EXECUTE ON FUNCTION keep_month_partitions(text, integer, integer) TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON customers TO {app};
 
@@ -55,3 +56,52 @@ GRANT SELECT, INSERT, UPDATE ON loyalty_checks TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON loyalty_reward_options TO {app};
 GRANT SELECT, INSERT, UPDATE ON loyalty_redemptions TO {app};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_callbacks TO {app};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON carrier_connections TO {app};
+GRANT SELECT, INSERT ON carrier_calls TO {app};
+GRANT SELECT, INSERT, UPDATE ON sandbox_bookings TO {app};
+
+GRANT SELECT, INSERT, UPDATE ON areas TO {app};
+GRANT SELECT, INSERT, DELETE ON area_arrivals TO {app};
+GRANT SELECT, INSERT ON area_datasets TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON coverage_cache TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON quote_cache TO {app};
+
+GRANT SELECT, INSERT, UPDATE ON channel_connections TO {app};
+GRANT SELECT, INSERT, UPDATE ON channel_paces TO {app};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON users TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON memberships TO {app};
+GRANT SELECT, INSERT, DELETE ON sessions TO {app};
+GRANT SELECT, INSERT, DELETE ON one_time_links TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON sign_in_attempts TO {app};
+GRANT SELECT, INSERT ON audit_entries TO {app};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON widget_visitors TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON widget_sessions TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON widget_lines TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON widget_windows TO {app};
+
+GRANT SELECT, INSERT, UPDATE ON contacts TO {app};
+GRANT SELECT, INSERT, UPDATE ON contact_identities TO {app};
+GRANT SELECT, INSERT, UPDATE ON message_threads TO {app};
+GRANT SELECT, INSERT, UPDATE ON channel_lanes TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON channel_callbacks TO {app};
+GRANT SELECT, INSERT, UPDATE ON message_media TO {app};
+GRANT SELECT, INSERT ON message_media_parts TO {app};
+GRANT SELECT, INSERT, DELETE ON sandbox_outbox TO {app};
+GRANT SELECT, INSERT, UPDATE ON sandbox_counts TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_templates TO {app};
+
+GRANT SELECT, INSERT, UPDATE, DELETE ON store_locations TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON shipments TO {app};
+GRANT SELECT, INSERT, UPDATE ON shipment_bookings TO {app};
+GRANT SELECT, INSERT ON shipment_events TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON carrier_callbacks TO {app};
+
+GRANT SELECT, INSERT, UPDATE ON messages TO {app};
+GRANT SELECT, INSERT ON message_events TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON message_templates TO {app};
+GRANT SELECT, INSERT, UPDATE ON api_requests TO {app};

@@ -57,6 +57,9 @@ def ring_after_commit(tx: Tx, channel: str) -> None:
         tx.bells.add(channel)
 
 
+# A lock was not free in time, or a statement ran for too long.
+BUSY = (asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError)
+
 # Another transaction or a migration stood in the way: running the same one again is safe and likely to succeed.
 RETRYABLE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, InvalidCachedStatementError)
 

@@ -765,6 +765,781 @@ CREATE UNIQUE INDEX loyalty_reservations_redemption_key ON loyalty_reservations 
     WHERE redemption_id IS NOT NULL;
 
 
+-- The test environment: what the simulators of channels and carriers will call back with, and when.
+
+CREATE TABLE sandbox_callbacks (
+    company_id  bigint      NOT NULL,
+    id          bigint      GENERATED ALWAYS AS IDENTITY,
+    -- In the company's time, so that a clock moved forward brings them on.
+    due_at      timestamptz NOT NULL,
+    path        text        NOT NULL,
+    headers     json        NOT NULL,
+    body        bytea       NOT NULL,
+    tries       integer     NOT NULL DEFAULT 0,
+    CONSTRAINT sandbox_callbacks_pkey PRIMARY KEY (company_id, id)
+);
+
+CREATE INDEX sandbox_callbacks_due_idx ON sandbox_callbacks (company_id, due_at, id);
+
+
+-- Carriers: each company's accounts with them, what was asked of them, and what their simulators remember.
+
+CREATE TABLE carrier_connections (
+    company_id     bigint         NOT NULL,
+    id             text           COLLATE "C" NOT NULL,
+    provider       text           COLLATE "C" NOT NULL,
+    adapter        text           COLLATE "C" NOT NULL,
+    sealed         bytea          NOT NULL,
+    -- The parts of the credentials that are no secret, for people to recognise the account by.
+    public_fields  json           NOT NULL,
+    status         text           COLLATE "C" NOT NULL DEFAULT 'connected',
+    verified_at    timestamptz(3),
+    last_error     text,
+    hook_hash      bytea          NOT NULL,
+    created_at     timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT carrier_connections_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT carrier_connections_provider_key UNIQUE (company_id, provider),
+    CONSTRAINT carrier_connections_status_check CHECK (status IN ('connected', 'invalid'))
+);
+
+CREATE INDEX carrier_connections_hook_idx ON carrier_connections (hook_hash);
+
+-- Append-only. Written before a booking's outcome is, so that an answer of a carrier is never lost with a transaction.
+CREATE TABLE carrier_calls (
+    company_id     bigint         NOT NULL,
+    id             bigint         GENERATED ALWAYS AS IDENTITY,
+    connection_id  text           COLLATE "C" NOT NULL,
+    adapter        text           COLLATE "C" NOT NULL,
+    operation      text           COLLATE "C" NOT NULL,
+    reference      text           COLLATE "C" NOT NULL,
+    outcome        text           COLLATE "C" NOT NULL,
+    details        json           NOT NULL,
+    created_at     timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT carrier_calls_pkey PRIMARY KEY (company_id, id)
+);
+
+CREATE INDEX carrier_calls_reference_idx ON carrier_calls (company_id, reference, id);
+
+-- What the simulators of carriers took on. A booking's state is its last step that has come by the company's clock.
+CREATE TABLE sandbox_bookings (
+    company_id  bigint      NOT NULL,
+    adapter     text        COLLATE "C" NOT NULL,
+    reference   text        COLLATE "C" NOT NULL,
+    order_no    text        COLLATE "C" NOT NULL,
+    awb         text        COLLATE "C" NOT NULL,
+    scenario    text        COLLATE "C",
+    asked       json        NOT NULL,
+    steps       json        NOT NULL,
+    booked_at   timestamptz NOT NULL,
+    -- How often it was asked for: more than once is what must never happen.
+    requests    integer     NOT NULL DEFAULT 1,
+    CONSTRAINT sandbox_bookings_pkey PRIMARY KEY (company_id, adapter, reference),
+    CONSTRAINT sandbox_bookings_order_no_key UNIQUE (company_id, adapter, order_no),
+    CONSTRAINT sandbox_bookings_awb_key UNIQUE (company_id, adapter, awb)
+);
+
+
+-- Places and quotes.
+
+-- Places: a dictionary for the whole installation, read from a file that the operator brings. It belongs to nobody.
+CREATE TABLE areas (
+    -- The ministry's code without its dots; it begins with its parent's.
+    code        bigint      NOT NULL,
+    -- 1 province, 2 city or regency, 3 district, 4 sub-district; a province's parent is 0.
+    level       smallint    NOT NULL,
+    parent      bigint      NOT NULL,
+    name        text        NOT NULL,
+    -- Since when a newer file no longer has it.
+    retired_at  timestamptz,
+    CONSTRAINT areas_pkey PRIMARY KEY (code),
+    CONSTRAINT areas_level_check CHECK (level BETWEEN 1 AND 4 AND (level = 1) = (parent = 0))
+);
+
+CREATE INDEX areas_parent_idx ON areas (parent, name, code) WHERE retired_at IS NULL;
+
+-- A file on its way in, empty otherwise.
+CREATE UNLOGGED TABLE area_arrivals (
+    code        bigint      NOT NULL,
+    level       smallint    NOT NULL,
+    parent      bigint      NOT NULL,
+    name        text        NOT NULL,
+    CONSTRAINT area_arrivals_pkey PRIMARY KEY (code)
+);
+
+-- Append-only: which files were read.
+CREATE TABLE area_datasets (
+    id           bigint         GENERATED ALWAYS AS IDENTITY,
+    name         text           NOT NULL,
+    sha512       text           COLLATE "C" NOT NULL,
+    areas        integer        NOT NULL,
+    imported_at  timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT area_datasets_pkey PRIMARY KEY (id)
+);
+
+-- What carriers said of the places they serve; an empty parent stands for the whole country.
+CREATE TABLE coverage_cache (
+    company_id  bigint      NOT NULL,
+    adapter     text        COLLATE "C" NOT NULL,
+    level       text        COLLATE "C" NOT NULL,
+    parent      text        COLLATE "C" NOT NULL,
+    areas       json        NOT NULL,
+    fetched_at  timestamptz NOT NULL DEFAULT now(),
+    CONSTRAINT coverage_cache_pkey PRIMARY KEY (company_id, adapter, level, parent)
+);
+
+-- What carriers asked for a journey, for some minutes. Unlogged: a crash of PostgreSQL only makes us ask again.
+CREATE UNLOGGED TABLE quote_cache (
+    company_id  bigint      NOT NULL,
+    journey     bytea       NOT NULL,
+    quote       json        NOT NULL,
+    expires_at  timestamptz NOT NULL,
+    CONSTRAINT quote_cache_pkey PRIMARY KEY (company_id, journey)
+);
+
+CREATE INDEX quote_cache_expires_idx ON quote_cache (expires_at);
+
+
+-- Channels: each company's accounts with them, and the pace at which they are sent to.
+
+CREATE TABLE channel_connections (
+    company_id       bigint         NOT NULL,
+    id               text           COLLATE "C" NOT NULL,
+    source           text           COLLATE "C" NOT NULL,
+    -- The account as the channel names it: connecting the same one again goes on where it left off.
+    account_id       text           COLLATE "C" NOT NULL,
+    -- What is no secret, for people to recognise the account by.
+    account          json           NOT NULL,
+    -- Sealed with the installation's key; gone once the channel is disconnected.
+    credentials      bytea,
+    hook_hash        bytea,
+    status           text           COLLATE "C" NOT NULL DEFAULT 'connected',
+    verified_at      timestamptz(3),
+    last_error       text,
+    last_error_at    timestamptz(3),
+    -- When a token that ends by itself is to be exchanged for the next one.
+    renew_at         timestamptz(3),
+    created_at       timestamptz(3) NOT NULL DEFAULT now(),
+    connected_at     timestamptz(3) NOT NULL DEFAULT now(),
+    disconnected_at  timestamptz(3),
+    CONSTRAINT channel_connections_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT channel_connections_account_key UNIQUE (company_id, source, account_id),
+    CONSTRAINT channel_connections_status_check CHECK (status IN ('connected', 'disconnected')),
+    CONSTRAINT channel_connections_secrets_check
+        CHECK ((status = 'connected') = (credentials IS NOT NULL AND hook_hash IS NOT NULL))
+);
+
+-- One connection of a kind at a time.
+CREATE UNIQUE INDEX channel_connections_source_key ON channel_connections (company_id, source)
+    WHERE status = 'connected';
+
+CREATE INDEX channel_connections_renew_idx ON channel_connections (renew_at) WHERE status = 'connected';
+
+-- When each connection may send again. Unlogged: after a crash of PostgreSQL the first sends do not wait.
+CREATE UNLOGGED TABLE channel_paces (
+    company_id     bigint      NOT NULL,
+    connection_id  text        COLLATE "C" NOT NULL,
+    free_at        timestamptz NOT NULL,
+    CONSTRAINT channel_paces_pkey PRIMARY KEY (company_id, connection_id)
+) WITH (fillfactor = 50);
+
+
+-- The console: people, what they may do in which company, their sessions, and a log of what they changed.
+
+CREATE TABLE users (
+    id             bigint         GENERATED ALWAYS AS IDENTITY,
+    email          text           NOT NULL,
+    -- Case-folded by us, as customers' addresses are.
+    email_key      text           COLLATE "C" NOT NULL,
+    name           text           NOT NULL,
+    -- Argon2id in its usual notation; null until one is chosen by a one-time link.
+    password_hash  text,
+    language       text           COLLATE "C" NOT NULL DEFAULT 'en',
+    created_at     timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT users_pkey PRIMARY KEY (id),
+    CONSTRAINT users_email_key UNIQUE (email_key),
+    CONSTRAINT users_language_check CHECK (language IN ('en', 'id'))
+);
+
+CREATE TABLE memberships (
+    organisation_id  bigint         NOT NULL,
+    user_id          bigint         NOT NULL,
+    role             text           COLLATE "C" NOT NULL,
+    created_at       timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT memberships_pkey PRIMARY KEY (organisation_id, user_id),
+    CONSTRAINT memberships_organisation_fkey FOREIGN KEY (organisation_id) REFERENCES organisations (id),
+    CONSTRAINT memberships_user_fkey FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT memberships_role_check CHECK (role IN ('owner', 'developer', 'agent'))
+);
+
+CREATE INDEX memberships_user_idx ON memberships (user_id);
+
+CREATE TABLE sessions (
+    hash             bytea          NOT NULL,
+    user_id          bigint         NOT NULL,
+    organisation_id  bigint         NOT NULL,
+    created_at       timestamptz(3) NOT NULL DEFAULT now(),
+    expires_at       timestamptz(3) NOT NULL,
+    address          text           NOT NULL,
+    browser          text           NOT NULL,
+    CONSTRAINT sessions_pkey PRIMARY KEY (hash),
+    CONSTRAINT sessions_membership_fkey FOREIGN KEY (organisation_id, user_id)
+        REFERENCES memberships (organisation_id, user_id) ON DELETE CASCADE
+);
+
+CREATE INDEX sessions_user_idx ON sessions (user_id);
+CREATE INDEX sessions_expires_idx ON sessions (expires_at);
+
+-- Set-up, invitations and forgotten passwords: whoever has the link may choose a password, once.
+CREATE TABLE one_time_links (
+    hash             bytea          NOT NULL,
+    purpose          text           COLLATE "C" NOT NULL,
+    organisation_id  bigint         NOT NULL,
+    -- Null for the set-up of an organisation: its first owner says who they are.
+    user_id          bigint,
+    expires_at       timestamptz(3) NOT NULL,
+    CONSTRAINT one_time_links_pkey PRIMARY KEY (hash),
+    CONSTRAINT one_time_links_organisation_fkey FOREIGN KEY (organisation_id) REFERENCES organisations (id),
+    CONSTRAINT one_time_links_user_fkey FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
+    CONSTRAINT one_time_links_purpose_check CHECK (purpose IN ('setup', 'invitation', 'reset'))
+);
+
+-- Failed attempts to sign in, by address and by account. Unlogged: a crash forgives them.
+CREATE UNLOGGED TABLE sign_in_attempts (
+    subject       text        COLLATE "C" NOT NULL,
+    failures      integer     NOT NULL,
+    window_start  timestamptz NOT NULL,
+    CONSTRAINT sign_in_attempts_pkey PRIMARY KEY (subject)
+);
+
+-- Append-only. The user's name and address as they were, since people leave.
+CREATE TABLE audit_entries (
+    id               bigint         GENERATED ALWAYS AS IDENTITY,
+    organisation_id  bigint         NOT NULL,
+    environment      text           COLLATE "C",
+    user_id          bigint,
+    user_name        text           NOT NULL,
+    action           text           COLLATE "C" NOT NULL,
+    subject          text           NOT NULL,
+    address          text           NOT NULL,
+    created_at       timestamptz(3) NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT audit_entries_pkey PRIMARY KEY (id),
+    CONSTRAINT audit_entries_organisation_fkey FOREIGN KEY (organisation_id) REFERENCES organisations (id)
+);
+
+CREATE INDEX audit_entries_organisation_idx ON audit_entries (organisation_id, id);
+
+
+-- The web chat: its visitors, their sessions and what was said.
+
+CREATE TABLE widget_visitors (
+    company_id   bigint         NOT NULL,
+    id           text           COLLATE "C" NOT NULL,
+    -- The site's own id of somebody signed in; proven by the site's server, so it is the same person on every device.
+    external_id  text           COLLATE "C",
+    name         text,
+    -- Only where the site's server vouched for it.
+    email        text,
+    last_number  bigint         NOT NULL DEFAULT 0,
+    created_at   timestamptz(3) NOT NULL DEFAULT now(),
+    seen_at      timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT widget_visitors_pkey PRIMARY KEY (company_id, id)
+) WITH (fillfactor = 80);
+
+CREATE UNIQUE INDEX widget_visitors_external_key ON widget_visitors (company_id, external_id)
+    WHERE external_id IS NOT NULL;
+CREATE INDEX widget_visitors_silent_idx ON widget_visitors (seen_at) WHERE last_number = 0;
+
+-- What a page keeps to be recognised by; here only its hash.
+CREATE TABLE widget_sessions (
+    company_id  bigint         NOT NULL,
+    hash        bytea          NOT NULL,
+    visitor_id  text           COLLATE "C" NOT NULL,
+    created_at  timestamptz(3) NOT NULL DEFAULT now(),
+    used_at     timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT widget_sessions_pkey PRIMARY KEY (company_id, hash),
+    CONSTRAINT widget_sessions_visitor_fkey FOREIGN KEY (company_id, visitor_id)
+        REFERENCES widget_visitors (company_id, id) ON DELETE CASCADE
+);
+
+CREATE INDEX widget_sessions_visitor_idx ON widget_sessions (company_id, visitor_id);
+CREATE INDEX widget_sessions_used_idx ON widget_sessions (used_at);
+
+-- A conversation as the page shows it. Numbers are handed out under the visitor's lock, without gaps and in the order
+-- of their commits, so that a page that has number 7 asks for what comes after 7 and misses nothing.
+CREATE TABLE widget_lines (
+    company_id    bigint         NOT NULL,
+    visitor_id    text           COLLATE "C" NOT NULL,
+    number        bigint         NOT NULL,
+    -- Of a message out: messageId2. Of one in: what the page called it.
+    reference     text           COLLATE "C" NOT NULL,
+    direction     text           COLLATE "C" NOT NULL,
+    content       json           NOT NULL,
+    at            timestamptz(3) NOT NULL,
+    delivered_at  timestamptz(3),
+    read_at       timestamptz(3),
+    CONSTRAINT widget_lines_pkey PRIMARY KEY (company_id, visitor_id, number),
+    CONSTRAINT widget_lines_reference_key UNIQUE (company_id, visitor_id, reference),
+    CONSTRAINT widget_lines_visitor_fkey FOREIGN KEY (company_id, visitor_id)
+        REFERENCES widget_visitors (company_id, id) ON DELETE CASCADE,
+    CONSTRAINT widget_lines_direction_check CHECK (direction IN ('in', 'out'))
+) WITH (fillfactor = 80);
+
+-- How much a visitor or an address did in the running minute. Unlogged: a crash of PostgreSQL forgets it.
+CREATE UNLOGGED TABLE widget_windows (
+    company_id    bigint      NOT NULL,
+    subject       text        COLLATE "C" NOT NULL,
+    window_start  timestamptz NOT NULL,
+    used          integer     NOT NULL,
+    CONSTRAINT widget_windows_pkey PRIMARY KEY (company_id, subject)
+) WITH (fillfactor = 50);
+
+CREATE INDEX widget_windows_start_idx ON widget_windows (window_start);
+
+
+-- Inbound: who writes to a company over its channels, what the channels called back with, the files that came along,
+-- and what the simulators of channels were asked.
+
+CREATE TABLE contacts (
+    company_id   bigint         NOT NULL,
+    id           text           COLLATE "C" NOT NULL,
+    -- Null as long as neither a phone number nor an e-mail address is known.
+    customer_id  text           COLLATE "C",
+    name         text,
+    created_at   timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT contacts_pkey PRIMARY KEY (company_id, id)
+);
+
+CREATE INDEX contacts_customer_idx ON contacts (company_id, customer_id);
+
+-- Whom the channels know a contact as. All spellings of one number have the same key.
+CREATE TABLE contact_identities (
+    company_id  bigint NOT NULL,
+    kind        text   COLLATE "C" NOT NULL,
+    key         text   COLLATE "C" NOT NULL,
+    contact_id  text   COLLATE "C" NOT NULL,
+    -- As they were met, the first one first.
+    spellings   text[] NOT NULL,
+    CONSTRAINT contact_identities_pkey PRIMARY KEY (company_id, kind, key)
+);
+
+CREATE INDEX contact_identities_contact_idx ON contact_identities (company_id, contact_id);
+
+-- A contact's conversation over one connection. Instants are the company's.
+CREATE TABLE message_threads (
+    company_id       bigint         NOT NULL,
+    connection_id    text           COLLATE "C" NOT NULL,
+    contact_id       text           COLLATE "C" NOT NULL,
+    last_inbound_at  timestamptz(3),
+    -- How many messages went out since the contact last wrote.
+    sent_since       integer        NOT NULL DEFAULT 0,
+    last_message_id  text           COLLATE "C",
+    CONSTRAINT message_threads_pkey PRIMARY KEY (company_id, connection_id, contact_id)
+) WITH (fillfactor = 80);
+
+-- What channels called back with, as it came. Those of one connection are dealt with in their order, by whoever has
+-- locked its lane.
+CREATE TABLE channel_lanes (
+    company_id     bigint NOT NULL,
+    connection_id  text   COLLATE "C" NOT NULL,
+    source         text   COLLATE "C" NOT NULL,
+    CONSTRAINT channel_lanes_pkey PRIMARY KEY (company_id, connection_id)
+);
+
+CREATE TABLE channel_callbacks (
+    company_id     bigint         NOT NULL,
+    id             bigint         GENERATED ALWAYS AS IDENTITY,
+    connection_id  text           COLLATE "C" NOT NULL,
+    hash           bytea          NOT NULL,
+    headers        json           NOT NULL,
+    body           bytea          NOT NULL,
+    status         text           COLLATE "C" NOT NULL DEFAULT 'waiting',
+    -- How many of its items are dealt with.
+    position       integer        NOT NULL DEFAULT 0,
+    error          text,
+    tries          integer        NOT NULL DEFAULT 0,
+    due_at         timestamptz    NOT NULL DEFAULT now(),
+    received_at    timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT channel_callbacks_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT channel_callbacks_hash_key UNIQUE (company_id, connection_id, hash),
+    CONSTRAINT channel_callbacks_status_check CHECK (status IN ('waiting', 'done', 'failed'))
+);
+
+CREATE INDEX channel_callbacks_waiting_idx ON channel_callbacks (company_id, connection_id, id)
+    WHERE status = 'waiting';
+CREATE INDEX channel_callbacks_received_idx ON channel_callbacks (company_id, received_at);
+
+-- Files that came with messages: first where they can be had, then their bytes in parts.
+CREATE TABLE message_media (
+    company_id     bigint         NOT NULL,
+    message_id     text           COLLATE "C" NOT NULL,
+    number         integer        NOT NULL,
+    connection_id  text           COLLATE "C" NOT NULL,
+    source         text           COLLATE "C" NOT NULL,
+    type           text           COLLATE "C" NOT NULL,
+    mime_type      text,
+    media_id       text,
+    url            text,
+    filename       text,
+    status         text           COLLATE "C" NOT NULL DEFAULT 'waiting',
+    size           bigint,
+    error          text,
+    tries          integer        NOT NULL DEFAULT 0,
+    due_at         timestamptz    NOT NULL DEFAULT now(),
+    created_at     timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT message_media_pkey PRIMARY KEY (company_id, message_id, number),
+    CONSTRAINT message_media_status_check CHECK (status IN ('waiting', 'stored', 'failed'))
+);
+
+CREATE INDEX message_media_waiting_idx ON message_media (due_at) WHERE status = 'waiting';
+
+CREATE TABLE message_media_parts (
+    company_id  bigint  NOT NULL,
+    message_id  text    COLLATE "C" NOT NULL,
+    number      integer NOT NULL,
+    part        integer NOT NULL,
+    data        bytea   NOT NULL,
+    CONSTRAINT message_media_parts_pkey PRIMARY KEY (company_id, message_id, number, part)
+);
+
+-- What the simulators of channels were asked, and how often of what they count.
+CREATE TABLE sandbox_outbox (
+    company_id  bigint         NOT NULL,
+    id          bigint         GENERATED ALWAYS AS IDENTITY,
+    source      text           COLLATE "C" NOT NULL,
+    method      text           COLLATE "C" NOT NULL,
+    path        text           NOT NULL,
+    headers     json           NOT NULL,
+    body        text           NOT NULL,
+    status      integer        NOT NULL,
+    answer      text           NOT NULL,
+    asked_at    timestamptz(3) NOT NULL,
+    CONSTRAINT sandbox_outbox_pkey PRIMARY KEY (company_id, id)
+);
+
+CREATE TABLE sandbox_counts (
+    company_id  bigint  NOT NULL,
+    name        text    COLLATE "C" NOT NULL,
+    count       integer NOT NULL,
+    CONSTRAINT sandbox_counts_pkey PRIMARY KEY (company_id, name)
+);
+
+CREATE TABLE sandbox_templates (
+    company_id  bigint NOT NULL,
+    source      text   COLLATE "C" NOT NULL,
+    name        text   COLLATE "C" NOT NULL,
+    language    text   COLLATE "C" NOT NULL,
+    content     json   NOT NULL,
+    CONSTRAINT sandbox_templates_pkey PRIMARY KEY (company_id, source, name, language)
+);
+
+
+-- Shipping: shipments, their bookings and history, what carriers call back with, and store locations.
+
+CREATE TABLE store_locations (
+    company_id    bigint         NOT NULL,
+    id            text           COLLATE "C" NOT NULL,
+    name          text           NOT NULL,
+    contact_name  text,
+    phone         text,
+    email         text,
+    address       text           NOT NULL,
+    notes         text,
+    city          text,
+    province      text,
+    country       text,
+    zip           text,
+    kecamatan     text,
+    kelurahan     text,
+    kecamatan_id  bigint,
+    kelurahan_id  bigint,
+    coordinates   json,
+    is_default    boolean        NOT NULL,
+    created_at    timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at    timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT store_locations_pkey PRIMARY KEY (company_id, id)
+);
+
+CREATE UNIQUE INDEX store_locations_default_key ON store_locations (company_id) WHERE is_default;
+CREATE INDEX store_locations_created_idx ON store_locations (company_id, created_at, id);
+
+CREATE TABLE shipments (
+    company_id           bigint         NOT NULL,
+    id                   text           COLLATE "C" NOT NULL,
+    order_id             text           COLLATE "C",
+    provider             text           COLLATE "C" NOT NULL,
+    provider_label       text           NOT NULL,
+    name                 text,
+    fee                  numeric,
+    currency             text           COLLATE "C" NOT NULL,
+    shipping_status      text           COLLATE "C" NOT NULL,
+    service_type         text           COLLATE "C",
+    service_name         text,
+    service_code         text,
+    selected_expedition  text,
+    selected_delivery    text,
+    courier_group        text,
+    vehicle_type         text           COLLATE "C",
+    bike_fuel_type       text           COLLATE "C",
+    package_handover     text           COLLATE "C" NOT NULL,
+    pickup_schedule      timestamptz(3),
+    pickup_city          text,
+    store_location_id    text           COLLATE "C",
+    sender               json,
+    delivery             json,
+    package              json,
+    driver               json,
+    insurance            boolean        NOT NULL,
+    insurance_fee        numeric,
+    insurance_amount     numeric,
+    discount_amount      numeric,
+    discount_percentage  numeric,
+    distance             numeric,
+    tracking_url         text,
+    awb                  text           COLLATE "C",
+    order_no             text           COLLATE "C",
+    booking_id           text           COLLATE "C",
+    pickup_number        text,
+    payment_id           text,
+    payment_status       text           COLLATE "C",
+    status_code          integer,
+    cancellation_reason  text,
+    cancelled_by         text,
+    cancelled_source     text,
+    event_timestamp      timestamptz(3),
+    needs_action         boolean        NOT NULL DEFAULT false,
+    problem              text,
+    created_at           timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at           timestamptz(3) NOT NULL DEFAULT now(),
+    -- Our own name of the booking that counts, and who it was made with.
+    reference            text           COLLATE "C",
+    adapter              text           COLLATE "C",
+    picked_up_at         timestamptz(3),
+    -- Where a refused cancellation leads back to, and when the carrier is asked again; in the company's time.
+    cancelling_from      text           COLLATE "C",
+    cancel_due_at        timestamptz(3),
+    cancel_tries         integer        NOT NULL DEFAULT 0,
+    -- When to ask the carrier how it goes; in the company's time.
+    poll_at              timestamptz(3),
+    -- Folded names and numbers: what a search looks through.
+    search_text          text           NOT NULL,
+    cell                 text           COLLATE "C" NOT NULL
+        GENERATED ALWAYS AS (provider || '/' || shipping_status) STORED,
+    CONSTRAINT shipments_pkey PRIMARY KEY (company_id, id)
+) WITH (fillfactor = 80);
+
+CREATE INDEX shipments_created_idx ON shipments (company_id, created_at, id);
+CREATE INDEX shipments_cell_idx ON shipments (company_id, cell, created_at, id);
+CREATE INDEX shipments_order_idx ON shipments (company_id, order_id, created_at, id) WHERE order_id IS NOT NULL;
+CREATE INDEX shipments_awb_idx ON shipments (company_id, awb) WHERE awb IS NOT NULL;
+CREATE INDEX shipments_order_no_idx ON shipments (company_id, order_no) WHERE order_no IS NOT NULL;
+CREATE INDEX shipments_store_idx ON shipments (company_id, store_location_id) WHERE store_location_id IS NOT NULL;
+CREATE INDEX shipments_search_idx ON shipments USING gin (company_id, search_text gin_trgm_ops);
+CREATE INDEX shipments_cancel_idx ON shipments (company_id, cancel_due_at) WHERE cancel_due_at IS NOT NULL;
+CREATE INDEX shipments_poll_idx ON shipments (company_id, poll_at) WHERE poll_at IS NOT NULL;
+
+-- Every try to book with a carrier, written before the first byte leaves. What is pending was certainly not sent; what
+-- is sent may have been, and is never sent again.
+CREATE TABLE shipment_bookings (
+    company_id   bigint         NOT NULL,
+    shipment_id  text           COLLATE "C" NOT NULL,
+    number       integer        NOT NULL,
+    reference    text           COLLATE "C" NOT NULL,
+    adapter      text           COLLATE "C" NOT NULL,
+    state        text           COLLATE "C" NOT NULL,
+    order_no     text           COLLATE "C",
+    awb          text           COLLATE "C",
+    booking_id   text           COLLATE "C",
+    error        text,
+    resolved_by  text           COLLATE "C",
+    sends        integer        NOT NULL DEFAULT 0,
+    looks        integer        NOT NULL DEFAULT 0,
+    not_found    integer        NOT NULL DEFAULT 0,
+    created_at   timestamptz(3) NOT NULL DEFAULT now(),
+    -- In the company's time, as is the instant at which somebody has to look after it.
+    sent_at      timestamptz(3),
+    due_at       timestamptz(3),
+    CONSTRAINT shipment_bookings_pkey PRIMARY KEY (company_id, shipment_id, number),
+    CONSTRAINT shipment_bookings_reference_key UNIQUE (company_id, reference),
+    CONSTRAINT shipment_bookings_shipment_fkey FOREIGN KEY (company_id, shipment_id)
+        REFERENCES shipments (company_id, id) ON DELETE CASCADE,
+    CONSTRAINT shipment_bookings_state_check CHECK (
+        state IN ('pending', 'sent', 'unknown', 'succeeded', 'failed', 'unwanted', 'closed'))
+);
+
+CREATE UNIQUE INDEX shipment_bookings_open_key ON shipment_bookings (company_id, shipment_id)
+    WHERE state IN ('pending', 'sent', 'unknown', 'succeeded');
+CREATE INDEX shipment_bookings_due_idx ON shipment_bookings (company_id, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX shipment_bookings_order_no_idx ON shipment_bookings (company_id, order_no) WHERE order_no IS NOT NULL;
+
+-- What carriers said of a shipment, applied or not. Append-only.
+CREATE TABLE shipment_events (
+    company_id   bigint         NOT NULL,
+    shipment_id  text           COLLATE "C" NOT NULL,
+    dedupe_key   text           COLLATE "C" NOT NULL,
+    occurred_at  timestamptz(3) NOT NULL,
+    received_at  timestamptz(3) NOT NULL DEFAULT now(),
+    status       text           COLLATE "C",
+    status_code  integer,
+    text         text           NOT NULL,
+    reason       text,
+    receiver     text,
+    proof        text[]         NOT NULL,
+    source       text           COLLATE "C" NOT NULL,
+    applied      boolean        NOT NULL,
+    CONSTRAINT shipment_events_pkey PRIMARY KEY (company_id, shipment_id, dedupe_key)
+);
+
+-- Callbacks as they came in. They are deleted once their time is over.
+CREATE TABLE carrier_callbacks (
+    company_id    bigint         NOT NULL,
+    id            bigint         GENERATED ALWAYS AS IDENTITY,
+    adapter       text           COLLATE "C" NOT NULL,
+    digest        bytea          NOT NULL,
+    body          bytea          NOT NULL,
+    events        json           NOT NULL,
+    received_at   timestamptz(3) NOT NULL DEFAULT now(),
+    due_at        timestamptz(3) DEFAULT now(),
+    tries         integer        NOT NULL DEFAULT 0,
+    processed_at  timestamptz(3),
+    note          text,
+    CONSTRAINT carrier_callbacks_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT carrier_callbacks_digest_key UNIQUE (company_id, adapter, digest)
+);
+
+CREATE INDEX carrier_callbacks_due_idx ON carrier_callbacks (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX carrier_callbacks_received_idx ON carrier_callbacks (company_id, received_at);
+
+
+-- Messages, what became of them, their templates, and the records of the calls that asked for them.
+
+CREATE TABLE messages (
+    company_id         bigint         NOT NULL,
+    -- A UUID: the messageId2 of the API.
+    id                 text           COLLATE "C" NOT NULL,
+    direction          text           COLLATE "C" NOT NULL,
+    source             text           COLLATE "C" NOT NULL,
+    connection_id      text           COLLATE "C" NOT NULL,
+    contact_id         text           COLLATE "C",
+    customer_id        text           COLLATE "C",
+    -- Whom the channel knows the customer as.
+    identity_kind      text           COLLATE "C" NOT NULL,
+    identity           text           COLLATE "C" NOT NULL,
+    client_number      text           NOT NULL,
+    connected_number   text           NOT NULL,
+    -- The channel's own id, as soon as it is known.
+    provider_id        text           COLLATE "C",
+    quoted             text           COLLATE "C",
+    type               text           COLLATE "C" NOT NULL,
+    body               text,
+    subject            text,
+    template_id        text           COLLATE "C",
+    media_url          text,
+    interactive        json,
+    interaction        json,
+    metadata           json,
+    feature_source     text           COLLATE "C" NOT NULL,
+    agent_id           bigint,
+    status             text           COLLATE "C" NOT NULL,
+    error              json,
+    conflict           boolean        NOT NULL DEFAULT false,
+    -- Counts the changes of the status, so that receivers can put reports of them in order.
+    sequence           integer        NOT NULL DEFAULT 0,
+    -- Instants are the company's.
+    created_at         timestamptz(3) NOT NULL,
+    -- When the channel answered our call that it took the message.
+    accepted_at        timestamptz(3),
+    sent_at            timestamptz(3),
+    delivered_at       timestamptz(3),
+    read_at            timestamptz(3),
+    replied_at         timestamptz(3),
+    failed_at          timestamptz(3),
+    -- Where the record of the call is that asked for it.
+    request_id         text           COLLATE "C",
+    request_stored_at  timestamptz(3),
+    CONSTRAINT messages_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT messages_direction_check CHECK (direction IN ('in', 'out')),
+    CONSTRAINT messages_status_check CHECK (CASE direction
+        WHEN 'in' THEN status = 'received'
+        ELSE status IN ('pending', 'sent', 'delivered', 'read', 'failed') END)
+) WITH (fillfactor = 80);
+
+CREATE UNIQUE INDEX messages_provider_key ON messages (company_id, source, provider_id);
+
+-- What went to a customer over a channel: what a watermark speaks of, and what an answer may be to.
+CREATE INDEX messages_identity_idx ON messages (company_id, source, identity, created_at) WHERE direction = 'out';
+
+-- Append-only: what became of messages, and what channels said of it, known or not.
+CREATE TABLE message_events (
+    company_id   bigint         NOT NULL,
+    message_id   text           COLLATE "C" NOT NULL,
+    kind         text           COLLATE "C" NOT NULL,
+    -- As the channel said it, so that a report that is repeated is recognised; never after the present.
+    reported_at  timestamptz(3) NOT NULL,
+    at           timestamptz(3) NOT NULL,
+    is_implied   boolean        NOT NULL,
+    -- The change of the message's status that it made; null when it made none.
+    sequence     integer,
+    code         text,
+    detail       text,
+    number       bigint         GENERATED ALWAYS AS IDENTITY,
+    CONSTRAINT message_events_pkey PRIMARY KEY (company_id, message_id, kind, reported_at, is_implied)
+);
+
+CREATE TABLE message_templates (
+    company_id   bigint         NOT NULL,
+    id           text           COLLATE "C" NOT NULL,
+    name         text           COLLATE "C" NOT NULL,
+    language     text           COLLATE "C" NOT NULL,
+    source       text           COLLATE "C" NOT NULL,
+    category     text           COLLATE "C" NOT NULL,
+    header       json,
+    body         text           NOT NULL,
+    footer       text,
+    buttons      json           NOT NULL,
+    status       text           COLLATE "C" NOT NULL,
+    reason       text,
+    -- Of the channel that has it too; null where none has.
+    provider_id  text           COLLATE "C",
+    synced_at    timestamptz(3),
+    created_at   timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at   timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT message_templates_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT message_templates_name_key UNIQUE (company_id, name, language),
+    CONSTRAINT message_templates_source_check CHECK (source IN ('CRM', 'AUTH')),
+    CONSTRAINT message_templates_category_check CHECK (category IN ('UTILITY', 'MARKETING', 'AUTHENTICATION')),
+    CONSTRAINT message_templates_status_check CHECK (
+        status IN ('PENDING', 'APPROVED', 'REJECTED', 'PAUSED', 'DISABLED'))
+);
+
+CREATE INDEX message_templates_created_idx ON message_templates (company_id, created_at, id);
+
+-- One record for each call that asked for a message. Partitioned by the month in which it was stored, which is not the
+-- company's month where a test environment's clock was moved; old months are dropped whole.
+CREATE TABLE api_requests (
+    company_id     bigint         NOT NULL,
+    stored_at      timestamptz(3) NOT NULL,
+    id             text           COLLATE "C" NOT NULL,
+    created_at     timestamptz(3) NOT NULL,
+    message_id     text           COLLATE "C",
+    template_id    text           COLLATE "C",
+    source         text           COLLATE "C",
+    endpoint_type  text           COLLATE "C" NOT NULL,
+    -- Of a call that made no message. Otherwise the message knows.
+    failed_at      timestamptz(3),
+    -- The request and the answer, sealed with the installation's key.
+    snapshot       bytea          NOT NULL,
+    CONSTRAINT api_requests_pkey PRIMARY KEY (company_id, stored_at, id),
+    CONSTRAINT api_requests_endpoint_check CHECK (endpoint_type IN (
+        'send_message', 'send_message_template', 'send_message_media', 'send_message_interactive'))
+) PARTITION BY RANGE (stored_at);
+
+CREATE TABLE api_requests_default PARTITION OF api_requests DEFAULT;
+
+CREATE INDEX api_requests_created_idx ON api_requests (company_id, created_at, id) INCLUDE (stored_at);
+CREATE INDEX api_requests_template_idx ON api_requests (company_id, template_id, created_at, id) INCLUDE (stored_at)
+    WHERE template_id IS NOT NULL;
+
+
 -- Partitions.
 
 -- The product may not create or drop tables; this is the one thing of that kind it may ask for, within bounds.
@@ -803,3 +1578,40 @@ BEGIN
 END $$;
 
 REVOKE ALL ON FUNCTION keep_day_partitions(text, integer, integer) FROM PUBLIC;
+
+-- The same for months. The totals of a month are kept in cells of their own, and go with it.
+CREATE FUNCTION keep_month_partitions(parent text, months_ahead integer, months_kept integer) RETURNS void
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = public, pg_temp AS $$
+DECLARE
+    this_month  date := date_trunc('month', now() AT TIME ZONE 'UTC')::date;
+    oldest      date;
+    month       date;
+    partition   text;
+BEGIN
+    IF parent <> 'api_requests' THEN
+        RAISE EXCEPTION '% is not partitioned by month', parent;
+    END IF;
+    months_ahead := LEAST(months_ahead, 12);
+    oldest := (this_month - make_interval(months => GREATEST(months_kept, 1)))::date;
+    FOR month IN SELECT (this_month + make_interval(months => n))::date FROM generate_series(0, months_ahead) n LOOP
+        partition := parent || '_' || to_char(month, 'YYYYMM');
+        CONTINUE WHEN to_regclass(partition) IS NOT NULL;
+        BEGIN
+            EXECUTE format('CREATE TABLE %I PARTITION OF %I FOR VALUES FROM (%L) TO (%L)', partition, parent,
+                           month || ' 00:00:00+00', (month + interval '1 month')::date || ' 00:00:00+00');
+        EXCEPTION WHEN duplicate_table OR check_violation THEN
+            NULL;  -- another caller made it, or the default partition holds rows of that month: they stay there
+        END;
+    END LOOP;
+    FOR partition IN SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
+                      WHERE i.inhparent = parent::regclass
+                        AND c.relname ~ ('^' || parent || '_\d{6}$')
+                        AND to_date(right(c.relname, 6), 'YYYYMM') < oldest LOOP
+        EXECUTE format('DROP TABLE %I', partition);
+    END LOOP;
+    EXECUTE format('DELETE FROM %I WHERE stored_at < %L', parent || '_default', oldest || ' 00:00:00+00');
+    DELETE FROM counter_cells WHERE starts_with(counter, parent) AND left(cell, 6) < to_char(oldest, 'YYYYMM');
+    DELETE FROM counter_deltas WHERE starts_with(counter, parent) AND left(cell, 6) < to_char(oldest, 'YYYYMM');
+END $$;
+
+REVOKE ALL ON FUNCTION keep_month_partitions(text, integer, integer) FROM PUBLIC;

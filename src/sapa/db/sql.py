@@ -31,9 +31,10 @@ class Statement(Generic[Row]):
         record = await db.fetchrow(self.text, *parameters)
         return None if record is None else cast(type[Row], self.row)(*record)
 
-    async def all(self, db: Connection, *parameters: object) -> list[Row]:
+    async def all(self, db: Connection, *parameters: object, seconds: float | None = None) -> list[Row]:
+        """With the seconds that it may take, if they are others than usual."""
         row = cast(type[Row], self.row)
-        return [row(*record) for record in await db.fetch(self.text, *parameters)]
+        return [row(*record) for record in await db.fetch(self.text, *parameters, timeout=seconds)]
 
     async def value(self, db: Connection, *parameters: object) -> Any:
         """The first column of the first row, or None."""

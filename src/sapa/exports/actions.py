@@ -12,6 +12,7 @@ from sapa.customers.types import Customer
 from sapa.db.counters import get_total
 from sapa.db.pool import Connection, Database
 from sapa.db.sql import Statement, sql
+from sapa.exports.sheet import Format, write_header, write_rows
 from sapa.orders import bulk as orders
 from sapa.orders.types import Order
 from sapa.products import bulk as products
@@ -47,6 +48,13 @@ async def open_snapshot(database: Database, company: Company, resource: Resource
         await BE_PATIENT.value(db)
         total = await get_total(db, company.id, resource)
         yield Snapshot(row, total, _batches(db, company, row, statement))
+
+
+async def write(snapshot: Snapshot, format: Format) -> AsyncIterator[bytes]:
+    """The whole of it as a file, piece by piece."""
+    yield write_header(snapshot.row, format)
+    async for batch in snapshot.batches:
+        yield write_rows(batch, format)
 
 
 async def _batches(

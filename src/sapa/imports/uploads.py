@@ -12,7 +12,7 @@ from sapa.imports import actions, queries
 from sapa.imports.queries import Waiting
 from sapa.imports.types import ImportRunning, ImportTakenOver, UnusableFile
 from sapa.imports.work import Until, Work, go_on, new_holder
-from sapa.settings import Settings
+from sapa.kit import Kit
 
 REST_SECONDS = 1.0
 # After this long another file gets its turn.
@@ -21,8 +21,9 @@ TURN_SECONDS = 20.0
 log = structlog.get_logger()
 
 
-async def import_uploads(database: Database, _: Settings, stopping: asyncio.Event) -> None:
+async def import_uploads(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: goes on as long as the worker does, and stops between two batches."""
+    database = kit.database
     while not stopping.is_set():
         async with database.connection() as db:
             waiting = await queries.WAITING.all(db)

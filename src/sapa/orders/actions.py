@@ -1,6 +1,7 @@
 """How orders change."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from sapa.company import Company
@@ -8,7 +9,7 @@ from sapa.customers import actions as customers
 from sapa.customers.types import CustomerIn, CustomerRef, build_ref
 from sapa.db.pool import Tx
 from sapa.events import emit
-from sapa.http.errors import FieldError, Invalid
+from sapa.http.errors import FieldError, Invalid, NotFound
 from sapa.loyalty import actions as loyalty
 from sapa.orders import queries
 from sapa.orders.document import (
@@ -24,6 +25,7 @@ from sapa.orders.telling import list_happenings
 from sapa.orders.transitions import NEW, Standing
 from sapa.orders.types import (
     ORDER_ID,
+    InvalidTransition,
     LineItemVariant,
     Order,
     OrderCreated,
@@ -73,6 +75,20 @@ async def _pass_on(tx: Tx, company: Company, order: Order, before: Standing | No
     """To the customer's timeline, and to the points that the order earns."""
     await timeline.record_all(tx, company, list_happenings(order, before, after))
     await loyalty.settle_order(tx, company, order, after.real_status)
+
+
+async def fulfil(tx: Tx, company: Company, id: str) -> None:
+    """Marks an order as fulfilled because its goods have left; one that is not active stays as it is."""
+    with suppress(InvalidTransition):
+        await update(tx, company, id, OrderPatch(fulfillment_status="fulfilled"))
+
+
+async def find(tx: Tx, company: Company, id: str) -> Order | None:
+    """The order with this id, ours or the caller's own."""
+    if ORDER_ID.matches(id):
+        with suppress(NotFound):
+            return await queries.get_order(tx, company.id, id)
+    return await queries.find_by_order_id(tx, company.id, id)
 
 
 async def find_by_order_id(tx: Tx, company: Company, order_id: str) -> Order | None:

@@ -1,0 +1,93 @@
+"""`sapa areas`: the dictionary of places."""
+
+import asyncio
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from sapa.cli.connect import AsJson, harmless, reach_database, show, transact
+from sapa.cli.files import explained
+from sapa.cli.progress import open_progress
+from sapa.http.errors import Invalid
+from sapa.shipping import area_import
+from sapa.shipping.area_files import AreaFile, parse_areas, read_area_file
+from sapa.shipping.area_types import AreaImport
+
+app = typer.Typer(no_args_is_help=True, help="The dictionary of Indonesian places.")
+
+LICENCE = (
+    "The area data is licensed under the Open Database License (ODbL) 1.0, not under Sapa's licence. You may use it; "
+    "whoever passes on the database, or one made from it, must keep it under the ODbL and name its source. "
+    "The full text: opendatacommons.org/licenses/odbl/1-0"
+)
+_MOST_LICENCE_LINES = 12
+
+
+@app.callback()
+def group() -> None:
+    """The dictionary of Indonesian places."""
+
+
+@app.command("import")
+def import_(
+    file: Annotated[Path, typer.Argument(help="The tarball of idn-area-data, or a zip or folder with its lists.")],
+    accept_licence: Annotated[bool, typer.Option("--accept-licence", help="The data's licence was read.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Import provinces, cities, districts and sub-districts. `npm pack idn-area-data@4.0.1` fetches the file.
+
+    Nothing of it comes with Sapa. Importing the same file again changes nothing.
+    """
+    with explained(f"The file {file} cannot be read"):
+        given = read_area_file(file)
+    _agree(given, accept_licence=accept_licence, is_quiet=json)
+    done = asyncio.run(_import(given, json))
+    if json:
+        show(done, json, "", [])
+    else:
+        _tell(given, done)
+
+
+@app.command("list")
+def list_(json: AsJson = False) -> None:
+    """Which files were imported, the latest first."""
+    show(transact(area_import.list_datasets), json, "Area data", ["name", "areas", "importedAt", "sha512"])
+
+
+def _agree(file: AreaFile, *, accept_licence: bool, is_quiet: bool) -> None:
+    if not is_quiet:
+        console = Console(stderr=True, highlight=False)
+        console.print(LICENCE, markup=False)
+        for line in (file.licence or "").splitlines()[:_MOST_LICENCE_LINES]:
+            console.print(f"  {harmless(line)}", markup=False)
+    if accept_licence:
+        return
+    if is_quiet or not sys.stdin.isatty():
+        raise Invalid("The data's licence (ODbL 1.0) has to be accepted: read it, then give --accept-licence.")
+    if not typer.confirm("Do you accept it?", err=True):
+        raise typer.Exit(1)
+
+
+async def _import(file: AreaFile, is_quiet: bool) -> AreaImport:
+    rows = parse_areas(file)
+    async with reach_database() as database:
+        with open_progress("importing areas", len(rows), is_quiet=is_quiet) as show_progress:
+            async with database.transaction() as tx:
+                return await area_import.import_areas(tx, file, rows, lambda arrived: show_progress(arrived, arrived))
+
+
+def _tell(file: AreaFile, done: AreaImport) -> None:
+    console = Console(soft_wrap=True, highlight=False)
+    if not file.is_published:
+        console.print("This file is not one that was looked at before; its lists fit together.", markup=False)
+    if done.was_known:
+        console.print(f"{harmless(done.dataset.name)} was imported before; nothing changed.", markup=False)
+        return
+    console.print(
+        f"{harmless(done.dataset.name)}: {done.dataset.areas:,} areas, {done.created:,} new, {done.updated:,} changed,"
+        f" {done.retired:,} no longer there.",
+        markup=False,
+    )

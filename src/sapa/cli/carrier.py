@@ -1,0 +1,171 @@
+"""`sapa carrier`: a company's accounts with carriers."""
+
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import msgspec
+import typer
+from rich.console import Console
+
+from sapa.access.actions import get_company
+from sapa.cli.connect import AsJson, CompanyId, show
+from sapa.cli.outside import reach_kit
+from sapa.company import Company
+from sapa.kit import Kit
+from sapa.shipping import connections
+from sapa.shipping.carriers.interface import Carrier, Field
+from sapa.shipping.connections import ConnectionInfo, NewConnection
+
+app = typer.Typer(no_args_is_help=True, help="A company's accounts with carriers.")
+
+Result = TypeVar("Result")
+Work = Callable[[Kit, Company], Awaitable[Result]]
+
+Provider = Annotated[str, typer.Option(help="What to connect: instant_carrier, aggregator_carrier or ev_courier.")]
+COLUMNS = ["provider", "carrier", "status", "account"]
+
+
+@app.command()
+def connect(
+    company: CompanyId,
+    provider: Provider,
+    adapter: Annotated[
+        str | None, typer.Option(help="Which carrier, where there is a choice: kiriminaja or biteship.")
+    ] = None,
+    given: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="A part of the credentials as NAME=VALUE, or NAME=@FILE for what should not stand in a command; "
+            "repeatable.",
+        ),
+    ] = None,
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Do not ask the carrier whether it works.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Connect a carrier, in place of the one that the provider had.
+
+    What is not given as an option is taken from variables such as SAPA_CARRIER_API_KEY, and asked for otherwise. The
+    address for the carrier's callbacks is shown once.
+    """
+    fields = _parse_credentials(given or [])
+
+    async def work(kit: Kit, owner: Company) -> NewConnection:
+        carrier = connections.get_adapter(provider, adapter)
+        found = _gather(carrier, fields, is_asking=not json and owner.environment == "live")
+        return await connections.connect(kit, owner, provider, carrier.name, found, verify=not no_verify)
+
+    _show_new(_run(company, work), json)
+
+
+@app.command("list")
+def list_(company: CompanyId, json: AsJson = False) -> None:
+    """List what is connected, and how it fares; never a credential."""
+
+    async def work(kit: Kit, owner: Company) -> list[ConnectionInfo]:
+        async with kit.database.connection() as db:
+            return await connections.list_connections(db, owner)
+
+    _show(_run(company, work), json, "Carriers")
+
+
+@app.command("test")
+def ask(company: CompanyId, provider: Provider, json: AsJson = False) -> None:
+    """Ask the carrier whether the account works; exit code 1 when it does not."""
+    health = _run(company, lambda kit, owner: connections.check(kit, owner, provider))
+    show(health, json, "Carrier tested", ["provider", "adapter", "isWorking", "error"])
+    sys.exit(0 if health.is_working else 1)
+
+
+@app.command()
+def disconnect(company: CompanyId, provider: Provider, json: AsJson = False) -> None:
+    """Forget an account and its credentials."""
+
+    async def work(kit: Kit, owner: Company) -> None:
+        async with kit.database.transaction() as tx:
+            await connections.disconnect(tx, owner, provider)
+
+    _run(company, work)
+    show({"provider": provider, "disconnected": True}, json, "Carrier disconnected", ["provider"])
+
+
+def _run(company_id: int, work: Work[Result]) -> Result:
+    async def run() -> Result:
+        async with reach_kit() as kit:
+            async with kit.database.connection() as db:
+                company = await get_company(db, company_id)
+            return await work(kit, company)
+
+    return asyncio.run(run())
+
+
+def _parse_credentials(given: list[str]) -> dict[str, str]:
+    """A part that cannot be read is not repeated: it may be a secret."""
+    found: dict[str, str] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise typer.BadParameter("write a part of the credentials as NAME=VALUE", param_hint="--set")
+        if name in found:
+            raise typer.BadParameter(f"{name} is given twice", param_hint="--set")
+        found[name] = _read_value(value)
+    return found
+
+
+def _read_value(value: str) -> str:
+    if not value.startswith("@"):
+        return value
+    try:
+        return Path(value[1:]).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{value[1:]} cannot be read: {error}", param_hint="--set") from None
+
+
+def _gather(carrier: Carrier, given: Mapping[str, str], is_asking: bool) -> dict[str, str]:
+    """From the options, else from variables, else from whoever sits at the terminal."""
+    found = dict(given)
+    for field in carrier.fields:
+        value = os.environ.get(f"SAPA_CARRIER_{field.name.upper()}")
+        if field.name not in found and value:
+            found[field.name] = value
+        if field.name not in found and field.is_required and is_asking and sys.stdin.isatty():
+            found[field.name] = _prompt(carrier, field)
+    return found
+
+
+def _prompt(carrier: Carrier, field: Field) -> str:
+    answer: str = typer.prompt(f"{carrier.label}: {field.label}", hide_input=field.is_secret, err=True)
+    return answer
+
+
+def _show(found: list[ConnectionInfo], as_json: bool, title: str) -> None:
+    if as_json:
+        show(found, as_json, title, [])
+    else:
+        show([_summary(info) for info in found], as_json, title, COLUMNS)
+
+
+def _summary(info: ConnectionInfo) -> dict[str, str]:
+    """A few lines that fit a terminal; --json tells the rest."""
+    checked = f"verified {info.verified_at[:16].replace('T', ' ')}" if info.verified_at else "not verified"
+    troubles = [info.last_error] if info.last_error else []
+    account = [f"{name} {value}" for name, value in info.public_fields.items()]
+    return {
+        "provider": info.provider,
+        "carrier": f"{info.label}\n{info.adapter}",
+        "status": "\n".join([info.status, "simulated" if info.is_sandbox else checked, *troubles]),
+        "account": "\n".join([info.id, *account]),
+    }
+
+
+def _show_new(new: NewConnection, as_json: bool) -> None:
+    if as_json:
+        show({**msgspec.to_builtins(new.connection), "callbackUrl": new.callback_url}, as_json, "", [])
+        return
+    _show([new.connection], as_json, "Carrier connected")
+    words = f"\n  {new.callback_url}\n\nGive the carrier this address for its callbacks. It is shown this once."
+    Console(soft_wrap=True).print(words, highlight=False, markup=False)

@@ -1,0 +1,215 @@
+"""`sapa channel`: a company's accounts with channels."""
+
+import asyncio
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Annotated, TypeVar
+
+import typer
+from msgspec import Struct
+from rich.console import Console
+
+from sapa.access.actions import get_company
+from sapa.cli.connect import AsJson, CompanyId, harmless, show
+from sapa.cli.outside import reach_kit
+from sapa.company import Company
+from sapa.kit import Kit
+from sapa.messaging import callbacks, connecting, connections, sandbox_accounts
+from sapa.messaging.channels.interface import Channel, Field, Source
+from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.connection_types import ChannelNotConnected, ConnectionInfo, NewConnection
+from sapa.messaging.widget.snippet import Snippet, SnippetShownOnce, build_snippet
+
+app = typer.Typer(no_args_is_help=True, help="Channels: WhatsApp, Messenger, Instagram, TikTok, mail, web chat.")
+
+Result = TypeVar("Result")
+COLUMNS = ["id", "source", "channel", "account", "health", "lastError"]
+
+SourceOption = Annotated[Source, typer.Option("--source", help="The channel.")]
+Given = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        help="A field of the account as NAME=VALUE, or NAME=@FILE for what should not stand in a command; repeatable.",
+    ),
+]
+
+
+class ChannelFields(Struct, frozen=True):
+    """What an account with a channel consists of."""
+
+    source: str
+    channel: str
+    fields: list[str]
+    """Those that may be left out end in a question mark."""
+
+
+@app.command()
+def sources() -> None:
+    """List the channels and the fields of an account with each."""
+    listed = [
+        ChannelFields(channel.source, channel.label, [_name(field) for field in channel.fields])
+        for channel in CHANNELS.values()
+    ]
+    show(listed, False, "Channels", ["source", "channel", "fields"])
+
+
+@app.command()
+def connect(
+    company: CompanyId,
+    source: SourceOption,
+    given: Given = None,
+    new_hook: Annotated[
+        bool, typer.Option("--new-hook", help="Make a new address for the channel's callbacks.")
+    ] = False,
+    no_check: Annotated[bool, typer.Option("--no-check", help="Do not ask the channel whether it knows it.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Connect an account, or change the one that is connected: what is not given stays. Its hook is shown once."""
+    fields = _parse_fields(CHANNELS[source], given or [])
+
+    async def run(kit: Kit, company: Company) -> NewConnection:
+        async with kit.database.connection() as db:
+            draft = await connecting.prepare(kit, db, company, source, fields)
+        if not no_check:
+            await connecting.check(kit, company, draft)
+        async with kit.database.transaction() as tx:
+            made = await connecting.connect(kit, tx, company, draft, new_hook)
+            if not no_check:
+                await connecting.note_verified(tx, company, made.connection.id, None)
+            info = await connecting.get_info(kit, tx, company, source, made.connection.id)
+            return NewConnection(info, made.hook_url, made.generated, made.snippet)
+
+    _show_new(_run(company, run), json)
+
+
+@app.command("list")
+def list_(company: CompanyId, json: AsJson = False) -> None:
+    """List a company's channels with their health, without their secrets."""
+
+    async def run(kit: Kit, company: Company) -> Sequence[ConnectionInfo]:
+        async with kit.database.connection() as db:
+            return await connecting.list_infos(kit, db, company)
+
+    show(list(_run(company, run)), json, "Channels", COLUMNS)
+
+
+@app.command()
+def snippet(company: CompanyId, json: AsJson = False) -> None:
+    """Show what puts the web chat of a test environment into a page, and the secret that vouches for its visitors."""
+
+    async def run(kit: Kit, company: Company) -> Snippet:
+        if company.environment != "test":
+            raise SnippetShownOnce
+        key = sandbox_accounts.build_hook_token(kit, company.id, Source.WIDGET)
+        fields = tuple(CHANNELS[Source.WIDGET].fields)
+        secrets = sandbox_accounts.build_credentials(kit, company.id, Source.WIDGET, fields)
+        return Snippet(build_snippet(kit.settings.server.address, key), key, secrets["secret"])
+
+    made = _run(company, run)
+    if json:
+        show(made, json, "", [])
+    else:
+        Console(soft_wrap=True).print(f"{made.snippet}\n\nsecret: {made.secret}", highlight=False, markup=False)
+
+
+@app.command("test")
+def ask(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
+    """Ask the channel whether it still knows the account. Nothing is sent."""
+
+    async def run(kit: Kit, company: Company) -> ConnectionInfo:
+        async with kit.database.connection() as db:
+            opened = await connections.open_connection(kit, db, company, source)
+        if opened is None:
+            raise ChannelNotConnected
+        error = await connecting.verify(opened)
+        async with kit.database.connection() as db:
+            await connecting.note_verified(db, company, opened.connection.id, error)
+            return await connecting.get_info(kit, db, company, source, opened.connection.id)
+
+    info = _run(company, run)
+    show(info, json, "Channel", COLUMNS)
+    sys.exit(0 if info.health == "ok" else 1)
+
+
+@app.command()
+def disconnect(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
+    """Forget the account's secrets and the address of its callbacks. Messages stay."""
+
+    async def run(kit: Kit, company: Company) -> None:
+        async with kit.database.transaction() as tx:
+            await connecting.disconnect(tx, company, source)
+
+    _run(company, run)
+    show({"source": source, "disconnected": True}, json, "Channel disconnected", ["source"])
+
+
+@app.command()
+def replay(
+    company: CompanyId,
+    source: SourceOption,
+    hours: Annotated[int, typer.Option("--hours", min=1, max=720, help="How far back.")] = 24,
+    json: AsJson = False,
+) -> None:
+    """Go through the callbacks of the last hours again: what was dealt with then stays as it is."""
+    since = datetime.now(UTC) - timedelta(hours=hours)
+
+    async def run(kit: Kit, company: Company) -> int:
+        async with kit.database.transaction() as tx:
+            opened = await connections.open_connection(kit, tx, company, source)
+            if opened is None:
+                raise ChannelNotConnected
+            return await callbacks.replay(tx, opened, since)
+
+    show({"source": source, "replayed": _run(company, run)}, json, "Callbacks replayed", ["source", "replayed"])
+
+
+def _run(company_id: int, work: Callable[[Kit, Company], Awaitable[Result]]) -> Result:
+    async def run() -> Result:
+        async with reach_kit() as kit:
+            async with kit.database.connection() as db:
+                company = await get_company(db, company_id)
+            return await work(kit, company)
+
+    return asyncio.run(run())
+
+
+def _parse_fields(channel: Channel, given: Sequence[str]) -> Mapping[str, str]:
+    """An empty value takes an optional field away."""
+    parts = [item.partition("=") for item in given]
+    names = {field.name for field in channel.fields}
+    for name, equals, _ in parts:
+        if not equals or name not in names:
+            listed = ", ".join(_name(field) for field in channel.fields)
+            raise typer.BadParameter(f"--set {name}: give NAME=VALUE with one of {listed}")
+    return {name: _read_value(value) for name, _, value in parts}
+
+
+def _read_value(value: str) -> str:
+    if not value.startswith("@"):
+        return value
+    try:
+        return Path(value[1:]).read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise typer.BadParameter(f"{value[1:]} cannot be read: {error}") from None
+
+
+def _name(field: Field) -> str:
+    return field.name if field.is_required else f"{field.name}?"
+
+
+def _show_new(made: NewConnection, json: bool) -> None:
+    if json:
+        show(made, json, "", [])
+        return
+    show(made.connection, json, "Channel connected", COLUMNS)
+    words = [f"\n{name}: {value}" for name, value in made.generated.items()]
+    if made.snippet:
+        words += [f"\nFor the pages of your site: {made.snippet}"]
+    elif made.hook_url:
+        words += [f"\nCallbacks go to {made.hook_url}"]
+    if words:
+        text = harmless("".join(words)) + "\n\nThis is shown this once: copy it now."
+        Console(soft_wrap=True).print(text, highlight=False, markup=False)

@@ -1,0 +1,68 @@
+"""`sapa shipment`: what people do with shipments."""
+
+import asyncio
+from typing import Annotated, Any, get_args
+
+import msgspec
+import typer
+
+from sapa.access import actions as access
+from sapa.cli.connect import AsJson, CompanyId, show, transact
+from sapa.cli.outside import reach_kit
+from sapa.db.pool import Tx
+from sapa.json_text import encode
+from sapa.shipping import queries
+from sapa.shipping.bookings import book as book_shipment
+from sapa.shipping.states import STATUSES
+from sapa.shipping.types import SHIPMENT_ID, Provider, Shipment, ShipmentNotFound
+
+app = typer.Typer(no_args_is_help=True, help="Shipments.")
+
+COLUMNS = ["id", "provider", "shippingStatus", "orderNo", "awb"]
+MOST = 100
+
+Id = Annotated[str, typer.Argument(help="The shipment's id, such as shp_01j….")]
+
+
+@app.command()
+def book(id: Id, company: CompanyId, json: AsJson = False) -> None:
+    """Book a shipment with its carrier, as instant_carrier shipments are; one that is booked stays as it is."""
+    shipment = asyncio.run(_book(company, id))
+    show(_plain(shipment), json, "Shipment", COLUMNS)
+    if shipment.shipping_status in {"booking", "booking_unknown"}:
+        typer.echo("The carrier's answer did not come; the outcome is being found out.", err=True)
+    if shipment.shipping_status == "booking_failed":
+        typer.echo(f"The carrier refused: {shipment.problem}", err=True)
+        raise typer.Exit(1)
+
+
+@app.command("list")
+def list_(
+    company: CompanyId,
+    status: Annotated[str | None, typer.Option(help="Only those with this shippingStatus, such as awaiting.")] = None,
+    json: AsJson = False,
+) -> None:
+    """List the newest hundred shipments."""
+    if status is not None and status not in STATUSES:
+        raise typer.BadParameter(f"a shipment is one of {', '.join(STATUSES)}", param_hint="--status")
+
+    async def read(tx: Tx) -> list[Shipment]:
+        await access.get_company(tx, company)
+        cells = [f"{provider}/{status}" for provider in get_args(Provider)]
+        return (await queries.list_shipments(tx, company, {"cells": cells} if status else {}, MOST, 0))[0]
+
+    show([_plain(shipment) for shipment in transact(read)], json, "Shipments", COLUMNS)
+
+
+def _plain(shipment: Shipment) -> Any:
+    """As the API answers it."""
+    return msgspec.json.decode(encode(shipment))
+
+
+async def _book(company_id: int, id: str) -> Shipment:
+    if not SHIPMENT_ID.matches(id):
+        raise ShipmentNotFound
+    async with reach_kit() as kit:
+        async with kit.database.connection() as db:
+            company = await access.get_company(db, company_id)
+        return (await book_shipment(kit, company, id)).shipment
