@@ -77,7 +77,7 @@ async def test_another_companys_key_is_out_of_reach(
         for action in ("rotate", "revoke"):
             answer = await owner.post(f"/live/keys/{key.id}/{action}", data={"token": token})
             assert answer.status_code == 404
-        alive = await httpx.AsyncClient().get(f"{installation.customer_base}/customers", headers={"x-api-key": key.raw})
+        alive = await owner.get(f"{installation.customer_base}/customers", headers={"x-api-key": key.raw})
         assert alive.status_code == 200
 
 

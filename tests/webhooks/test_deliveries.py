@@ -114,7 +114,7 @@ async def test_a_sample_of_every_kind_arrives_signed_and_counts_for_nothing(hook
         assert (arrival.kind, arrival.event_id) == (kind, report["eventId"])
         assert arrival.header("X-Shop") == "melati"
         assert is_signed(arrival, hook.secret)
-        assert arrival.body.startswith(b'{"id":"')
+        assert msgspec.json.decode(arrival.body)
     assert len(shop.arrivals) == len(CATALOGUE)
     assert await hook.deliveries() == []
 

@@ -154,7 +154,8 @@ async def test_two_workers_fold_every_change_once(scratch: Scratch, database: Da
         async with database.connection() as db:
             totals = [await get_total(db, company_id, "orders") for company_id in range(1, 21)]
         assert totals == [300] * 20
-        assert await ask(database, "SELECT count(DISTINCT name) FROM leases") == len(JOBS)
+        names = [job.name for job in JOBS]
+        assert await ask(database, "SELECT count(*) FROM leases WHERE name = ANY($1::text[])", names) == len(JOBS)
     assert "job failed" not in (tmp_path / "first").read_text() + (tmp_path / "second").read_text()
 
 

@@ -85,6 +85,8 @@ async def list_sub_districts(errand: Errand, query: SubDistrictsQuery) -> list[C
 
 
 async def _list(errand: Errand, query: ProvincesQuery, level: Level, parent: str | None) -> list[CoverageArea]:
+    if query.search is not None and not query.search.strip():
+        raise Invalid.field("search", "must hold more than blanks")
     wanted = Wanted(query.provider, level, parent)
     found = await areas.list_coverage(errand.kit, errand.company, wanted, query.search)
     return [CoverageArea(area.id, area.name, area.parent_id, area.zip) for area in found]

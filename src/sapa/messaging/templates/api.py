@@ -8,7 +8,7 @@ from sapa.db.pool import Tx
 from sapa.http.answers import Page, build_page
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errand import Errand
-from sapa.http.errors import NotFound
+from sapa.http.errors import Invalid, NotFound
 from sapa.messaging.channels.interface import BadAccount, ChannelTemplate, Refused
 from sapa.messaging.templates import actions, queries, registry, text
 from sapa.messaging.templates.registry import Book
@@ -126,6 +126,8 @@ async def _delete_there(book: Book, name: str) -> None:
 
 
 def _filters(query: TemplatesQuery) -> dict[str, Any]:
+    if query.search is not None and not query.search.strip():
+        raise Invalid.field("search", "must hold more than blanks")
     given = {
         "search": query.search and contains(query.search),
         "language": query.language,
