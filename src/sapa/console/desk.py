@@ -20,7 +20,7 @@ from starlette.routing import Route
 
 from sapa.console import words
 from sapa.console.asking import Asker
-from sapa.console.rendering import render
+from sapa.console.rendering import HEADERS, render
 from sapa.db.pool import AWAY, Tx
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.endpoints import Base
@@ -190,7 +190,7 @@ def _serve(kit: Kit, asker: Asker, sheet: Sheet) -> Callable[[Request], Awaitabl
                 await _take_form(sheet, visit)
             return await _run(sheet, visit)
         except _SignInFirst:
-            return RedirectResponse(f"/console/sign-in?next={quote(request.url.path)}", 303)
+            return go_to(f"/console/sign-in?next={quote(request.url.path)}")
         except ApiError as error:
             return visit.show("refused.html", error.status, error=error)
         except AWAY:
@@ -270,7 +270,7 @@ def build_token(secret: str) -> str:
 
 def open_session(visit: Visit, secret: str, path: str) -> Response:
     """On to a page, signed in."""
-    answer = RedirectResponse(path, 303)
+    answer = go_to(path)
     answer.set_cookie(
         COOKIE,
         secret,
@@ -284,4 +284,4 @@ def open_session(visit: Visit, secret: str, path: str) -> Response:
 
 
 def go_to(path: str) -> Response:
-    return RedirectResponse(path, 303)
+    return RedirectResponse(path, 303, HEADERS)
