@@ -1,6 +1,6 @@
 """The API as the console asks it: the same declared endpoints, in this process, with the rights of a role."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -8,7 +8,7 @@ import msgspec
 
 from sapa.access import actions as access
 from sapa.access.types import Product, Scope
-from sapa.db.pool import RETRYABLE, Connection
+from sapa.db.pool import Connection
 from sapa.http.allow_list import AllowList
 from sapa.http.answers import Answer
 from sapa.http.endpoints import Base, Call, Endpoint, Routes, RouteTable
@@ -18,7 +18,6 @@ from sapa.http.keys import Key
 from sapa.kit import Kit
 from sapa.people.types import Role
 
-MOST_TRIES = 3
 AGENT_SCOPES = frozenset(scope for scope in Scope if not scope.endswith(":DELETE"))
 SCOPES = {Role.OWNER: frozenset(Scope), Role.DEVELOPER: frozenset(Scope), Role.AGENT: AGENT_SCOPES}
 JSON = "application/json"
@@ -71,14 +70,4 @@ class Asker:
         if not endpoint.writes:
             async with self._kit.database.connection() as db:
                 return await endpoint.run(Call(db, key, self._kit), arguments)
-        return await self._transact(lambda tx: endpoint.run(Call(tx, key, self._kit), arguments))
-
-    async def _transact(self, work: Callable[[Connection], Awaitable[Answer]]) -> Answer:
-        for tries_left in range(MOST_TRIES - 1, -1, -1):
-            try:
-                async with self._kit.database.transaction() as tx:
-                    return await work(tx)
-            except RETRYABLE:
-                if not tries_left:
-                    raise
-        raise AssertionError("unreachable")
+        return await self._kit.database.transact(lambda tx: endpoint.run(Call(tx, key, self._kit), arguments))

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import asyncpg
 from asyncpg.connection import Connection as AsyncpgConnection
@@ -22,6 +22,9 @@ else:
 Tx: TypeAlias = "Connection"
 """A connection inside a transaction."""
 
+Result = TypeVar("Result")
+
+MOST_TRIES = 3
 ACQUIRE_SECONDS = 2.0
 COMMAND_SECONDS = 15.0
 LOCK_MILLISECONDS = 5_000
@@ -105,6 +108,17 @@ class Database:
                 yield connection
             if bells:
                 self.bell.ring(bells)
+
+    async def transact(self, work: Callable[[Tx], Awaitable[Result]]) -> Result:
+        """One transaction, run again when another one stood in its way."""
+        for tries_left in range(MOST_TRIES - 1, -1, -1):
+            try:
+                async with self.transaction() as tx:
+                    return await work(tx)
+            except RETRYABLE:
+                if not tries_left:
+                    raise
+        raise AssertionError("unreachable")
 
     async def _notify(self, channels: set[str]) -> None:
         try:

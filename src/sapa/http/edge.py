@@ -1,7 +1,7 @@
 """The edge: every API call passes these steps in this order, in one function."""
 
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from hashlib import blake2b
 from typing import Any
@@ -37,8 +37,6 @@ from sapa.http.keys import Key, KeyRing, Retirement
 from sapa.http.metrics import UNAVAILABLE
 from sapa.http.rate_limit import RateLimiter
 from sapa.kit import Kit
-
-MOST_TRIES = 3
 
 JSON = (b"content-type", b"application/json")
 PRIVATE = (b"cache-control", b"private, no-cache")
@@ -172,7 +170,7 @@ class Edge:
     ) -> Answer:
         once = exchange.header(b"idempotency-key")
         if once is None:
-            return await self._transact(lambda tx: endpoint.run(Call(tx, key, self._kit), arguments))
+            return await self._database.transact(lambda tx: endpoint.run(Call(tx, key, self._kit), arguments))
         attempt = build_attempt(exchange, key, once, body)
 
         async def at_most_once(tx: Tx) -> Answer:
@@ -183,7 +181,7 @@ class Edge:
             return answer
 
         async with self._flights.turn(attempt):
-            return await self._transact(at_most_once)
+            return await self._database.transact(at_most_once)
 
     async def _lead_outside(
         self, exchange: Exchange, endpoint: Endpoint, key: Key, arguments: list[Any], body: bytes
@@ -206,17 +204,6 @@ class Edge:
                 raise
             finally:
                 exchange.is_recorded = errand.is_recorded
-
-    async def _transact(self, work: Callable[[Tx], Awaitable[Answer]]) -> Answer:
-        """One transaction, run again when another one stood in its way."""
-        for tries_left in range(MOST_TRIES - 1, -1, -1):
-            try:
-                async with self._database.transaction() as tx:
-                    return await work(tx)
-            except RETRYABLE:
-                if not tries_left:
-                    raise
-        raise AssertionError("unreachable")
 
     def _remember(self, exchange: Exchange, status: int, code: str | None, seconds: float) -> None:
         route = exchange.route.template if exchange.route else "unknown"

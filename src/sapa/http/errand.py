@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from sapa.company import Company
-from sapa.db.pool import RETRYABLE, Tx
+from sapa.db.pool import Tx
 from sapa.http import idempotency
 from sapa.http.answers import Accepted, Answer, encode_result
 from sapa.http.errors import IdempotencyInProgress
@@ -17,7 +17,6 @@ from sapa.http.idempotency import Attempt
 from sapa.http.keys import Key
 from sapa.kit import Kit
 
-MOST_TRIES = 3
 LOOK_SECONDS = 0.1
 
 Result = TypeVar("Result")
@@ -112,14 +111,7 @@ class Errand:
 
     async def transact(self, work: Callable[[Tx], Awaitable[Result]]) -> Result:
         """One transaction, run again when another one stood in its way."""
-        for tries_left in range(MOST_TRIES - 1, -1, -1):
-            try:
-                async with self.kit.database.transaction() as tx:
-                    return await work(tx)
-            except RETRYABLE:
-                if not tries_left:
-                    raise
-        raise AssertionError("unreachable")
+        return await self.kit.database.transact(work)
 
     async def give_up(self) -> None:
         """After a refusal the same key may be tried again."""
