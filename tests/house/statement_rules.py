@@ -50,12 +50,15 @@ def listed_statements() -> Iterator[tuple[str, Statement[Any]]]:
 def _combinations(found: Listing[Any]) -> Iterator[tuple[str, Statement[Any]]]:
     chosen = [(), *((name,) for name in found.filters), tuple(found.filters)]
     sorts = [f"{sort}:{direction}" for sort, direction in product(found.sorts, ("asc", "desc"))]
+    yield f"share of {found.table}", found.owns_most_statement
     for sort in sorts:
         yield f"first page of {found.table} {sort}", found.first_page_statement(sort, 20)
     for filters, sort in product(chosen, sorts):
         yield f"walk of {found.table} {filters} {sort}", found.walk_statement(filters, sort)
     for filters, sort in product(chosen[1:], sorts):
-        yield f"gathering of {found.table} {filters} {sort}", found.gather_statement(filters, sort)
+        for by_text in (False, True):
+            name = f"gathering of {found.table} {filters} {sort} {by_text}"
+            yield name, found.gather_statement(filters, sort, by_text)
     for filters in chosen[1:]:
         yield f"count of {found.table} {filters}", found.count_statement(filters)
 
@@ -127,7 +130,7 @@ def _nodes(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def is_of_company(condition: str) -> bool:
     """Whether a plan's condition holds for rows of the company $1 only."""
-    condition = _bare(condition)
+    condition = _bare(_bare(condition).removesuffix(" IS TRUE"))
     if len(choices := _split(condition, " OR ")) > 1:
         return all(map(is_of_company, choices))
     if len(parts := _split(condition, " AND ")) > 1:

@@ -331,7 +331,9 @@ async def test_on_a_telephone_it_fills_the_screen(browser: Browser, site: str) -
     opened = await browser.new_page(viewport={"width": 360, "height": 640})
     await opened.goto(site)
     await opened.get_by_role("button", name="Buka obrolan").click()
-    box = await opened.get_by_role("dialog").bounding_box()
+    dialog = opened.get_by_role("dialog")
+    await dialog.evaluate("shown => Promise.all(shown.getAnimations().map((one) => one.finished))")
+    box = await dialog.bounding_box()
     assert box == {"x": 0, "y": 0, "width": 360, "height": 640}
     assert await opened.evaluate("document.documentElement.scrollWidth") <= 360
     await opened.close()

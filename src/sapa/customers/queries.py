@@ -84,6 +84,7 @@ LISTING = Listing(
     "customers",
     row=Customer,
     counter=COUNTER,
+    texts=("search",),
     filters={
         "search": "search_text LIKE ANY({}::text[])",
         "tags": "tags @> {}",

@@ -1,6 +1,6 @@
 """Paged lists: a table's filters and sorts, declared once, put together into one statement per combination."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import lru_cache
 from typing import Any, Generic, TypeVar
 
@@ -17,6 +17,13 @@ MOST_GATHERED = 5_000
 CELLS = "cells"
 USUAL_LIMITS = frozenset({10, 20, 25, 50, 100})
 
+OWNS_MOST = """
+    SELECT reltuples BETWEEN 1 AND 2 * (
+               (SELECT coalesce(sum(total), 0) FROM counter_cells WHERE company_id = $1 AND counter = $2)
+             + (SELECT coalesce(sum(delta), 0) FROM counter_deltas WHERE company_id = $1 AND counter = $2))
+      FROM pg_class
+     WHERE oid = '{table}'::regclass"""
+
 REGISTRY: list["Listing[Any]"] = []
 """Every listing of the product, for the tests that prepare their statements."""
 
@@ -30,6 +37,9 @@ class Listing(Generic[Row]):
     `cell` is the column that holds a row's counter cell, with an index (company_id, cell, expression, id) for the
     sorts that are used with it; the filter `cells`, a list of cells, is then counted and read without meeting any
     other row. `columns` gives fields that are not plain columns their expression over the row `r`.
+
+    `texts` are the filters that an index of trigrams answers. Where they need another index besides, they say
+    `company_id = $1` for it themselves.
     """
 
     def __init__(
@@ -41,6 +51,7 @@ class Listing(Generic[Row]):
         sorts: Mapping[str, str],
         counter: str,
         cell: str | None = None,
+        texts: Collection[str] = (),
         columns: Mapping[str, str] | None = None,
     ) -> None:
         self.table = table
@@ -49,6 +60,7 @@ class Listing(Generic[Row]):
         self.sorts = dict(sorts)
         self.counter = counter
         self.cell = cell
+        self.texts = frozenset(texts)
         if cell is not None:
             self.filters[CELLS] = f"{cell} = ANY({{}}::text[])"
         self._columns = ", ".join(
@@ -60,6 +72,7 @@ class Listing(Generic[Row]):
         self.gather_statement = lru_cache(maxsize=None)(self._gather_statement)
         self.count_statement = lru_cache(maxsize=None)(self._count_statement)
         self.cells_statement = lru_cache(maxsize=None)(self._cells_statement)
+        self.owns_most_statement = sql(OWNS_MOST.format(table=table))
         REGISTRY.append(self)
 
     async def page(
@@ -91,7 +104,8 @@ class Listing(Generic[Row]):
         """Few matches are gathered, counted and sorted in one go. Many are counted, and met by walking the sort's
         index. PostgreSQL alone would have to guess which it will be."""
         names, values = tuple(filters), tuple(filters.values())
-        records = await db.fetch(self.gather_statement(names, sort).text, company_id, *values, limit, offset)
+        gather = self.gather_statement(names, sort, await self._is_text_enough(db, company_id, names))
+        records = await db.fetch(gather.text, company_id, *values, limit, offset)
         if records and records[0][0] <= MOST_GATHERED:
             return [self.row(*record[1:]) for record in records], records[0][0]
         if not records and offset == 0:
@@ -100,6 +114,13 @@ class Listing(Generic[Row]):
         if offset >= total:
             return [], total
         return await self.walk_statement(names, sort).all(db, company_id, *values, limit, offset), total
+
+    async def _is_text_enough(self, db: Connection, company_id: int, names: tuple[str, ...]) -> bool:
+        """Whether a text is better looked for in all companies' rows: where most are this company's, reading the long
+        list of its rows in the index costs more than meeting the few matches of others."""
+        if self.texts.isdisjoint(names) or not self.texts | {CELLS} >= set(names):
+            return False  # nothing to look for, or something that the company's other indexes find sooner
+        return bool(await self.owns_most_statement.value(db, company_id, self.counter))
 
     def _conditions(self, names: tuple[str, ...]) -> str:
         return "".join(f" AND {self.filters[name].format(f'${n}')}" for n, name in enumerate(names, start=2))
@@ -133,16 +154,17 @@ class Listing(Generic[Row]):
             row=self.row,
         )
 
-    def _gather_statement(self, names: tuple[str, ...], sort: str) -> Statement[None]:
+    def _gather_statement(self, names: tuple[str, ...], sort: str, by_text: bool) -> Statement[None]:
         """The total, then the row's columns. One match more than is gathered says that there are too many."""
         name, _, direction = sort.partition(":")
+        own = "(company_id = $1) IS TRUE" if by_text else "company_id = $1"  # the first is a check, never looked up
         return sql(
             f"""
             SELECT page.total, {self._columns}
               FROM (SELECT id, place, count(*) OVER () AS total
                       FROM (SELECT id, {self.sorts[name]} AS place
                               FROM {self.table}
-                             WHERE company_id = $1{self._conditions(names)}
+                             WHERE {own}{self._conditions(names)}
                              LIMIT {MOST_GATHERED + 1:d}) AS matching
                      ORDER BY place {direction}, id {direction}
                      LIMIT ${len(names) + 2} OFFSET ${len(names) + 3}) AS page

@@ -75,15 +75,16 @@ UPDATE = sql(
 )
 
 # One value for all: what the name holds, the first text that begins as the ids looked for do, and the first behind.
-_BY_ID = """(id >= ({0}::text[])[2] AND id < ({0}::text[])[3])
-              OR (order_id >= ({0}::text[])[2] AND order_id < ({0}::text[])[3])
-              OR (order_number >= ({0}::text[])[2] AND order_number < ({0}::text[])[3])"""
+_BY_ID = """(company_id = $1 AND id >= ({0}::text[])[2] AND id < ({0}::text[])[3])
+              OR (company_id = $1 AND order_id >= ({0}::text[])[2] AND order_id < ({0}::text[])[3])
+              OR (company_id = $1 AND order_number >= ({0}::text[])[2] AND order_number < ({0}::text[])[3])"""
 
 LISTING = Listing(
     "orders",
     row=Order,
     counter=COUNTER,
     cell="cell",
+    texts=("search",),
     filters={
         "search": f"(customer_text LIKE ({{0}}::text[])[1] OR {_BY_ID})",
         # Without three letters in a row the trigrams' index would be read whole, and every row after it.
