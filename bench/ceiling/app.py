@@ -136,7 +136,7 @@ class Ceiling:
                 known = self._lists[company, name, query] = await record(db, int(company), resource, query)
             total = await db.fetchval(*known.total) if known.total else None
             rows: Any = await db.fetch(*known.page)
-        if total is None:  # a filtered list brings it with the rows, before their own columns
+        if total is None or isinstance(total, bool):  # a filtered list brings it with the rows, before their columns
             total, rows = rows[0][0], [row[1:] for row in rows]
         items = [resource.row(*row) for row in rows]
         return encode(build_page(items, known.query.page, known.query.limit, int(total)))
