@@ -70,6 +70,15 @@ async def list_inbound(database: Database, company_id: int) -> list[Json]:
     return [{**row, "interaction": row["interaction"] and msgspec.json.decode(row["interaction"])} for row in rows]
 
 
+async def list_events(database: Database, company_id: int, kind: str) -> list[Json]:
+    """What was announced, the oldest first."""
+    async with database.connection() as db:
+        rows = await db.fetch(
+            "SELECT body FROM events WHERE company_id = $1 AND kind = $2 ORDER BY number", company_id, kind
+        )
+    return [msgspec.json.decode(row[0]) for row in rows]
+
+
 async def heard(database: Database, company_id: int, count: int = 1) -> list[Json]:
     """What came in, once it is so many."""
 

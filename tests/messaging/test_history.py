@@ -11,10 +11,11 @@ import pytest
 from sapa.access.types import Scope
 from sapa.db.counters import fold
 from sapa.db.pool import Database, open_database
+from sapa.domains import build_jobs
 from sapa.messaging import history_queries as queries
 from sapa.messaging.history_queries import EARLIEST, LATEST, NewRecord, Wanted
 from sapa.messaging.history_types import RECORD_ID
-from sapa.work.retention import keep_partitions
+from sapa.settings import read_settings
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, migrated_database
 from tests.factories import Environments, make_company, make_key
@@ -92,6 +93,14 @@ async def test_calls_from_a_closed_address_are_recorded_and_those_without_the_sc
             assert answer.json()["error"]["code"] == code
     (record,) = (await list_records(sandbox))["data"]
     assert record["response"]["error"]["code"] == "IP_NOT_ALLOWED"
+    assert record["request"]["body"] == build_message()
+
+
+async def test_a_body_of_another_kind_is_recorded_as_it_came(sandbox: httpx.AsyncClient) -> None:
+    answer = await sandbox.post("/messages/send", content=b"to=%2B628", headers={"content-type": "text/plain"})
+    assert answer.status_code == 415
+    (record,) = (await list_records(sandbox))["data"]
+    assert record["request"]["body"] == "to=%2B628"
 
 
 async def test_filters(sandbox: httpx.AsyncClient) -> None:
@@ -232,12 +241,18 @@ async def compare(
     assert len(deep) == len(shallow)
 
 
-async def test_old_months_go_with_their_totals_and_the_rest_stays(scratch: Scratch, quiet: Database) -> None:
+@pytest.mark.parametrize("months", [12, 5])
+async def test_old_months_go_with_their_totals_and_the_rest_stays(
+    scratch: Scratch, quiet: Database, months: int
+) -> None:
+    """As many as the operator says."""
+    settings = read_settings({"SAPA_HISTORY_MONTHS": str(months)})
+    keep_partitions = next(job.run for job in build_jobs(settings) if job.name == "keep partitions")
     company = await make_company(quiet)
     now = datetime.now(UTC)
     this_month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    kept = (this_month - timedelta(days=330)).replace(day=1)
-    gone = (this_month - timedelta(days=400)).replace(day=1)
+    kept = (this_month - timedelta(days=30 * months - 30)).replace(day=1)
+    gone = (this_month - timedelta(days=31 * months + 10)).replace(day=1)
     async with connect(scratch.owner_url) as owner:
         for month in (kept, gone):
             following = (month + timedelta(days=32)).replace(day=1)

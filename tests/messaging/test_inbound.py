@@ -1,6 +1,7 @@
 """What customers write: over every channel, and who they are."""
 
 import asyncio
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -11,7 +12,7 @@ from sapa.db.pool import Database
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_customer, make_key
 from tests.http.wire import eventually
-from tests.messaging.conversing import get_message, heard, list_inbound, send, settled, speak
+from tests.messaging.conversing import get_message, heard, list_events, list_inbound, send, settled, speak
 from tests.messaging.hooked import Hooked, build_text, connect_whatsapp, said
 
 Json = dict[str, Any]
@@ -25,6 +26,8 @@ SENDERS = {
     "MAIL": "Ayu@Example.com",
     "WIDGET": "sim_ayu",
 }
+WINDOW_HOURS = {"MSGAPP_CLOUD": 24, "MSGAPP_COEX": 24, "PHOTO_SOCIAL": 24, "SOCIAL_NETWORK": 24, "SHORT_VIDEO": 48}
+TELLS_NAMES = {"MSGAPP_CLOUD", "MSGAPP_COEX", "SHORT_VIDEO", "MAIL", "WIDGET"}
 WITHOUT_CUSTOMER = {"PHOTO_SOCIAL", "SOCIAL_NETWORK", "SHORT_VIDEO", "WIDGET"}
 RECEIVED = "SELECT body FROM events WHERE company_id = $1 AND kind = 'message.received'"
 CONTACTS = "SELECT count(*) FROM contacts WHERE company_id = $1"
@@ -48,6 +51,13 @@ async def list_customers(client: httpx.AsyncClient) -> list[Json]:
     return found
 
 
+def build_window(source: str, written_at: str) -> Json | None:
+    if source not in WINDOW_HOURS:
+        return None
+    closes = datetime.fromisoformat(written_at) + timedelta(hours=WINDOW_HOURS[source])
+    return {"closesAt": closes.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+
+
 @pytest.mark.parametrize("source", SENDERS)
 async def test_a_customer_writes(
     sandbox: httpx.AsyncClient, customers: httpx.AsyncClient, database: Database, company: Environments, source: str
@@ -57,9 +67,11 @@ async def test_a_customer_writes(
     assert (message["source"], message["body"], message["provider_id"]) == (source, "Masih ada?", told["messageId"])
     shown = await get_message(sandbox, message["id"])
     assert (shown["direction"], shown["status"], shown["featureSource"]) == ("in", "received", "CUSTOMER")
-    async with database.connection() as db:
-        (event,) = await db.fetch(RECEIVED, company.test)
-    assert f'"messageId2":"{message["id"]}"'.encode() in event["body"]
+    (received,) = await list_events(database, company.test, "message.received")
+    assert received.items() >= {name: value for name, value in shown.items() if name != "events"}.items()
+    name = "Ayu Lestari" if source in TELLS_NAMES else None
+    assert received["contact"] == {"id": message["contact_id"], "name": name}
+    assert received["window"] == build_window(source, shown["sentAt"])
     known = await list_customers(customers)
     if source in WITHOUT_CUSTOMER:
         assert (known, message["customer_id"]) == ([], None)
@@ -123,6 +135,25 @@ async def test_a_customer_is_known_by_every_spelling_of_the_number(
     (message,) = await heard(database, company.live)
     assert message["customer_id"] == customer["id"]
     assert len(await list_customers(api)) == 1
+
+
+async def test_a_number_that_nobody_dials_any_more_becomes_a_customer(
+    hooked: Hooked, api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    await hooked.tell(said(build_text("5215599887766")))
+    (message,) = await heard(database, company.live)
+    (customer,) = await list_customers(api)
+    assert (message["customer_id"], customer["phoneNumber"]) == (customer["id"], "+525599887766")
+
+
+@pytest.mark.parametrize(("number", "alias"), [("+12015550121", "+12015550191"), ("+12015550120", "US.12015550120")])
+async def test_an_answer_under_another_name_answers_what_was_sent(
+    sandbox: httpx.AsyncClient, number: str, alias: str
+) -> None:
+    sent = (await send(sandbox, number)).json()["data"]
+    await settled(sandbox, sent["messageId2"], {"readAt"})
+    await speak(sandbox, source="MSGAPP_CLOUD", text="Halo", **{"from": alias})
+    assert (await settled(sandbox, sent["messageId2"], {"repliedAt"}))["repliedAt"]
 
 
 async def test_two_spellings_at_once_are_one_customer(
@@ -201,6 +232,19 @@ async def test_a_deleted_customer_who_writes_again_is_a_new_one(
     _, second = await heard(database, company.live, 2)
     assert second["customer_id"] != first["customer_id"]
     assert [customer["id"] for customer in await list_customers(api)] == [second["customer_id"]]
+
+
+async def test_a_deleted_customer_is_nobody_to_whom_messages_go(
+    sandbox: httpx.AsyncClient, customers: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    for source in ("MSGAPP_CLOUD", "MAIL"):
+        await speak(sandbox, source=source, text="Halo", **{"from": SENDERS[source]})
+    messages = await heard(database, company.test, 2)
+    for customer_id in {message["customer_id"] for message in messages}:
+        assert (await customers.delete(f"/customers/{customer_id}")).status_code == 204
+    for source in ("MSGAPP_CLOUD", "MSGAPP_COEX", "MAIL"):
+        sent = (await send(sandbox, SENDERS[source], source)).json()["data"]
+        assert sent["customerId"] is None
 
 
 async def test_an_edit_a_reaction_and_a_revocation_are_events_of_the_message(

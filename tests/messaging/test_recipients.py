@@ -58,6 +58,7 @@ def test_sources_are_one_or_several_in_order_each_once() -> None:
         ("11 96123-4567", "BR", "+5511961234567"),
         ("+12015550100", "ID", "+12015550100"),
         ("+12015550122", None, "+12015550122"),
+        ("+5215599887766", None, "+525599887766"),
     ],
 )
 def test_numbers_are_kept_in_their_international_form(to: str, country_code: str | None, number: str) -> None:

@@ -37,11 +37,12 @@ async def outbox_total(client: httpx.AsyncClient) -> int:
 
 
 async def test_a_plain_message_is_answered_as_it_was_sent(sandbox: httpx.AsyncClient) -> None:
-    message = await send(sandbox, agentId=7, metadata={"order": "INV-1"})
+    agent = (await sandbox.post("/agents", json={"name": "Sari"})).json()["data"]["id"]
+    message = await send(sandbox, agentId=agent, metadata={"order": "INV-1"})
     assert (message["ack"], message["status"], message["type"], message["body"]) == (1, "sent", "text", "Halo!")
     assert (message["clientNumber"], message["source"], message["direction"]) == (NUMBER, "MSGAPP_CLOUD", "out")
     assert message["connectedNumber"].startswith("+")
-    assert (message["featureSource"], message["agentId"], message["metadata"]) == ("API", 7, {"order": "INV-1"})
+    assert (message["featureSource"], message["agentId"], message["metadata"]) == ("API", agent, {"order": "INV-1"})
     assert message["messageId"]
     assert message["sentAt"]
     assert (message["deliveredAt"], message["failedAt"], message["error"], message["ticketId"]) == (None,) * 4

@@ -53,6 +53,11 @@ async def test_name_and_language_are_taken_together(sandbox: httpx.AsyncClient) 
     ("fields", "words"),
     [
         ({"name": "Order Update"}, "name: "),
+        ({"name": "order_update\n"}, "name: "),
+        ({"language": "id\n"}, "language: "),
+        ({"body": " \n"}, "blanks"),
+        ({"body": "Halo {{1"}, "braces"),
+        ({"body": "Halo {{1}} }}"}, "braces"),
         ({"language": "bahasa indonesia"}, "language: "),
         ({"category": "NEWS"}, "category: "),
         ({"body": ""}, "body: "),

@@ -9,21 +9,18 @@ from sapa.messaging import history, queries, sends
 from sapa.messaging.history_types import RecordsPage, RecordsQuery
 from sapa.messaging.send_types import InteractiveMessageIn, MediaMessageIn, MessageIn, TemplateMessageIn
 from sapa.messaging.types import (
-    ChannelNotConnected,
-    ChannelUnsupported,
+    ActiveTicket,
     Message,
     MessageId2,
     MessageWithEvents,
-    SendFailed,
     TemplateNotApproved,
     TemplateNotFound,
     TemplateParamsMismatch,
-    WindowClosed,
 )
 
 routes = Routes("/messages", base=Base.MESSAGING, tag="Messages")
 
-SENDING = (WindowClosed, ChannelUnsupported, ChannelNotConnected, SendFailed)
+SENDING = (ActiveTicket, *sends.REFUSALS)
 WITH_TEMPLATE = (TemplateNotFound, TemplateNotApproved, TemplateParamsMismatch, *SENDING)
 
 

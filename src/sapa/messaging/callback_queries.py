@@ -21,7 +21,6 @@ class Lane(Struct, frozen=True):
 
 class StoredCallback(Struct, frozen=True):
     id: int
-    headers: msgspec.Raw
     body: bytes
     position: int
     tries: int
@@ -56,7 +55,7 @@ LOCK_LANE = sql("SELECT source FROM channel_lanes WHERE company_id = $1 AND conn
 
 FIND_NEXT = sql(
     """
-    SELECT id, headers, body, position, tries
+    SELECT id, body, position, tries
       FROM channel_callbacks
      WHERE company_id = $1 AND connection_id = $2 AND status = 'waiting' AND due_at <= now()
      ORDER BY id

@@ -57,13 +57,16 @@ def _confirm(opened: Opened, call: HookCall) -> HookAnswer:
     return HookAnswer(200, word.encode(), _TEXT)
 
 
+async def _admits(kit: Kit, path: str) -> bool:
+    async with kit.database.connection() as db:
+        return await connections.find_by_token(kit, db, path.removeprefix(PREFIX)) is not None
+
+
 async def _check(opened: Opened, call: HookCall) -> None:
-    """What it says is of no interest yet; a large one is read in a thread, so that others need not wait."""
-    connection = opened.connection
+    """What it says is of no interest yet; a large one is signed in a thread, so that others need not wait."""
+    credentials = opened.connection.credentials
     try:
-        await asyncio.to_thread(
-            opened.channel.read_callback, connection.account, connection.credentials, call.headers, call.body
-        )
+        await asyncio.to_thread(opened.channel.check_callback, credentials, call.headers, call.body)
     except Unsigned:
         raise BadSignature from None
 
@@ -93,4 +96,4 @@ async def forget_old(database: Database) -> None:
                 gone = await queries.forget(tx, company_id, _BATCH)
 
 
-HOOKS: list[Hook[Kit]] = [Hook(PREFIX, answer)]
+HOOKS: list[Hook[Kit]] = [Hook(PREFIX, answer, _admits)]

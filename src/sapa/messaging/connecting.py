@@ -90,6 +90,8 @@ async def check(kit: Kit, company: Company, draft: Draft) -> None:
         kit.database,
     )  # fmt: skip
     if (error := await verify(Opened(draft.channel, trial))) is not None:
+        for secret in filter(None, draft.credentials.values()):
+            error = error.replace(secret, "…")
         raise AccountRefused(f"{draft.channel.label} does not accept the account: {error}")
 
 
@@ -151,6 +153,32 @@ async def note_verified(db: Database, company: Company, connection_id: str, erro
         await queries.note_verified(db, company.id, connection_id)
     else:
         await connections.note_health(db, company.id, connection_id, error)
+
+
+async def test(kit: Kit, company: Company, source: Source) -> ConnectionInfo:
+    """Asks the channel whether it still knows the account, and remembers what it said. Calls the outside."""
+    async with kit.database.connection() as db:
+        opened = await connections.open_connection(kit, db, company, source)
+    if opened is None:
+        raise ChannelNotConnected
+    error = await verify(opened)
+    async with kit.database.connection() as db:
+        await note_verified(db, company, opened.connection.id, error)
+        return await get_info(kit, db, company, source, opened.connection.id)
+
+
+def find_channel(name: str) -> Channel | None:
+    """The channel by the name of its source."""
+    return next((channel for source, channel in CHANNELS.items() if source == name), None)
+
+
+def list_channels() -> list[Channel]:
+    return list(CHANNELS.values())
+
+
+def build_sandbox_hook(kit: Kit, company: Company, source: Source) -> str:
+    """Where a simulator calls back: a test environment's own address, which can be told at any time."""
+    return f"{kit.settings.server.address}{HOOKS}{sandbox_accounts.build_hook_token(kit, company.id, source)}"
 
 
 async def list_infos(kit: Kit, db: Database, company: Company) -> Sequence[ConnectionInfo]:

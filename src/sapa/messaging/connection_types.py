@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Struct
 
 from sapa.http.answers import Timestamp
-from sapa.http.errors import Conflict, NotFound
+from sapa.http.errors import Conflict
 from sapa.ids import IdKind
 
 CONNECTION_ID = IdKind("chan_")
@@ -42,8 +42,10 @@ class NewConnection(Struct, frozen=True, rename="camel"):
     """What a site puts into its pages to show the web chat."""
 
 
-class ChannelNotConnected(NotFound):
-    """The company has no such channel connected; `sapa channel list` shows those it has."""
+class ChannelNotConnected(Conflict):
+    """The company has no such channel connected; `sapa channel list` shows those it has, `connect` adds one."""
+
+    code = "CHANNEL_NOT_CONNECTED"
 
 
 class OtherAccount(Conflict):

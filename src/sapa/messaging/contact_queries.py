@@ -26,6 +26,7 @@ class ThreadRow(Struct, frozen=True):
     last_inbound_at: str | None
     sent_since: int
     last_message_id: str | None
+    last_inbound_id: str | None
 
 
 # Locked in one order, so that two messages of one person wait for each other and never for ever.
@@ -67,13 +68,16 @@ TAKE_OVER_IDENTITIES = sql(
 TAKE_OVER_THREADS = sql(
     """
     INSERT INTO message_threads AS t
-           (company_id, connection_id, contact_id, last_inbound_at, sent_since, last_message_id)
-    SELECT $1, connection_id, $2, max(last_inbound_at), sum(sent_since)::int, max(last_message_id)
+           (company_id, connection_id, contact_id, last_inbound_at, sent_since, last_message_id, last_inbound_id)
+    SELECT $1, connection_id, $2, max(last_inbound_at), sum(sent_since)::int, max(last_message_id),
+           (array_agg(last_inbound_id ORDER BY last_inbound_at DESC NULLS LAST))[1]
       FROM message_threads
      WHERE company_id = $1 AND contact_id = ANY($3::text[])
      GROUP BY connection_id
         ON CONFLICT (company_id, connection_id, contact_id) DO UPDATE
-       SET last_inbound_at = GREATEST(t.last_inbound_at, excluded.last_inbound_at)"""
+       SET last_inbound_at = GREATEST(t.last_inbound_at, excluded.last_inbound_at),
+           last_inbound_id = CASE WHEN t.last_inbound_at >= excluded.last_inbound_at THEN t.last_inbound_id
+                                  ELSE COALESCE(excluded.last_inbound_id, t.last_inbound_id) END"""
 )
 
 LIST_IDENTITIES = sql(
@@ -87,7 +91,7 @@ SET_NAME = sql("UPDATE contacts SET name = $3 WHERE company_id = $1 AND id = $2 
 
 FIND_THREAD = sql(
     """
-    SELECT t.contact_id, t.last_inbound_at, t.sent_since, t.last_message_id
+    SELECT t.contact_id, t.last_inbound_at, t.sent_since, t.last_message_id, t.last_inbound_id
       FROM contact_identities i
       JOIN message_threads t ON t.company_id = $1 AND t.connection_id = $2 AND t.contact_id = i.contact_id
      WHERE i.company_id = $1 AND i.kind = $3 AND i.key = $4""",
@@ -96,11 +100,14 @@ FIND_THREAD = sql(
 
 NOTE_INBOUND = sql(
     """
-    INSERT INTO message_threads AS t (company_id, connection_id, contact_id, last_inbound_at, last_message_id)
-    VALUES ($1, $2, $3, $4, $5)
+    INSERT INTO message_threads AS t
+           (company_id, connection_id, contact_id, last_inbound_at, last_message_id, last_inbound_id)
+    VALUES ($1, $2, $3, $4, $5, $5)
         ON CONFLICT (company_id, connection_id, contact_id) DO UPDATE
        SET last_inbound_at = GREATEST(t.last_inbound_at, excluded.last_inbound_at), sent_since = 0,
-           last_message_id = excluded.last_message_id"""
+           last_message_id = excluded.last_message_id,
+           last_inbound_id = CASE WHEN t.last_inbound_at > excluded.last_inbound_at THEN t.last_inbound_id
+                                  ELSE excluded.last_inbound_id END"""
 )
 
 NOTE_OUTBOUND = sql(
@@ -108,7 +115,16 @@ NOTE_OUTBOUND = sql(
     INSERT INTO message_threads AS t (company_id, connection_id, contact_id, sent_since, last_message_id)
     VALUES ($1, $2, $3, 1, $4)
         ON CONFLICT (company_id, connection_id, contact_id) DO UPDATE
-       SET sent_since = t.sent_since + 1, last_message_id = excluded.last_message_id"""
+       SET sent_since = t.sent_since + 1, last_message_id = excluded.last_message_id
+     WHERE $5::int IS NULL OR t.last_inbound_at IS NULL OR t.sent_since < $5"""
+)
+
+TAKE_BACK = sql(
+    """
+    UPDATE message_threads
+       SET sent_since = sent_since - 1
+     WHERE company_id = $1 AND connection_id = $2 AND sent_since > 0
+       AND contact_id = (SELECT contact_id FROM contact_identities WHERE company_id = $1 AND kind = $3 AND key = $4)"""
 )
 
 
@@ -163,5 +179,12 @@ async def note_inbound(
     await NOTE_INBOUND.run(tx, company_id, connection_id, contact_id, at, message_id)
 
 
-async def note_outbound(tx: Tx, company_id: int, connection_id: str, contact_id: str, message_id: str) -> None:
-    await NOTE_OUTBOUND.run(tx, company_id, connection_id, contact_id, message_id)
+async def note_outbound(
+    tx: Tx, company_id: int, connection_id: str, contact_id: str, message_id: str, most: int | None
+) -> bool:
+    """False when as many as may be have gone out since the contact last wrote."""
+    return await NOTE_OUTBOUND.run(tx, company_id, connection_id, contact_id, message_id, most) == 1
+
+
+async def take_back(tx: Tx, company_id: int, connection_id: str, kind: str, key: str) -> None:
+    await TAKE_BACK.run(tx, company_id, connection_id, kind, key)

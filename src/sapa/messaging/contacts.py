@@ -15,11 +15,14 @@ from sapa.ids import IdKind
 from sapa.messaging import contact_queries as queries
 from sapa.messaging.channels.interface import Identity, NumberChanged, Source
 from sapa.messaging.contact_queries import Known
-from sapa.messaging.spellings import build_key, canonical, list_spellings
+from sapa.messaging.spellings import build_key, canonical, find_usable, list_spellings
+from sapa.messaging.types import WindowClosed
+from sapa.support import actions as support
 
 CONTACT_ID = IdKind("ctc_")
 MOST_RACES = 3
 LONGEST_NAME = 255
+QUOTA_USED = "{most} messages went out since the customer last wrote, as many as this channel takes."
 
 
 class Contact(Struct, frozen=True):
@@ -40,6 +43,8 @@ class Thread(Struct, frozen=True):
     """How many messages went out since the contact last wrote."""
     last_message_id: str | None
     """The newest message's messageId2, whoever wrote it."""
+    last_inbound_id: str | None
+    """Of what the contact wrote last, the messageId2."""
 
 
 async def find_or_create(
@@ -58,9 +63,12 @@ async def find_or_note(
 ) -> Contact:
     """The contact, made when it is not known yet, and the customer they are if there is one already."""
     contact = await _describe(tx, company, await _meet(tx, company, identities, name))
-    if contact.customer_id is None and (customer_id := await _find_customer(tx, company, contact)):
-        return await _set_customer(tx, company, contact, customer_id)
-    return contact
+    if contact.customer_id and await customers.find_customer(tx, company, contact.customer_id):
+        return contact
+    customer_id = await _find_customer(tx, company, contact)
+    if customer_id is None:
+        return Contact(contact.id, None, contact.identities)
+    return await _set_customer(tx, company, contact, customer_id)
 
 
 async def note_inbound(
@@ -71,12 +79,19 @@ async def note_inbound(
 
 
 async def note_outbound(
-    tx: Tx, company: Company, connection_id: str, source: Source, to: Identity, message_id: str
+    tx: Tx, company: Company, connection_id: str, source: Source, to: Identity, message_id: str, most: int | None
 ) -> Contact:
-    """A message goes out. The contact is made when it is new; a customer only comes of somebody who writes."""
+    """A message goes out: one of as many as the channel takes, where it counts them. The contact is made when it is
+    new; a customer only comes of somebody who writes."""
     contact = await find_or_note(tx, company, source, [to])
-    await queries.note_outbound(tx, company.id, connection_id, contact.id, message_id)
+    if not await queries.note_outbound(tx, company.id, connection_id, contact.id, message_id, most):
+        raise WindowClosed(QUOTA_USED.format(most=most))
     return contact
+
+
+async def take_back(tx: Tx, company: Company, connection_id: str, to: Identity) -> None:
+    """The channel refused a message that was counted."""
+    await queries.take_back(tx, company.id, connection_id, canonical(to).kind, build_key(to))
 
 
 async def note_alias(tx: Tx, company: Company, to: Identity, alias: Identity) -> None:
@@ -95,7 +110,7 @@ async def find_thread(db: Connection, company: Company, connection_id: str, iden
     if row is None:
         return None
     last = datetime.fromisoformat(row.last_inbound_at) if row.last_inbound_at else None
-    return Thread(row.contact_id, last, row.sent_since, row.last_message_id)
+    return Thread(row.contact_id, last, row.sent_since, row.last_message_id, row.last_inbound_id)
 
 
 async def _meet(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None) -> Known:
@@ -129,6 +144,7 @@ async def _unite(tx: Tx, company: Company, known: Sequence[Known]) -> Known:
     others = [each.id for each in known if each.customer_id is None and each.id != contact.id]
     if others:
         await queries.take_over(tx, company.id, contact.id, others)
+        await support.unite(tx, company, contact.id, others)
     return contact
 
 
@@ -163,7 +179,8 @@ async def _find_customer(tx: Tx, company: Company, contact: Contact) -> str | No
 
 async def _create_customer(tx: Tx, company: Company, contact: Contact, name: str | None) -> str | None:
     """None for somebody without a phone number or an e-mail address, or with one that cannot be used."""
-    phone, email = next(iter(_values(contact, "phone")), None), next(iter(_values(contact, "email")), None)
+    usable = (find_usable(phone, company.region) for phone in _values(contact, "phone"))
+    phone, email = next(filter(None, usable), None), next(iter(_values(contact, "email")), None)
     if phone is None and email is None:
         return None
     first, _, last = (name or "").partition(" ")

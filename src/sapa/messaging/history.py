@@ -32,7 +32,7 @@ from sapa.messaging.history_types import (
 )
 from sapa.messaging.queries import Moment, read_clock
 from sapa.messaging.recipients import find_source
-from sapa.messaging.types import Message, SendError, SendFailed
+from sapa.messaging.types import NO_WORD, Message, SendError, SendFailed
 from sapa.vault import Vault
 
 ENDPOINT_TYPES: dict[str, EndpointType] = {
@@ -131,6 +131,8 @@ def find_endpoint_type(asked: Asked) -> EndpointType:
 
 def build_failure(error: SendError) -> SendFailed:
     """What a caller is told of a message that failed."""
+    if error.code == NO_WORD:
+        return SendFailed(error.message)
     return SendFailed(f"The channel refused the message: {error.message} (code {error.code})")
 
 

@@ -200,17 +200,17 @@ async def list_by_message(
 
 async def seek(db: Connection, company_id: int, wanted: Wanted, offset: int) -> tuple[Wanted, int] | None:
     """The same page, told from the end of the hour in which it begins. None while it begins in the window's last hour,
-    which the totals do not tell apart."""
+    which the totals do not tell apart. What is older than all whole hours lies in the window's first one."""
     last = _floor(wanted.until)
     ahead = Wanted(wanted.template_id, last, wanted.until)
     newest = await count_records(db, company_id, ahead)
     if newest > offset:
         return None
-    place = await SEEK.find(
-        db, company_id, wanted.counter, _hour_text(_ceil(wanted.since)), _hour_text(last), offset - newest
-    )
+    first = _ceil(wanted.since)
+    place = await SEEK.find(db, company_id, wanted.counter, _hour_text(first), _hour_text(last), offset - newest)
     if place is None:
-        return None
+        newer = await count_records(db, company_id, Wanted(wanted.template_id, first, wanted.until))
+        return Wanted(wanted.template_id, wanted.since, first - timedelta(milliseconds=1)), offset - newer
     ends = datetime.strptime(place.hour, "%Y%m%d%H").replace(tzinfo=UTC) + HOUR - timedelta(milliseconds=1)
     return Wanted(wanted.template_id, wanted.since, ends), offset - newest - place.newer
 

@@ -3,17 +3,23 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
 from sapa.company import Company
+from sapa.db.codecs import decode_instant, encode_instant
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.json_text import encode
 from sapa.messaging import queries, statuses
 from sapa.messaging.channels.interface import Amendment, Identity, Inbound, Source, StatusReport
+from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.contacts import Contact
 from sapa.messaging.queries import Held, NewEvent, NewMessage
 from sapa.messaging.spellings import canonical
 from sapa.messaging.statuses import list_values, to_milliseconds
-from sapa.messaging.types import MESSAGE_ID, Choice, Message, MessageReceived
+from sapa.messaging.types import MESSAGE_ID, Choice, Message, MessageReceived, ReceivedMessage, Sender, Window
+from sapa.support import actions as support
+from sapa.support.actions import Arrival, Joined
 
 REPLY_WINDOW = timedelta(hours=72)
 ECHO_WINDOW = timedelta(minutes=2)
@@ -39,15 +45,20 @@ async def receive(
     and gives their address.
     """
     now = (await queries.read_clock(tx, company.id)).now
-    if inbound.is_echo and await _is_own(tx, company, source, inbound, now):
+    if inbound.is_echo and await _is_own(tx, company, source, inbound, contact, now):
         return None
     new = _build_message(connection_id, source, inbound, contact, connected_number, now, id, media_url)
     message = await queries.insert_message(tx, company.id, new)
-    if message is None or inbound.is_imported or inbound.is_echo:
+    if message is None or inbound.is_imported:
         return message
+    if inbound.is_echo:
+        return await _join(tx, company, message, await support.echo(tx, company, _build_arrival(new, source, contact)))
     if not inbound.is_automatic:
-        await _note_reply(tx, company, source, inbound, new.created_at, now)
-    await emit(tx, company, MessageReceived(message))
+        await _note_reply(tx, company, source, inbound, contact, new.created_at, now)
+        message = await _join(
+            tx, company, message, await support.hear(tx, company, _build_arrival(new, source, contact))
+        )
+    await emit(tx, company, MessageReceived(_build_received(message, source, inbound, contact, new.created_at)))
     return message
 
 
@@ -65,13 +76,22 @@ async def amend(tx: Tx, company: Company, source: Source, amendment: Amendment) 
     return await queries.get_message(tx, company.id, id)
 
 
-async def _is_own(tx: Tx, company: Company, source: Source, inbound: Inbound, now: datetime) -> bool:
+async def _join(tx: Tx, company: Company, message: Message, joined: Joined | None) -> Message:
+    """The message in the ticket that it belongs to."""
+    if joined is None:
+        return message
+    agent_id = joined.agent.id if joined.agent else None
+    await queries.set_ticket(tx, company.id, message.message_id2, joined.ticket_id, agent_id)
+    return replace(message, ticket_id=joined.ticket_id, agent_id=agent_id)
+
+
+async def _is_own(tx: Tx, company: Company, source: Source, inbound: Inbound, contact: Contact, now: datetime) -> bool:
     """Whether an echo is of a message that we sent ourselves. One that the channel has no reference for may come
     before its own call is answered."""
     reference = inbound.reference if inbound.reference and MESSAGE_ID.matches(inbound.reference) else None
     held = await queries.find_locked(tx, company.id, source, reference, inbound.message_id)
     if held is None:
-        whom = [value for identity in inbound.sender for value in list_values(identity)]
+        whom = _list_names(inbound, contact)
         held = await queries.find_locked_pending(tx, company.id, source, whom, now - ECHO_WINDOW, inbound.body)
     if held is None:
         return False
@@ -80,9 +100,11 @@ async def _is_own(tx: Tx, company: Company, source: Source, inbound: Inbound, no
     return True
 
 
-async def _note_reply(tx: Tx, company: Company, source: Source, inbound: Inbound, at: datetime, now: datetime) -> None:
+async def _note_reply(
+    tx: Tx, company: Company, source: Source, inbound: Inbound, contact: Contact, at: datetime, now: datetime
+) -> None:
     """The message that it quotes was answered; without a quotation the latest one of the last days."""
-    held = await _find_answered(tx, company, source, inbound, at)
+    held = await _find_answered(tx, company, source, inbound, contact, at)
     if held is None or held.replied_at is not None:
         return
     await statuses.imply_delivery(tx, company, held, at, now)
@@ -90,14 +112,35 @@ async def _note_reply(tx: Tx, company: Company, source: Source, inbound: Inbound
     await queries.insert_events(tx, company.id, [NewEvent(held.id, "replied", at, at)])
 
 
-async def _find_answered(tx: Tx, company: Company, source: Source, inbound: Inbound, at: datetime) -> Held | None:
+async def _find_answered(
+    tx: Tx, company: Company, source: Source, inbound: Inbound, contact: Contact, at: datetime
+) -> Held | None:
     for quoted in [inbound.quoted, *reversed(inbound.thread)]:
         if quoted and (held := await queries.find_locked(tx, company.id, source, None, quoted)):
             return held
+    reference = inbound.quoted_reference
+    if reference and MESSAGE_ID.matches(reference):
+        return await queries.find_locked(tx, company.id, source, reference, None)
     if inbound.quoted:
         return None
-    whom = [value for identity in inbound.sender for value in list_values(identity)]
+    whom = _list_names(inbound, contact)
     return await queries.find_locked_latest(tx, company.id, source, whom, at - REPLY_WINDOW, at)
+
+
+def _list_names(inbound: Inbound, contact: Contact) -> list[str]:
+    """Whatever they were written to as: a channel may know them by another name than our side does."""
+    known = [*inbound.sender, *contact.identities]
+    return list(dict.fromkeys(value for identity in known for value in list_values(identity)))
+
+
+def _build_received(
+    message: Message, source: Source, inbound: Inbound, contact: Contact, at: datetime
+) -> ReceivedMessage:
+    """What a machine answered opens no window."""
+    lasts = None if inbound.is_automatic else CHANNELS[source].capabilities.window
+    window = None if lasts is None else Window(decode_instant(encode_instant(at + lasts)))
+    fields = {name: getattr(message, name) for name in message.__struct_fields__}
+    return ReceivedMessage(**fields, contact=Sender(contact.id, _clean(inbound.sender_name)), window=window)
 
 
 def _build_message(
@@ -120,6 +163,7 @@ def _build_message(
         connected_number=connected_number,
         provider_id=inbound.message_id,
         quoted=inbound.quoted,
+        thread=list(inbound.thread) or None,
         type=inbound.type,
         body=_clean(inbound.body),
         subject=_clean(inbound.subject),
@@ -130,6 +174,21 @@ def _build_message(
         created_at=at,
         sent_at=at,
         delivered_at=at if inbound.is_echo else now,
+    )
+
+
+def _build_arrival(new: NewMessage, source: Source, contact: Contact) -> Arrival:
+    return Arrival(
+        message_id=new.id,
+        source=source,
+        connection_id=new.connection_id,
+        contact_id=contact.id,
+        customer_id=contact.customer_id,
+        identity=new.identity,
+        client_number=new.client_number,
+        connected_number=new.connected_number,
+        body=new.body or new.type,
+        at=new.created_at,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sapa.company import Company
 from sapa.db.pool import Connection
@@ -33,7 +34,10 @@ from sapa.messaging.channels.interface import (
     Text,
 )
 from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.channels.render import render, render_without_choices
+from sapa.messaging.connection_types import ChannelNotConnected
 from sapa.messaging.connections import Opened
+from sapa.messaging.letters import Answered, find_answered
 from sapa.messaging.queries import Moment, read_clock
 from sapa.messaging.recipients import NAMED_BY_FORM, parse_recipient, parse_region, parse_sources
 from sapa.messaging.send_types import (
@@ -50,13 +54,15 @@ from sapa.messaging.send_types import (
 from sapa.messaging.templates import actions as templates
 from sapa.messaging.templates import text as template_text
 from sapa.messaging.templates.types import Template
-from sapa.messaging.types import ChannelNotConnected, ChannelUnsupported, TemplateNotApproved, WindowClosed
+from sapa.messaging.types import ChannelUnsupported, TemplateNotApproved, WindowClosed
 
 Kind = Literal["message", "template", "media", "interactive"]
 
 CLOSED_IN_TEST = frozenset({"+12015550122", "sim_window_closed"})
 """Recipients whose free-form window is closed in the test environment; everybody else's is open."""
 QUOTA_IN_TEST = "sim_quota_10"
+"""Who was sent as many messages as the channel takes, until they write."""
+LINKS_AS_TEXT = frozenset({Source.PHOTO_SOCIAL, Source.SHORT_VIDEO, Source.MAIL})
 NO_TEXT_WITH_PICTURES = frozenset({Source.SHORT_VIDEO})
 MOST_ROWS = 10
 
@@ -89,6 +95,8 @@ class Plan(Struct, frozen=True):
     opened: Opened
     to: Identity
     moment: Moment
+    answered: Answered | None = None
+    """Mail: the letter that it answers."""
 
 
 async def prepare(kit: Kit, db: Connection, company: Company, given: AnySendIn) -> Plan:
@@ -100,15 +108,27 @@ async def prepare(kit: Kit, db: Connection, company: Company, given: AnySendIn) 
     if not sources:
         source = await _choose(kit, db, company, given, draft)
         opened, to = await _check(kit, db, company, given, draft, source, moment.now)
-        return Plan(draft, opened, to, moment)
+        return await _continue(db, company, Plan(draft, opened, to, moment))
     refusals: list[ApiError] = []
     for source in sources:
         try:
             opened, to = await _check(kit, db, company, given, draft, source, moment.now)
-            return Plan(draft, opened, to, moment)
+            return await _continue(db, company, Plan(draft, opened, to, moment))
         except ApiError as error:
             refusals.append(error)
     raise refusals[0]
+
+
+async def _continue(db: Connection, company: Company, plan: Plan) -> Plan:
+    """A mail to somebody who wrote is the answer to it. A template is nobody's answer, and says what it is about."""
+    connection = plan.opened.connection
+    if connection.source is not Source.MAIL or plan.draft.template is not None:
+        return plan
+    answered = await find_answered(db, company, connection.id, plan.to)
+    if answered is None:
+        return plan
+    draft = replace(plan.draft, subject=plan.draft.subject or answered.subject)
+    return replace(plan, draft=draft, answered=answered)
 
 
 async def _choose(kit: Kit, db: Connection, company: Company, given: AnySendIn, draft: Draft) -> Source:
@@ -166,6 +186,11 @@ def _check_kind(source: Source, capabilities: Capabilities, draft: Draft) -> Non
             _check_length(source, capabilities, "caption", caption or "")
         case Text(body=body):
             _check_length(source, capabilities, "message", body)
+        case Buttons() | Choices():
+            _check_length(source, capabilities, "interactive", render_without_choices(draft.content))
+        case Link(body=body):
+            words = render(draft.content) if source in LINKS_AS_TEXT else body
+            _check_length(source, capabilities, "interactive", words)
         case TemplateCall(rendered=rendered) if not capabilities.needs_approved_templates:
             _check_length(source, capabilities, "params", rendered)
 
@@ -199,10 +224,12 @@ async def _check_window(db: Connection, company: Company, opened: Opened, to: Id
             raise WindowClosed("The customer has not written over this channel yet; send a template.")
     elif capabilities.window is not None and now > last + capabilities.window:
         raise WindowClosed(f"The customer last wrote at {last:%Y-%m-%dT%H:%M:%SZ}, too long ago; send a template.")
-    is_counted = last is not None or to.value == QUOTA_IN_TEST
     most = capabilities.most_in_window
-    if most is not None and is_counted and thread is not None and thread.sent_in_window >= most:
-        raise WindowClosed(f"{most} messages went out since the customer last wrote, as many as this channel takes.")
+    if most is None:
+        return
+    is_used_up = thread is not None and last is not None and thread.sent_in_window >= most
+    if is_used_up or (is_test and last is None and to.value == QUOTA_IN_TEST):
+        raise WindowClosed(contacts.QUOTA_USED.format(most=most))
 
 
 async def build_draft(db: Connection, company: Company, given: AnySendIn) -> Draft:
@@ -271,6 +298,7 @@ async def _draft_template(db: Connection, company: Company, given: TemplateMessa
 
 
 def _draft_interactive(given: InteractiveMessageIn, metadata: bytes | None) -> Draft:
+    _check_words("interactive.body", [given.interactive.body])
     content = _build_interactive(given.interactive)
     return Draft(
         kind="interactive",
@@ -287,11 +315,15 @@ def _build_interactive(given: ButtonsIn | ListIn | LinkIn) -> Content:
         case ButtonsIn():
             _check_unique("interactive.buttons", [button.id for button in given.buttons])
             _check_unique("interactive.buttons", [button.title for button in given.buttons])
+            _check_words("interactive.buttons", [button.title for button in given.buttons])
             buttons = [Button(button.id, button.title) for button in given.buttons]
             return Buttons(given.body, buttons, given.header, given.footer)
         case ListIn():
             rows = [row.id for section in given.sections for row in section.rows]
             _check_unique("interactive.sections", rows)
+            titles = [row.title for section in given.sections for row in section.rows]
+            _check_words("interactive.sections", titles)
+            _check_words("interactive.button", [given.button])
             if len(rows) > MOST_ROWS:
                 raise Invalid.field("interactive.sections", f"must have at most {MOST_ROWS} rows in all")
             sections = [
@@ -300,7 +332,13 @@ def _build_interactive(given: ButtonsIn | ListIn | LinkIn) -> Content:
             ]
             return Choices(given.body, given.button, sections, given.header, given.footer)
         case LinkIn():
+            _check_words("interactive.displayText", [given.display_text])
             return Link(given.body, given.display_text, check_url("interactive.url", given.url))
+
+
+def _check_words(field: str, values: Sequence[str]) -> None:
+    if not all(value.strip() for value in values):
+        raise Invalid.field(field, "must hold more than blanks")
 
 
 def _check_unique(field: str, values: Sequence[str]) -> None:

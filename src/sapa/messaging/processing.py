@@ -5,7 +5,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime, timedelta
 
-import msgspec
 import structlog
 from msgspec import Struct
 
@@ -21,10 +20,8 @@ from sapa.messaging.channels.interface import (
     Inbound,
     Item,
     NumberChanged,
-    Rereadable,
     StatusReport,
     TemplateVerdict,
-    Unsigned,
 )
 from sapa.messaging.connections import Opened
 from sapa.messaging.queries import read_clock
@@ -32,7 +29,8 @@ from sapa.messaging.templates import actions as templates
 from sapa.messaging.types import MESSAGE_ID
 
 REST_SECONDS = 0.2
-LANES_AT_ONCE = 100
+TURN_SECONDS = 0.5
+LANES_LISTED = 1000
 LANES_TOGETHER = 3
 ITEMS_AT_ONCE = 100
 """In one transaction. A callback with a whole history is gone through in as many as it takes."""
@@ -58,23 +56,58 @@ class Early(Exception):
 
 async def process(kit: Kit, stopping: asyncio.Event) -> None:
     """The service: any number of workers, each connection with one of them at a time."""
-    while not stopping.is_set():
-        if not await _go_round(kit, stopping):
+    turns = Turns(kit, stopping)
+    try:
+        while not stopping.is_set():
+            await turns.start()
+            await turns.wait()
+    finally:
+        await turns.end()
+
+
+class Turns:
+    """Connections take turns, so that one with a long backlog keeps up no other: a few at a time, none for longer than
+    a moment, and whoever has waited longest comes next."""
+
+    def __init__(self, kit: Kit, stopping: asyncio.Event) -> None:
+        self._kit = kit
+        self._stopping = stopping
+        self._running: dict[Lane, asyncio.Task[None]] = {}
+        self._served: dict[Lane, int] = {}
+        self._turn = 0
+
+    async def start(self) -> None:
+        async with self._kit.database.connection() as db:
+            due = await queries.list_lanes(db, LANES_LISTED)
+        self._served = {lane: self._served[lane] for lane in due if lane in self._served}
+        waiting = sorted(
+            (lane for lane in due if lane not in self._running), key=lambda lane: self._served.get(lane, 0)
+        )
+        for lane in waiting[: LANES_TOGETHER - len(self._running)]:
+            self._turn += 1
+            self._served[lane] = self._turn
+            self._running[lane] = asyncio.create_task(self._serve(lane))
+
+    async def wait(self) -> None:
+        """Until a turn is over, or for a moment in which something may come in."""
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=REST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        else:
             with suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), REST_SECONDS)
+                await asyncio.wait_for(self._stopping.wait(), REST_SECONDS)
+        for lane, task in list(self._running.items()):
+            if task.done():
+                del self._running[lane]
+                task.result()
 
+    async def end(self) -> None:
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
 
-async def _go_round(kit: Kit, stopping: asyncio.Event) -> bool:
-    """Whether there was anything to do."""
-    async with kit.database.connection() as db:
-        lanes = await queries.list_lanes(db, LANES_AT_ONCE)
-    room = asyncio.Semaphore(LANES_TOGETHER)
-
-    async def serve(lane: Lane) -> bool:
-        async with room:
-            return not stopping.is_set() and await advance(kit, lane)
-
-    return any(await asyncio.gather(*map(serve, lanes)))
+    async def _serve(self, lane: Lane) -> None:
+        end = asyncio.get_running_loop().time() + TURN_SECONDS
+        while not self._stopping.is_set() and await advance(self._kit, lane):
+            if asyncio.get_running_loop().time() > end:
+                return
 
 
 async def advance(kit: Kit, lane: Lane) -> bool:
@@ -99,9 +132,11 @@ async def _deal_with(kit: Kit, tx: Tx, lane: Lane, callback: StoredCallback) -> 
         await queries.move_on(tx, company.id, callback.id, 0, False, "The channel is not connected any more.")
         return
     try:
-        items = await asyncio.to_thread(_read, opened, callback)
-    except Unsigned:
-        await queries.move_on(tx, company.id, callback.id, 0, False, "The signature does not fit any more.")
+        account = opened.connection.account
+        items = await asyncio.to_thread(opened.channel.read_callback, account, callback.body)
+    except Exception as failure:
+        log.exception("a callback cannot be read", connection=opened.connection.id)
+        await queries.move_on(tx, company.id, callback.id, 0, False, _describe(failure))
         return
     place = Place(kit, company, opened, (await read_clock(tx, company.id)).now)
     end = callback.position + ITEMS_AT_ONCE
@@ -110,14 +145,6 @@ async def _deal_with(kit: Kit, tx: Tx, lane: Lane, callback: StoredCallback) -> 
         await queries.put_off(tx, company.id, callback.id, timedelta(seconds=2.0**callback.tries))
     else:
         await queries.move_on(tx, company.id, callback.id, min(end, len(items)), end < len(items), error)
-
-
-def _read(opened: Opened, callback: StoredCallback) -> Sequence[Item]:
-    channel, connection = opened.channel, opened.connection
-    headers = msgspec.json.decode(callback.headers, type=dict[str, str])
-    if isinstance(channel, Rereadable):
-        return channel.reread_callback(connection.account, headers, callback.body)
-    return channel.read_callback(connection.account, connection.credentials, headers, callback.body)
 
 
 async def _take_items(tx: Tx, place: Place, items: Sequence[Item]) -> tuple[bool, str | None]:
@@ -133,8 +160,12 @@ async def _take_items(tx: Tx, place: Place, items: Sequence[Item]) -> tuple[bool
             raise
         except Exception as failure:
             log.exception("an item of a callback failed", connection=place.opened.connection.id)
-            error = f"{type(failure).__name__}: {failure}"[:LONGEST_ERROR]
+            error = _describe(failure)
     return is_early, error
+
+
+def _describe(failure: Exception) -> str:
+    return f"{type(failure).__name__}: {failure}".replace("\0", "").encode("utf-8", "replace").decode()[:LONGEST_ERROR]
 
 
 async def _take(tx: Tx, place: Place, item: Item) -> None:

@@ -18,7 +18,6 @@ _EXPRESSIONS = {
     "message_id": "provider_id AS message_id",
     "timestamp": "date_part('epoch', created_at)::bigint AS timestamp",
     "message_id2": "id AS message_id2",
-    "ticket_id": "NULL::text AS ticket_id",
 }
 COLUMNS = ", ".join(_EXPRESSIONS.get(name, name) for name in Message.__struct_fields__)
 
@@ -89,6 +88,7 @@ class NewMessage(Struct, frozen=True, kw_only=True):
     connected_number: str
     provider_id: str | None = None
     quoted: str | None = None
+    thread: list[str] | None = None
     type: str
     body: str | None = None
     subject: str | None = None
@@ -99,6 +99,7 @@ class NewMessage(Struct, frozen=True, kw_only=True):
     metadata: bytes | None = None
     feature_source: str
     agent_id: int | None = None
+    ticket_id: str | None = None
     status: str
     created_at: datetime
     sent_at: datetime | None = None
@@ -212,6 +213,10 @@ SET_REPLIED = sql(
 
 SET_ERROR = sql(f"UPDATE messages SET error = $3 WHERE company_id = $1 AND id = $2 RETURNING {COLUMNS}", row=Message)
 
+SET_TICKET = sql(
+    "UPDATE messages SET ticket_id = $3, agent_id = coalesce($4, agent_id) WHERE company_id = $1 AND id = $2"
+)
+
 SET_CONTACT = sql("UPDATE messages SET contact_id = $3, customer_id = $4 WHERE company_id = $1 AND id = $2")
 
 AMEND = sql(
@@ -224,7 +229,14 @@ AMEND = sql(
 
 FIND_ID = sql("SELECT id FROM messages WHERE company_id = $1 AND source = $2 AND provider_id = $3")
 
-FIND_CUSTOMER = sql("SELECT customer_id FROM contacts WHERE company_id = $1 AND id = $2")
+# One who was deleted is nobody.
+FIND_CUSTOMER = sql(
+    """
+    SELECT customers.id
+      FROM contacts
+      JOIN customers ON customers.company_id = $1 AND customers.id = contacts.customer_id
+     WHERE contacts.company_id = $1 AND contacts.id = $2"""
+)
 
 # The columns that an event has, beside its message and its own number.
 _EVENT = NewEvent.__struct_fields__
@@ -350,6 +362,10 @@ async def set_error(tx: Tx, company_id: int, id: str, error: bytes) -> Message:
 
 async def set_contact(tx: Tx, company_id: int, id: str, contact_id: str, customer_id: str | None) -> None:
     await SET_CONTACT.run(tx, company_id, id, contact_id, customer_id)
+
+
+async def set_ticket(tx: Tx, company_id: int, id: str, ticket_id: str, agent_id: int | None = None) -> None:
+    await SET_TICKET.run(tx, company_id, id, ticket_id, agent_id)
 
 
 async def set_body(tx: Tx, company_id: int, id: str, body: str | None) -> Message:

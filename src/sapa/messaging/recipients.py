@@ -9,6 +9,7 @@ from email_validator import EmailNotValidError, validate_email
 from sapa.company import Company
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import Identity, IdentityKind, Source
+from sapa.messaging.spellings import find_usable
 from sapa.phones import BadPhone, is_region, parse_phone
 
 _NAMES = {
@@ -91,7 +92,7 @@ def _find_phone(text: str, region: str) -> str | None:
     try:
         return parse_phone(plain, region)
     except BadPhone:
-        return None
+        return find_usable(plain, region) if plain.startswith("+") else None
 
 
 def _find_email(text: str, company: Company) -> str | None:

@@ -1,8 +1,10 @@
 """The several ways in which one phone number is written. Pure: no database."""
 
 import re
+from contextlib import suppress
 
 from sapa.messaging.channels.interface import Identity
+from sapa.phones import BadPhone, parse_phone
 
 # Brazil put a 9 before its mobile numbers, Argentina has one for calls from abroad, Mexico had a 1: channels and
 # people still use both spellings. Brazil's landlines begin with 2 to 5 and never had it.
@@ -33,6 +35,14 @@ def list_spellings(phone: str) -> list[str]:
     """All that mean the same number, the given one first."""
     given = "+" + "".join(filter(str.isdigit, phone))
     return list(dict.fromkeys([given, *_others(given[1:])]))
+
+
+def find_usable(phone: str, region: str) -> str | None:
+    """The number as customers have it and calls can name it; some spellings that channels use cannot be dialled."""
+    for spelling in list_spellings(phone):
+        with suppress(BadPhone):
+            return parse_phone(spelling, region)
+    return None
 
 
 def _others(digits: str) -> list[str]:

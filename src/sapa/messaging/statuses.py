@@ -7,7 +7,7 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from sapa.company import Company
-from sapa.db.pool import Tx
+from sapa.db.pool import Tx, ring_after_commit
 from sapa.events import emit
 from sapa.json_text import encode
 from sapa.messaging import queries
@@ -15,10 +15,14 @@ from sapa.messaging.channels.interface import Identity, Source, Status, StatusRe
 from sapa.messaging.merge import RANKS, Merged, merge
 from sapa.messaging.queries import Held, NewEvent
 from sapa.messaging.spellings import canonical, list_spellings
-from sapa.messaging.types import MESSAGE_ID, Message, MessageStatusUpdated, MessageUpdate, SendError
+from sapa.messaging.types import MESSAGE_ID, NO_WORD, Message, MessageStatusUpdated, MessageUpdate, SendError
+from sapa.support import actions as support
+from sapa.support.types import build_bell
 
-REPLY_HOURS = 72
+SILENCE = timedelta(hours=24)
+"""How long a channel is waited for that has not said what became of a message."""
 UNKNOWN = "UNKNOWN"
+GONE_OUT = frozenset({"sent", "delivered", "read"})
 
 
 async def apply(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> list[Message]:
@@ -54,6 +58,17 @@ async def refuse(tx: Tx, company: Company, id: str, code: str, reason: str, now:
     report = StatusReport("failed", now, code=code, reason=reason)
     changed = await _store(tx, company, held, report, merge(held.state, "failed", now, now))
     return changed or await queries.get_message(tx, company.id, id)
+
+
+async def give_up(tx: Tx, company: Company, id: str, now: datetime) -> Message | None:
+    """Nobody has said what became of the message, and nobody is waited for any more; None when somebody has."""
+    held = await queries.lock_message(tx, company.id, id)
+    if held.status != "pending":
+        return None
+    hours = SILENCE // timedelta(hours=1)
+    reason = f"The channel did not say within {hours} hours what became of the message; it may have arrived."
+    report = StatusReport("failed", now, code=NO_WORD, reason=reason)
+    return await _store(tx, company, held, report, merge(held.state, "failed", now, now))
 
 
 async def imply_delivery(tx: Tx, company: Company, held: Held, at: datetime, now: datetime) -> None:
@@ -106,6 +121,10 @@ async def _store(
     message = await queries.update_state(tx, company.id, held, merged.state, provider_id, error, sequence)
     if not is_change:
         return None
+    if (held.status in GONE_OUT) != (message.status in GONE_OUT):
+        await support.settle(tx, company, message)
+    if message.ticket_id is not None:
+        ring_after_commit(tx, build_bell(company.id))
     await emit(tx, company, MessageStatusUpdated(_build_update(message, held.status)))
     return message
 

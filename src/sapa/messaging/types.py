@@ -9,7 +9,8 @@ from sapa.events import Event
 from sapa.http.answers import StoredJson, Timestamp
 from sapa.http.errors import ApiError, Conflict
 from sapa.ids import UuidKind
-from sapa.messaging.channels.interface import Source
+from sapa.messaging.channels.interface import Channel as Channel
+from sapa.messaging.channels.interface import Source as Source
 
 MESSAGE_ID = UuidKind("message")
 
@@ -22,13 +23,19 @@ Direction = Literal["in", "out"]
 
 ACKS: dict[str, int] = {"failed": -1, "pending": 0, "sent": 1, "delivered": 2, "read": 3, "received": 2}
 
+NO_WORD = "NO_WORD"
+"""Why a message failed of which its channel never said anything."""
+
 _BODY = "Halo Ayu, pesanan INV-1042 sudah dikirim."
+
+
+_CODES = "The channel's own code; UNCLEAR while it has given none, NO_WORD when it was waited for in vain."
 
 
 class SendError(Struct, frozen=True):
     """Why a message did not arrive, or why nobody knows whether it did."""
 
-    code: Annotated[str, Meta(examples=["131026"], description="The channel's own code; UNCLEAR where it gave none.")]
+    code: Annotated[str, Meta(examples=["131026"], description=_CODES)]
     message: Annotated[str, Meta(examples=["Message undeliverable"])]
 
 
@@ -65,7 +72,7 @@ class Message(Struct, frozen=True, rename="camel"):
     interactive: Annotated[Raw | None, StoredJson(dict[str, Any] | None), Meta(examples=[None])]
     interaction: Annotated[Raw | None, StoredJson(Choice | None)]
     customer_id: CustomerId | None
-    ticket_id: Annotated[str | None, Meta(examples=[None])]
+    ticket_id: Annotated[str | None, Meta(examples=[None], description="The ticket that it belongs to.")]
     agent_id: Annotated[int | None, Meta(examples=[None])]
     metadata: Annotated[Raw | None, StoredJson(dict[str, Any] | None), Meta(examples=[None])]
     error: Annotated[Raw | None, StoredJson(SendError | None)]
@@ -86,12 +93,34 @@ class MessageUpdate(Message, frozen=True, rename="camel"):
     previous_status: MessageStatus
 
 
+class Window(Struct, frozen=True, rename="camel"):
+    """For how long the customer may be sent free messages over the channel."""
+
+    closes_at: Timestamp
+
+
+class Sender(Struct, frozen=True, rename="camel"):
+    """Who wrote, as the channels know them."""
+
+    id: Annotated[str, Meta(examples=["ctc_01jc9y3q5me8w92v7x4t6r0n1k"])]
+    name: Annotated[str | None, Meta(examples=["Ayu"])]
+
+
+class ReceivedMessage(Message, frozen=True, rename="camel"):
+    """A message from a customer."""
+
+    contact: Sender
+    window: Annotated[Window | None, Meta(description="Null on a channel that takes free messages at any time.")]
+
+
 class MessageEvent(Struct, frozen=True, rename="camel"):
     """Something that became known of a message."""
 
     kind: Annotated[
         str,
-        Meta(examples=["delivered"], description="A status, or replied, edited, revoked, reacted, unclear."),
+        Meta(
+            examples=["delivered"], description="A status, or replied, edited, revoked, reacted, unclear, incomplete."
+        ),
     ]
     at: Timestamp
     is_implied: Annotated[bool, Meta(description="Nobody reported it; it follows from something that was.")]
@@ -136,12 +165,6 @@ class ChannelUnsupported(Conflict):
     code = "CHANNEL_UNSUPPORTED"
 
 
-class ChannelNotConnected(Conflict):
-    """The company has no connected channel for this message; `sapa channel connect` connects one."""
-
-    code = "CHANNEL_NOT_CONNECTED"
-
-
 class ActiveTicket(Conflict):
     """An agent is handling this chat, and the call asked not to send then."""
 
@@ -159,7 +182,7 @@ class MessageReceived(Event):
     """An inbound message was received."""
 
     kind = "message.received"
-    resource_type = Message
+    resource_type = ReceivedMessage
 
     @property
     def resource_id(self) -> str:

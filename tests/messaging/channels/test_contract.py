@@ -65,20 +65,28 @@ async def test_a_request_is_what_the_channel_documents(source: Source, kind: str
     assert TOKEN not in str(asked.query) + asked.body.decode()
 
 
-@pytest.mark.parametrize("source", [Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL, Source.SHORT_VIDEO])
+@pytest.mark.parametrize("source", [Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL])
 async def test_a_caption_follows_where_a_file_goes_without_words(source: Source, peer: Peer, client: Client) -> None:
-    """And a caption that is lost does not make the file unsent."""
+    """And a caption that is lost does not make the file unsent; it is said that it is missing."""
     folder = FOLDERS[source]
     company = msgspec.structs.replace(build_connection(source, "", client).company, environment="test")
     connection = build_connection(source, f"{peer.address}/v25.0", client, company)
     message = Outgoing(REFERENCE, RECIPIENTS[source], CONTENTS["image"])
-    uploads: list[Any] = [(200, ANSWERS[folder])] if folder == "tiktok" else []
-    caption_answers: list[Any] = [(200, ANSWERS[folder]), (500, {}), None]
-    for caption_answer in caption_answers:
+    refusal = {"error": {"message": "Too fast", "type": "OAuthException", "code": 613}}
+    caption_answers: list[tuple[Any, str]] = [
+        ((200, ANSWERS[folder]), ""),
+        ((500, {}), "did not go out, as far as we know"),
+        (None, "did not go out, as far as we know"),
+        ((400, refusal), "refused the caption: (613) Too fast"),
+    ]
+    for caption_answer, missing in caption_answers:
         peer.asked.clear()
-        peer.answers = [*uploads, (200, ANSWERS[folder]), caption_answer]
-        assert await CHANNELS[source].send(connection, message) == Sent(IDS[folder])
-        assert len(peer.asked) == len(uploads) + 2
+        peer.answers = [(200, ANSWERS[folder]), caption_answer]
+        sent = await CHANNELS[source].send(connection, message)
+        assert isinstance(sent, Sent)
+        assert (sent.message_id, bool(sent.missing)) == (IDS[folder], bool(missing))
+        assert missing in (sent.missing or "")
+        assert len(peer.asked) == 2
         assert "Kopi Gayo" in peer.asked[-1].body.decode()
 
 

@@ -232,7 +232,8 @@ def letter(body: str = "Terima kasih", **headers: str) -> EmailMessage:
 
 def read(mail: EmailMessage | bytes, credentials: dict[str, str] | None = None, **headers: str) -> list[Any]:
     body = mail if isinstance(mail, bytes) else mail.as_bytes()
-    return list(MAIL.read_callback(ACCOUNT, credentials or SECRETS, headers, body))
+    MAIL.check_callback(credentials or SECRETS, headers, body)
+    return list(MAIL.read_callback(ACCOUNT, body))
 
 
 def test_a_letter_tells_what_it_answers() -> None:

@@ -133,6 +133,8 @@ class Outgoing(Struct, frozen=True):
     """The channel's own id of the message that this one answers."""
     thread: Sequence[str] = ()
     """Mail: the ids of the conversation so far."""
+    subject: str | None = None
+    """Mail: what the conversation is about, for content that has no subject of its own."""
     is_automatic: bool = False
     """Nobody wrote it by hand: mail says so, that machines do not answer each other."""
 
@@ -144,6 +146,8 @@ class Sent(Struct, frozen=True):
     """The channel's own id."""
     alias: Identity | None = None
     """Whom the channel says the recipient is, when that differs."""
+    missing: str | None = None
+    """What of the message did not go out, and why: it went in two parts, and only the first was taken."""
 
 
 class Refused(Struct, frozen=True):
@@ -204,6 +208,8 @@ class Inbound(Struct, frozen=True):
     media: Sequence[InboundMedia] = ()
     interaction: Interaction | None = None
     quoted: str | None = None
+    quoted_reference: str | None = None
+    """Our own reference of the message that it quotes, where the channel's id of that one holds it."""
     is_echo: bool = False
     reference: str | None = None
     """Of an echo of our own send: our reference, where the channel returns it."""
@@ -307,10 +313,11 @@ class Channel(Protocol):
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         """The answer to a channel that asks whether this address is ours; None when it asks wrongly."""
 
-    def read_callback(
-        self, account: Mapping[str, str], credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
-    ) -> Sequence[Item]:
-        """Checks the signature and walks every array; raises Unsigned. Unknown parts are left out."""
+    def check_callback(self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> None:
+        """Raises Unsigned. Looks at nothing else: what it says is read later."""
+
+    def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
+        """Walks every array. Unknown parts are left out."""
 
 
 class ChannelTemplate(Struct, frozen=True):
@@ -369,11 +376,3 @@ class Renewable(Protocol):
 
     async def renew(self, connection: Connection) -> Renewal:
         """Raises BadAccount when the account has to be connected anew."""
-
-
-@runtime_checkable
-class Rereadable(Protocol):
-    """What a channel offers beside `Channel` when its callbacks' signatures age, or are in headers not kept."""
-
-    def reread_callback(self, account: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> Sequence[Item]:
-        """What a callback says whose signature was checked when it came."""

@@ -20,6 +20,13 @@ def render(content: Content) -> str:
             return paragraphs(content.header, content.body, _numbered(content), content.footer)
 
 
+def render_without_choices(content: Buttons | Choices) -> str:
+    """The words that go with buttons of the channel's own; those describe nothing, so descriptions are among them."""
+    rows = list_rows(content)
+    described = "\n".join(describe(row) for row in rows) if any(row.description for row in rows) else None
+    return paragraphs(content.header, content.body, described, content.footer)
+
+
 def paragraphs(*parts: str | None) -> str:
     return "\n\n".join(part for part in parts if part)
 

@@ -4,8 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import msgspec
-import structlog
+from msgspec.structs import replace
 
 from sapa.messaging.channels.interface import (
     Amendment,
@@ -27,7 +26,7 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.meta import Mishap, Verdict, post, read_refusal
 from sapa.messaging.channels.reading import Node, get, milliseconds, node, nodes, parse_json, text, texts
-from sapa.messaging.channels.render import describe, list_rows, paragraphs, render
+from sapa.messaging.channels.render import list_rows, render, render_without_choices
 from sapa.outbound.client import Answer, NotSent, Unclear
 
 MOST_QUICK_REPLIES = 13
@@ -41,8 +40,6 @@ _NO_USER = 2018001
 _CAPTION = "caption of "
 _is_reference = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmatch
 
-log = structlog.get_logger()
-
 
 async def send(
     connection: Connection, path: str, message: Outgoing, special: Mapping[str, Any] | None = None
@@ -50,19 +47,18 @@ async def send(
     """A file goes without words here, so its caption follows as a message of its own."""
     sent = parse_sent(await post(connection, path, build_message(message, special)))
     if isinstance(sent, Sent) and isinstance(message.content, Media) and message.content.caption:
-        await _send_caption(connection, path, message, message.content.caption)
+        return replace(sent, missing=await _send_caption(connection, path, message, message.content.caption))
     return sent
 
 
-async def _send_caption(connection: Connection, path: str, message: Outgoing, caption: str) -> None:
-    """The file is out already: whatever becomes of its caption, that stays true."""
-    body = build_message(msgspec.structs.replace(message, reference=_CAPTION + message.reference), {"text": caption})
+async def _send_caption(connection: Connection, path: str, message: Outgoing, caption: str) -> str | None:
+    """Why it is missing. The file is out already: whatever becomes of its caption, that stays true."""
+    body = build_message(replace(message, reference=_CAPTION + message.reference), {"text": caption})
     try:
-        outcome: object = parse_sent(await post(connection, path, body))
+        outcome = parse_sent(await post(connection, path, body))
     except (NotSent, Unclear) as error:
-        outcome = error
-    if not isinstance(outcome, Sent):
-        log.warning("a caption was not sent", connection=connection.id, message=message.reference)
+        return f"The caption did not go out, as far as we know: {error}."
+    return f"The channel refused the caption: {outcome.reason}" if isinstance(outcome, Refused) else None
 
 
 def build_message(message: Outgoing, special: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -83,10 +79,8 @@ def _content(content: Content) -> dict[str, Any]:
 
 
 def _quick_replies(content: Buttons | Choices) -> dict[str, Any]:
-    rows = list_rows(content)
-    described = "\n".join(describe(row) for row in rows) if any(row.description for row in rows) else None
-    replies = [{"content_type": "text", "title": _shorten(row.title), "payload": row.id} for row in rows]
-    return {"text": paragraphs(content.header, content.body, described, content.footer), "quick_replies": replies}
+    replies = [{"content_type": "text", "title": _shorten(row.title), "payload": row.id} for row in list_rows(content)]
+    return {"text": render_without_choices(content), "quick_replies": replies}
 
 
 def _shorten(title: str) -> str:

@@ -44,6 +44,8 @@ APPROVALS: dict[str, Approval] = {
 async def create(tx: Tx, company: Company, given: TemplateIn) -> Template:
     """Approved at once in a test environment; elsewhere when the channel says so."""
     header = parse_header(given.header)
+    _check_line("name", given.name)
+    _check_line("language", given.language)
     _check(given.body, header, given.buttons)
     content = Content(
         given.category,
@@ -120,6 +122,12 @@ def _first_status(company: Company) -> Approval:
 def parse_header(given: str | Header | None) -> Header | None:
     """A text alone is a header of that text."""
     return Header("text", given) if isinstance(given, str) else given
+
+
+def _check_line(field: str, word: str) -> None:
+    """A pattern's end would let a last line feed pass."""
+    if word.endswith("\n"):
+        raise Invalid.field(field, "must not end with a line feed")
 
 
 def _check(body: str, header: Header | None, buttons: list[TemplateButton]) -> None:

@@ -16,6 +16,10 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,2}", re.ASCII).fullmatch
 
 def list_places(body: str) -> list[int]:
     """The parameters' numbers, each once; raises Invalid where they are not 1, 2, 3 …"""
+    if not body.strip():
+        raise Invalid.field("body", "must hold more than blanks")
+    if "{{" in (rest := _PLACE.sub("", body)) or "}}" in rest:
+        raise Invalid.field("body", "has braces that hold no parameter; one is written {{1}}")
     words = list(dict.fromkeys(_PLACE.findall(body)))
     if not all(_NUMBER(word) for word in words):
         raise Invalid.field("body", "must number its parameters: {{1}}, {{2}} and so on")

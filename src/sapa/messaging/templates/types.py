@@ -32,7 +32,11 @@ TemplateName = Annotated[
 Language = Annotated[
     str,
     Meta(
-        min_length=2, max_length=15, pattern="^[a-z]{2,3}(_[A-Za-z]{2,4})?$", examples=["id"], description="id, en_US …"
+        min_length=2,
+        max_length=15,
+        pattern="^[a-z]{2,3}(_[A-Za-z]{2,4})?$",
+        examples=["id"],
+        description="id, en_US …",
     ),
 ]
 Body = Annotated[

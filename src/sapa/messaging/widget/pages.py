@@ -17,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from sapa.db.pool import AWAY, RETRYABLE, Tx
+from sapa.db.pool import AWAY
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.errors import (
     ApiError,
@@ -38,7 +38,6 @@ from sapa.messaging.widget.visits import Identified, Visit
 
 MOST_BYTES = 16 * 1024
 BODY_SECONDS = 15.0
-MOST_TRIES = 3
 MOST_TOKEN_LENGTH = 200
 
 CORS = {
@@ -60,7 +59,6 @@ SCRIPT_HEADERS = {
 
 Handler = Callable[[Request], Awaitable[Response]]
 Body = TypeVar("Body")
-Result = TypeVar("Result")
 
 log = structlog.get_logger()
 
@@ -94,7 +92,10 @@ class Chat:
         connection = (await self._find_chat(request)).connection
         await limits.check_address(self._database, connection.company.id, self._address(request), "session")
         given, token = await read_body(request, SessionIn), _token(request)
-        joined = await self._transact(lambda tx: visits.open_session(tx, connection, token, given.visitor))
+        # Two pages of somebody new may sign in at once; the second finds whom the first one made.
+        joined = await self._database.transact(
+            lambda tx: visits.open_session(tx, connection, token, given.visitor), (asyncpg.UniqueViolationError,)
+        )
         visitor = joined.visitor
         async with self._database.connection() as db:
             latest = await lines.list_latest(db, connection.company.id, visitor)
@@ -113,7 +114,7 @@ class Chat:
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "message")
         await limits.check_address(self._database, visit.company.id, self._address(request), "message")
         said = await read_body(request, inbound.Said)
-        return _json(await self._transact(lambda tx: inbound.take(tx, self._kit, visit, said)))
+        return _json(await self._database.transact(lambda tx: inbound.take(tx, self._kit, visit, said)))
 
     async def list_earlier(self, request: Request) -> Response:
         visit = await self._enter(request)
@@ -127,7 +128,7 @@ class Chat:
         visit = await self._enter(request)
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "ack")
         given = await read_body(request, inbound.Acknowledged)
-        await self._transact(lambda tx: inbound.acknowledge(tx, visit, given))
+        await self._database.transact(lambda tx: inbound.acknowledge(tx, visit, given))
         return Response(status_code=204, headers=CORS)
 
     async def listen(self, request: Request) -> Response:
@@ -153,17 +154,6 @@ class Chat:
     def _address(self, request: Request) -> str:
         peer = request.client.host if request.client else ""
         return client_address(peer, request.headers.get("x-forwarded-for"), self._proxies)
-
-    async def _transact(self, work: Callable[[Tx], Awaitable[Result]]) -> Result:
-        """One transaction, run again when another one stood in its way."""
-        for tries_left in range(MOST_TRIES - 1, -1, -1):
-            try:
-                async with self._database.transaction() as tx:
-                    return await work(tx)
-            except (*RETRYABLE, asyncpg.UniqueViolationError):
-                if not tries_left:
-                    raise
-        raise AssertionError("unreachable")
 
 
 class Stream(StreamingResponse):

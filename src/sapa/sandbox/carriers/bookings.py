@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from sapa.db.pool import Connection, Tx
+from sapa.db.pool import Connection, Database, Tx
 from sapa.db.sql import sql
 from sapa.kit import Kit
 from sapa.sandbox import callbacks
@@ -103,6 +103,19 @@ DROP_WAITING = sql(
      WHERE company_id = $1 AND headers->>'x-sandbox-booking' = $2 AND due_at > $3"""
 )
 
+KEPT_DAYS = 90
+
+COMPANIES_TO_FORGET = sql(
+    """
+    SELECT c.company_id
+      FROM companies c
+     WHERE EXISTS (SELECT FROM sandbox_bookings b
+                    WHERE b.company_id = c.company_id AND b.booked_at < now() - make_interval(days => $1))""",
+    crosses="the worker looks for old bookings over all test environments, then forgets them company by company",
+)
+
+FORGET = sql("DELETE FROM sandbox_bookings WHERE company_id = $1 AND booked_at < now() - make_interval(days => $2)")
+
 
 async def get_now(db: Connection, company_id: int) -> datetime:
     return datetime.fromisoformat(await NOW.value(db, company_id))
@@ -154,6 +167,13 @@ async def list_bookings(db: Connection, company_id: int) -> list[Booking]:
     """All that a company's simulators took on, the oldest first."""
     now = await get_now(db, company_id)
     return [_read(row, company_id, now) for row in await LIST.all(db, company_id)]
+
+
+async def forget_old(database: Database) -> None:
+    """By the real time: a test clock that is moved on for months takes nothing away from whoever tests with it."""
+    async with database.connection() as db:
+        for (company_id,) in await db.fetch(COMPANIES_TO_FORGET.text, KEPT_DAYS):
+            await FORGET.run(db, company_id, KEPT_DAYS)
 
 
 async def change_course(kit: Kit, tx: Tx, booking: Booking, steps: list[Step], build: Build) -> Booking:

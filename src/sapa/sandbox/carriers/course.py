@@ -134,7 +134,7 @@ def hasten(steps: Sequence[Step], now: datetime, kind: Kind, to: str | None) -> 
     if last is None:
         return [*past, *_build_detour(coming, now, kind, to)]
     earlier = coming[last].at - now
-    since, count = past[-1].at, last + 1
+    since, count = min(past[-1].at, now), last + 1
     moved = [
         msgspec.structs.replace(step, at=since + (now - since) * n / count) for n, step in enumerate(coming[:count], 1)
     ]

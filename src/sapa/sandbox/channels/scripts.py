@@ -29,7 +29,7 @@ class Script(Struct, frozen=True):
     """The error's code at WhatsApp; the other simulators answer with what comes nearest at their channel."""
     refuses: Literal["all", "templates", "free", "two of three"] = "all"
     hangs: bool = False
-    """No answer comes, though the message was taken."""
+    """No answer comes, though the message was taken. Steps that come after the caller's patience show that."""
     is_broken: bool = False
     """The channel answers that something went wrong on its side."""
     knows_as: str | None = None
@@ -58,12 +58,12 @@ SCRIPTS = {
     "pair_rate": Script(refusal=131056),
     "token_expired": Script(refusal=190),
     "broken": Script(is_broken=True),
-    "timeout": Script(HAPPY.steps, hangs=True),
+    "timeout": Script([Step(12 + step.after, step.deed) for step in HAPPY.steps], hangs=True),
     "capped": Script((SENT, Step(1, "failed", 131049))),
     "no_number": Script(HAPPY.steps, knows_as="US.12015550120"),
     "other_number": Script(HAPPY.steps, knows_as="12015550191"),
     "window_closed": Script(HAPPY.steps, refusal=131047, refuses="free"),
-    "quota_10": HAPPY,  # counted before the channel is called
+    "quota_10": HAPPY,  # refused before the channel is called
     "bounce": Script((SENT, Step(1, "failed", 550))),
     "tempfail": Script(refusal=451),
     "ooo": Script((SENT, Step(1, "reply"))),

@@ -14,7 +14,7 @@ from sapa.messaging.channels.widget.calls import PlayedMessage, PlayedStatus
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import Account, find_account
 from sapa.sandbox.channels.heard import Heard
-from sapa.sandbox.channels.scripts import Step, find_script
+from sapa.sandbox.channels.scripts import Script, Step, find_script
 from sapa.sandbox.channels.stage import Post, Taken, build_answer, new_token, perform
 
 _ERRORS: Mapping[int, tuple[int, str, str]] = {
@@ -39,12 +39,18 @@ async def answer(kit: Kit, call: HookCall) -> HookAnswer:
     choice = _first_choice(given)
     taken = Taken(account, given.visitor_id, message_id, now, reference=given.reference, choice=choice)
     return await perform(
-        kit, call, taken, find_script(given.visitor_id),
+        kit, call, taken, _find_script(given.visitor_id),
         accept=lambda taken: build_answer({"messageId": taken.message_id}),
         refuse=build_error,
         broken=build_answer({"error": {"code": "broken", "message": "Something went wrong."}}, 500),
         play=play,
     )  # fmt: skip
+
+
+def _find_script(visitor_id: str) -> Script:
+    """A chat of our own has no window that could be closed."""
+    script = find_script(visitor_id)
+    return Script(script.steps) if script.refuses == "free" else script
 
 
 def build_error(code: int) -> HookAnswer:

@@ -56,13 +56,10 @@ class Instagram:
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         return meta.confirm(credentials, query)
 
-    def read_callback(
-        self, account: Mapping[str, str], credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
-    ) -> Sequence[Item]:
+    def check_callback(self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> None:
         meta.check_signature(credentials, headers, body)
-        return social.parse_callback(account["instagram_id"], "igsid", body)
 
-    def reread_callback(self, account: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> Sequence[Item]:
+    def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
         return social.parse_callback(account["instagram_id"], "igsid", body)
 
 

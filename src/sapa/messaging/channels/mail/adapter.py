@@ -68,16 +68,13 @@ class Mail:
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         return None
 
-    def read_callback(
-        self, account: Mapping[str, str], credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
-    ) -> Sequence[Item]:
+    def check_callback(self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> None:
         """The hook's address is a secret already; whoever wants to may sign as well."""
         secret, given = credentials.get("hook_secret") or "", headers.get(SIGNATURE) or ""
         if secret and not hmac.compare_digest(sign(secret, body).encode(), given.encode("utf-8", "surrogatepass")):
             raise Unsigned
-        return parse_callback(account, body)
 
-    def reread_callback(self, account: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> Sequence[Item]:
+    def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
         return parse_callback(account, body)
 
 

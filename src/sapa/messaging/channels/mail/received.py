@@ -3,6 +3,7 @@
 import email
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from email import policy
 from email.message import EmailMessage, Message
@@ -12,7 +13,7 @@ from html.parser import HTMLParser
 
 from sapa.messaging.channels.interface import Identity, Inbound, InboundMedia, Item
 from sapa.messaging.channels.mail.bounces import is_bounce, read_bounce
-from sapa.messaging.channels.mail.written import find_domain, list_message_ids
+from sapa.messaging.channels.mail.written import MOST_REFERENCES, find_domain, list_message_ids
 
 MOST_ATTACHMENTS = 50
 LONGEST_BODY = 200_000
@@ -21,6 +22,7 @@ _ADDRESSED = ("To", "Cc", "Delivered-To", "X-Original-To", "Envelope-To")
 _KINDS = {"image", "audio", "video"}
 _BREAKS = {"p", "br", "div", "li", "tr", "h1", "h2", "h3"}
 _SILENT = {"style", "script", "head", "title"}
+_is_ours = re.compile(r"<([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})@[^<>\s]+>").fullmatch
 _find_reference = re.compile(r"\+([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})@").search
 
 
@@ -40,7 +42,7 @@ def _read_letter(account: Mapping[str, str], mail: EmailMessage, body: bytes) ->
     customer = next(iter(_list_addresses(mail, "To")), "") if is_echo else sender
     if not customer:
         return None
-    main = _find_body(mail)
+    main, quoted = _find_body(mail), _find_quoted(account, mail)
     return Inbound(
         message_id=_find_id(mail) or f"<{sha256(body).hexdigest()}@unnamed>",
         sender=[Identity("email", customer)],
@@ -49,7 +51,8 @@ def _read_letter(account: Mapping[str, str], mail: EmailMessage, body: bytes) ->
         body=_read_text(main)[:LONGEST_BODY] if main else None,
         sender_name=None if is_echo else name or None,
         media=_list_attachments(mail, main),
-        quoted=_find_quoted(account, mail),
+        quoted=quoted,
+        quoted_reference=_parse_reference(quoted),
         is_echo=is_echo,
         is_automatic=is_automatic(mail),
         thread=list_thread(mail),
@@ -63,16 +66,15 @@ def header(mail: Message, name: str) -> str:
         value = mail.get(name)
     except Exception:
         value = next((raw for key, raw in mail.raw_items() if key.lower() == name.lower()), "")
-    words = " ".join(str(value or "").replace("\x00", "").split())
-    return words.encode("utf-8", "replace").decode()
+    return clean(" ".join(str(value or "").split()))
 
 
 def find_date(mail: Message) -> datetime:
     try:
         date = parsedate_to_datetime(header(mail, "Date"))
+        return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
     except (ValueError, TypeError, OverflowError):
         return datetime.now(UTC)
-    return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
 
 
 def is_automatic(mail: Message) -> bool:
@@ -89,7 +91,7 @@ def is_automatic(mail: Message) -> bool:
 def list_thread(mail: Message) -> Sequence[str]:
     """The ids of the conversation, the oldest first, this mail included."""
     known = header(mail, "References") + header(mail, "In-Reply-To") + header(mail, "Message-ID")
-    return list(dict.fromkeys(list_message_ids(known)))
+    return list(dict.fromkeys(list_message_ids(known)))[-MOST_REFERENCES:]
 
 
 def _find_quoted(account: Mapping[str, str], mail: Message) -> str | None:
@@ -99,6 +101,12 @@ def _find_quoted(account: Mapping[str, str], mail: Message) -> str | None:
             return f"<{found[1]}@{find_domain(account['address'])}>"
     answered = list_message_ids(header(mail, "In-Reply-To")) or list_message_ids(header(mail, "References"))[-1:]
     return answered[0] if answered else None
+
+
+def _parse_reference(message_id: str | None) -> str | None:
+    """Mail of ours is named by our own id of it, so that it is known by it before the server has answered."""
+    found = _is_ours(message_id or "")
+    return found[1] if found else None
 
 
 def _find_id(mail: Message) -> str | None:
@@ -136,9 +144,14 @@ def _read_text(part: EmailMessage) -> str:
 def _decode(raw: bytes, charset: str | None) -> str:
     try:
         words = raw.decode(charset or "utf-8", "replace")
-    except LookupError:
+    except (LookupError, ValueError):  # unknown, or known and of no use here, such as the one of domain names
         words = raw.decode("utf-8", "replace")
-    return words.replace("\x00", "")
+    return clean(words)
+
+
+def clean(words: str) -> str:
+    """What a database can keep: some letters hold zeros and halves of characters."""
+    return words.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 def _list_attachments(mail: EmailMessage, main: EmailMessage | None) -> Sequence[InboundMedia]:
@@ -156,7 +169,7 @@ def _read_attachment(part: Message) -> InboundMedia:
     kind = part.get_content_maintype()
     return InboundMedia(
         type=kind if kind in _KINDS else "document",
-        mime_type=part.get_content_type(),
+        mime_type=clean(part.get_content_type()),
         filename=_find_filename(part),
         content=content if isinstance(content, bytes) else b"",
     )
@@ -167,7 +180,7 @@ def _find_filename(part: Message) -> str | None:
         name = part.get_filename()
     except Exception:
         return None
-    return "".join(char for char in str(name) if char.isprintable()) or None if name else None
+    return "".join(char for char in clean(str(name)) if char.isprintable()) or None if name else None
 
 
 class _Words(HTMLParser):
@@ -193,6 +206,7 @@ class _Words(HTMLParser):
 
 def _strip_tags(page: str) -> str:
     reader = _Words()
-    reader.feed(page)
-    reader.close()
+    with suppress(AssertionError):  # its way to say that markup makes no sense: what it read until then counts
+        reader.feed(page)
+        reader.close()
     return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", "".join(reader.words)))

@@ -10,7 +10,7 @@ from email.utils import format_datetime
 from html import escape
 from urllib.parse import quote
 
-from sapa.messaging.channels.interface import Buttons, Choices, Content, Link, Media, Outgoing, TemplateCall, Text
+from sapa.messaging.channels.interface import Buttons, Choices, Link, Media, Outgoing, TemplateCall, Text
 from sapa.messaging.channels.render import describe, list_rows, paragraphs, render
 
 POLICY = policy.SMTP.clone(cte_type="7bit", raise_on_defect=False)
@@ -29,7 +29,7 @@ def build_mail(account: Mapping[str, str], message: Outgoing) -> EmailMessage:
     mail = EmailMessage(policy=POLICY.clone(utf8=not is_plain))
     mail["From"] = _build_address(account["address"], _plain(account.get("sender_name") or ""))
     mail["To"] = _build_address(message.to.value)
-    mail["Subject"] = build_subject(message.content)
+    mail["Subject"] = build_subject(message)
     mail["Date"] = format_datetime(datetime.now(UTC))
     mail["Message-ID"] = build_message_id(account, message.reference)
     for name, value in _thread(message).items():
@@ -60,9 +60,10 @@ def build_reply_address(account: Mapping[str, str], reference: str) -> str | Non
     return f"{local}+{reference}@{domain}" if local else None
 
 
-def build_subject(content: Content) -> str:
-    """Its own, or else how it begins."""
-    own = content.subject if isinstance(content, Text | TemplateCall) else None
+def build_subject(message: Outgoing) -> str:
+    """Its own, or the conversation's, or else how it begins."""
+    content = message.content
+    own = (content.subject if isinstance(content, Text | TemplateCall) else None) or message.subject
     words = _plain(own or render(content))
     return words if own or len(words) <= LONGEST_SUBJECT else words[: LONGEST_SUBJECT - 1].rstrip() + "…"
 
@@ -103,7 +104,7 @@ def _build_body(account: Mapping[str, str], message: Outgoing) -> str:
 def _choice(account: Mapping[str, str], message: Outgoing, title: str, words: str) -> str:
     """Chosen by an answer that the reader need only send off."""
     address = build_reply_address(account, message.reference) or account["address"]
-    subject = quote(f"Re: {build_subject(message.content)}")
+    subject = quote(f"Re: {build_subject(message).removeprefix('Re: ')}")
     return _link(f"mailto:{quote(address, safe='@+')}?subject={subject}&body={quote(title)}", words)
 
 

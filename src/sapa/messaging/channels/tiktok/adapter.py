@@ -6,7 +6,6 @@ from typing import Any
 
 import aiohttp
 import msgspec
-import structlog
 
 from sapa.messaging.channels.interface import (
     BadAccount,
@@ -31,8 +30,6 @@ from sapa.outbound.client import Answer, NotSent, Unclear
 
 MOST_PICTURE_BYTES = 3 * 1_048_576
 A_DAY = 86_400.0
-
-log = structlog.get_logger()
 
 
 class TikTok:
@@ -70,10 +67,7 @@ class TikTok:
         media_id = await _upload(connection, message.content)
         if isinstance(media_id, Refused):
             return media_id
-        sent = await _send(connection, build_image(business_id, message, media_id))
-        if isinstance(sent, Sent) and message.content.caption:
-            await _send_caption(connection, message, message.content.caption)
-        return sent
+        return await _send(connection, build_image(business_id, message, media_id))
 
     async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         conversation_id, message_id, media_id = (media.media_id or "").split(" ")
@@ -93,13 +87,10 @@ class TikTok:
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         return None
 
-    def read_callback(
-        self, account: Mapping[str, str], credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
-    ) -> Sequence[Item]:
+    def check_callback(self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> None:
         check_signature(credentials.get("app_secret") or "", headers, body)
-        return parse_callback(account, body)
 
-    def reread_callback(self, account: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> Sequence[Item]:
+    def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
         return parse_callback(account, body)
 
     async def renew(self, connection: Connection) -> Renewal:
@@ -132,16 +123,6 @@ async def _call(
 
 async def _send(connection: Connection, body: dict[str, Any]) -> Sent | Refused:
     return parse_sent(await _call(connection, "POST", "business/message/send/", body))
-
-
-async def _send_caption(connection: Connection, message: Outgoing, caption: str) -> None:
-    """A picture goes without words here. It is out already: whatever becomes of its caption, that stays true."""
-    try:
-        outcome: object = await _send(connection, build_text(connection.account["business_id"], message, caption))
-    except (NotSent, Unclear) as error:
-        outcome = error
-    if not isinstance(outcome, Sent):
-        log.warning("a caption was not sent", connection=connection.id, message=message.reference)
 
 
 async def _upload(connection: Connection, media: Media) -> str | Refused:

@@ -23,8 +23,8 @@ _VERDICTS: Mapping[int, Verdict] = {
 _ITS_OWN_FAULT = range(50000, 60000)
 
 
-def build_text(business_id: str, message: Outgoing, body: str | None = None) -> dict[str, Any]:
-    words = render(message.content) if body is None else body
+def build_text(business_id: str, message: Outgoing) -> dict[str, Any]:
+    words = render(message.content)
     return {**_envelope(business_id, message), "message_type": "TEXT", "text": {"body": words}, **_quote(message)}
 
 

@@ -75,10 +75,11 @@ class Widget:
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         return None
 
-    def read_callback(
-        self, account: Mapping[str, str], credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
-    ) -> Sequence[Item]:
-        return calls.parse_callback(credentials["secret"], headers, body)
+    def check_callback(self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> None:
+        calls.check_signature(credentials["secret"], headers, body)
+
+    def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
+        return calls.parse_callback(body)
 
 
 def _database(connection: Connection) -> Database:

@@ -135,9 +135,12 @@ def build_callback(secret: str, events: Sequence[PlayedStatus | PlayedMessage]) 
     return {"content-type": "application/json", SIGNATURE: build_signature(secret, body)}, body
 
 
-def parse_callback(secret: str, headers: Mapping[str, str], body: bytes) -> list[Item]:
+def check_signature(secret: str, headers: Mapping[str, str], body: bytes) -> None:
     if not hmac.compare_digest(headers.get(SIGNATURE, "").encode(), build_signature(secret, body).encode()):
         raise Unsigned
+
+
+def parse_callback(body: bytes) -> list[Item]:
     try:
         callback = msgspec.json.decode(body, type=Callback)
     except msgspec.MsgspecError:
