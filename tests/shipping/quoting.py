@@ -81,8 +81,8 @@ class Peer:
 
 
 @asynccontextmanager
-async def open_peer() -> AsyncIterator[Peer]:
-    peer = Peer()
+async def open_peer(peer: Peer | None = None) -> AsyncIterator[Peer]:
+    peer = peer or Peer()
     app = web.Application()
     app.router.add_route("*", "/{path:.*}", peer.receive)
     runner = web.AppRunner(app, shutdown_timeout=0.1)
@@ -102,10 +102,11 @@ async def connect_live(
     provider: str,
     adapter: str | None = None,
     **credentials: str,
-) -> None:
-    """A live company's account with a carrier, without asking it whether the account is good."""
+) -> str:
+    """A live company's account with a carrier, without asking it whether the account is good; where to call back."""
     settings = msgspec.structs.replace(read_settings({}), secret_key=installation.server.secret_key)
     kit = build_kit(settings, database)
     company = Company(company_id, "live", "ID", "IDR")
-    await connections.connect(kit, company, provider, adapter, credentials, verify=False)
+    made = await connections.connect(kit, company, provider, adapter, credentials, verify=False)
     await kit.close()
+    return made.callback_url

@@ -14,6 +14,7 @@ from tests.cli.command import Outcome, sapa, sapa_process
 from tests.conftest import Installation, connect, start_installation, stop_installation
 from tests.factories import make_company, make_key
 from tests.shipping.area_packages import PLACES, build_lists, write_folder, write_tarball, write_zip
+from tests.shipping.parcels import DELIVERY, SENDER, body_of, create, field_of
 from tests.shipping.quoting import connect_live
 
 
@@ -129,7 +130,13 @@ async def test_a_carrier_that_lists_only_some_levels_is_helped_out(
     async with connect(own, key.raw) as client:
         assert await list_names(client, "provinces", provider="aggregator_carrier") == ["Selatan", "Utara"]
         found = await list_names(client, "districts", provider="aggregator_carrier", cityId="1101")
-    assert found == ["Bukit Atas"]
+        assert found == ["Bukit Atas"]
+        bukit = {"kecamatanId": 110101, "kelurahanId": 1101012002}
+        ends: dict[str, Any] = {"sender": {**SENDER, **bukit}, "delivery": {**DELIVERY, **bukit}}
+        assert await create(client, "aggregator_carrier", **ends)
+        ends["delivery"]["kelurahanId"] = 1171011001
+        wrong = await client.post("/shipping/shipments", json=body_of("aggregator_carrier", **ends))
+    assert field_of(wrong) == "delivery.kelurahanId"
 
 
 def test_the_licence_is_shown_and_has_to_be_accepted(own: Installation, tmp_path: Path) -> None:

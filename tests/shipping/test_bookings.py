@@ -1,6 +1,7 @@
 """Bookings: sent once, honest when nobody knows, settled in the end; counted at the simulators, who know best."""
 
 import asyncio
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import httpx
@@ -15,7 +16,6 @@ from tests.cli.command import sapa_process
 from tests.conftest import Installation
 from tests.factories import Environments
 from tests.shipping.parcels import (
-    advance,
     body_of,
     cancel,
     change,
@@ -115,6 +115,20 @@ async def test_a_lost_answer_is_called_unknown_and_found_out(
     assert await requests_at_the_carrier(database, company.test) == [1]
     events = kinds(await list_events(database, company.test, made["id"]))
     assert events.count("shipment.booked") == 1
+
+
+async def test_an_unclear_answer_to_a_request_for_the_pick_up_is_a_202(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "aggregator_carrier", sim="booking_timeout")
+    path, once = f"/shipping/shipments/{made['id']}", {"idempotency-key": f"book {made['id']}"}
+    answer = await sandbox.patch(path, json={"triggerBooking": True}, headers=once)
+    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (202, "booking_unknown")
+    again = await sandbox.patch(path, json={"triggerBooking": True}, headers=once)
+    assert (again.status_code, again.json()) == (202, answer.json())
+    await move_clock(database, company.test, 10)
+    await until_status(sandbox, made["id"], "confirmed")
+    assert await requests_at_the_carrier(database, company.test) == [1]
 
 
 async def test_what_never_arrived_fails_only_when_that_is_certain(
@@ -263,13 +277,18 @@ async def test_a_booking_that_nobody_knows_of_stands_in_the_way_of_another(
     assert refused.sentence() == BookingInProgress.__doc__
 
 
-async def test_a_clock_that_is_turned_back_leaves_nothing_behind(
+async def test_what_should_have_been_picked_up_by_now_is_not_booked(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    await move_clock(database, company.test, 24 * HOUR)
-    unknown = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout", autoBook=True)
-    ride = await create(sandbox, "ev_courier", autoBook=True)
-    async with database.transaction() as tx:
-        await access.move_clock(tx, company.test, None)
-    await until_status(sandbox, unknown["id"], "confirmed")
-    await advance(sandbox, ride["id"], "picked_up")
+    def ahead(**distance: float) -> str:
+        return (datetime.now(UTC) + timedelta(**distance)).isoformat()
+
+    made = await create(sandbox, "ev_courier", pickupSchedule=ahead(hours=1))
+    late = body_of("ev_courier", pickupSchedule=ahead(days=4))
+    assert field_of(await sandbox.post("/shipping/shipments", json=late)) == "pickupSchedule", "Dash plans three days"
+    assert await create(sandbox, "aggregator_carrier", pickupSchedule=ahead(days=6))
+    await move_clock(database, company.test, 2 * HOUR)
+    assert field_of(await change(sandbox, made["id"], triggerBooking=True)) == "pickupSchedule"
+    assert await requests_at_the_carrier(database, company.test) == []
+    answer = await change(sandbox, made["id"], triggerBooking=True, pickupSchedule=None)
+    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (200, "finding_driver")

@@ -104,15 +104,19 @@ async def test_local_ones_are_cancelled_here(sandbox: httpx.AsyncClient, provide
     assert answer.json()["data"]["cancellationReason"] == "x" * 500
 
 
-@pytest.mark.parametrize("provider", ["custom", "aggregator_carrier", "ev_courier"])
+@pytest.mark.parametrize(
+    "provider", ["custom", "parcel_carrier", "aggregator_carrier", "instant_carrier", "ev_courier"]
+)
 async def test_after_the_pick_up_it_is_too_late(
-    sandbox: httpx.AsyncClient, provider: str, database: Database, company: Environments
+    installation: Installation, sandbox: httpx.AsyncClient, company: Environments, provider: str
 ) -> None:
     made = await create(sandbox, provider, autoBook=True)
-    if provider == "custom":
+    if provider in {"custom", "parcel_carrier"}:
         await change(sandbox, made["id"], shippingStatus="picked_up")
     else:
-        await until_status(sandbox, made["id"], awb=...)
+        if provider == "instant_carrier":
+            sapa_process(installation.data, "shipment", "book", made["id"], "--company", str(company.test))
+        await until_status(sandbox, made["id"], **{"orderNo" if provider == "instant_carrier" else "awb": ...})
         await advance(sandbox, made["id"], "picked_up")
     await until_status(sandbox, made["id"], "picked_up")
     refused = await cancel(sandbox, made["id"])
@@ -160,6 +164,17 @@ async def test_a_carrier_that_is_away_is_asked_again_by_the_worker(
     await move_clock(database, company.test, 60)
     gone = await until_status(sandbox, made["id"], "cancelled")
     assert (gone["cancelledBy"], gone["cancellationReason"]) == ("user", "Away")
+
+
+@pytest.mark.parametrize("media_type", [None, "application/json", "application/x-www-form-urlencoded"])
+async def test_a_reason_may_be_left_out_with_its_body(sandbox: httpx.AsyncClient, media_type: str | None) -> None:
+    made = await create(sandbox, "custom")
+    headers = {"content-type": media_type} if media_type else {}
+    answer = await sandbox.post(f"/shipping/shipments/{made['id']}/cancel", headers=headers)
+    gone = answer.json()["data"]
+    assert (answer.status_code, gone["shippingStatus"], gone["cancellationReason"]) == (200, "cancelled", None)
+    again = await sandbox.post(f"/shipping/shipments/{made['id']}/cancel", headers=headers, content=b"{}")
+    assert again.status_code == (200 if media_type == "application/json" else 415), "what is sent has to be JSON"
 
 
 async def test_reasons_and_ids_are_checked(sandbox: httpx.AsyncClient) -> None:

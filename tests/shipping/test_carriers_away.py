@@ -9,6 +9,7 @@ import pytest
 from sapa.db.pool import Database, open_database
 from tests.conftest import Installation, connect, free_port, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_key
+from tests.shipping.parcels import body_of, change, create, get
 from tests.shipping.quoting import Peer, ask, connect_live, list_options, open_peer
 
 GOOD: dict[str, Any] = {
@@ -99,6 +100,30 @@ async def test_rubbish_is_not_taken_for_prices(live: httpx.AsyncClient, peer: Pe
     assert "KiriminAja gave no prices" in refused(await ask(live))
     peer.behave = peer.answer(GOOD)
     assert len(await list_options(live)) == 2, "and it is not remembered"
+
+
+async def test_a_carrier_that_fails_again_and_again_is_left_alone(
+    own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
+) -> None:
+    draft = await create(live, "aggregator_carrier")
+    peer.behave = peer.answer("down", 500)
+    for value in range(5):
+        assert "it answered 500" in refused(await ask(live, package={"weight": 1, "itemValue": value + 1_000}))
+    peer.asked.clear()
+    assert "failed 5 times in a row and is asked again in" in refused(await ask(live))
+    answer = await live.post("/shipping/shipments", json=body_of("aggregator_carrier", autoBook=True))
+    assert "Nothing was booked. KiriminAja is not called for the moment" in refused(answer)
+    assert "Nothing was booked" in refused(await change(live, draft["id"], triggerBooking=True, name="Kept out"))
+    assert await get(live, draft["id"]) == draft
+    assert (await live.get("/shipping/shipments")).json()["meta"]["total"] == 1, "nothing was stored"
+    assert peer.asked == [], "the carrier heard nothing of it"
+
+    other = await make_company(own_database)
+    await connect_live(own, own_database, other.live, "aggregator_carrier", api_key="planted-secret-key")
+    peer.behave = peer.answer(GOOD)
+    key = await make_key(own_database, other.live)
+    async with connect(own, key.raw) as client:
+        assert await list_options(client), "another company's account is another matter"
 
 
 async def test_a_refused_account_is_told_apart(live: httpx.AsyncClient, peer: Peer) -> None:

@@ -45,6 +45,21 @@ def test_what_was_delivered_comes_back_at_most() -> None:
     assert list_next("delivered", "A") == list_next("delivered", "S") == list_next("delivered", "R")[1:] == []
 
 
+@pytest.mark.parametrize("status", [*states.GROUPS["accepted"], "no_driver", "rejected"])
+def test_a_carrier_that_was_not_heard_of_in_between_is_believed_its_end(status: str) -> None:
+    ends = {
+        "picked_up",
+        "in_transit",
+        "out_for_delivery",
+        "delivery_failed",
+        "delivered",
+        "returning",
+        "returned",
+        "lost",
+    }
+    assert ends <= set(list_next(status, "C"))
+
+
 def test_after_the_pick_up_nobody_cancels_through_the_api() -> None:
     for status in ("picked_up", "in_transit", "out_for_delivery", "delivery_failed", "delivered", "returning"):
         assert not is_allowed(status, "cancelling", "A")

@@ -104,3 +104,19 @@ async def test_deleting_a_store_clears_it_from_its_shipments(
         "storeLocationId"
     )
     assert (await sandbox.get(PATH)).json()["meta"]["total"] == 1
+
+
+async def test_what_is_made_while_its_store_is_deleted_names_it_no_longer(api: httpx.AsyncClient) -> None:
+    store = await make_store(api)
+    body = body_of("custom", sender=..., storeLocationId=store["id"])
+
+    async def delete() -> None:
+        await asyncio.sleep(0.03)
+        assert (await api.delete(f"{PATH}/{store['id']}")).status_code == 204
+
+    making = asyncio.gather(*(api.post("/shipping/shipments", json=body) for _ in range(16)))
+    await delete()
+    answers = await making
+    made = [answer.json()["data"]["id"] for answer in answers if answer.status_code == 201]
+    assert all(field_of(answer) == "storeLocationId" for answer in answers if answer.status_code != 201)
+    assert [(await get(api, id))["storeLocationId"] for id in made] == [None] * len(made)

@@ -58,6 +58,19 @@ async def test_a_carrier_that_is_away_leaves_the_last_known_state(sandbox: httpx
     assert found["error"]["message"]
 
 
+@pytest.mark.parametrize("provider", ["aggregator_carrier", "ev_courier"])
+async def test_what_is_called_back_and_told_again_is_shown_once(sandbox: httpx.AsyncClient, provider: str) -> None:
+    made = await create(sandbox, provider, autoBook=True)
+    await until_status(sandbox, made["id"], awb=...)
+    for status in ("picked_up", "delivered"):
+        await advance(sandbox, made["id"], status)
+        await until_status(sandbox, made["id"], status)
+    history = (await track(sandbox, made["id"]))["history"]
+    told = [(event["status"], event["occurredAt"][:19]) for event in history]
+    assert len(told) == len(set(told)), told
+    assert [event["status"] for event in history].count("delivered") == 1
+
+
 async def test_drafts_and_local_shipments_have_nobody_to_ask(sandbox: httpx.AsyncClient) -> None:
     draft = await create(sandbox, "aggregator_carrier")
     found = await track(sandbox, draft["id"])

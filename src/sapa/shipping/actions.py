@@ -11,18 +11,20 @@ from sapa.events import emit
 from sapa.http.errors import Invalid
 from sapa.orders import actions as orders
 from sapa.shipping import bookings, queries, stores
+from sapa.shipping.areas import check_sub_district
 from sapa.shipping.bookings import Started
 from sapa.shipping.carriers.interface import Area
 from sapa.shipping.checks import (
-    DAYS_AHEAD,
     check_carriers_fields,
     check_schedule,
     check_shipment,
+    count_days_ahead,
     with_pickup_city,
 )
-from sapa.shipping.document import build_blank, revise, with_options
+from sapa.shipping.connections import find_adapter
+from sapa.shipping.document import build_blank, read_party, revise, with_options
 from sapa.shipping.movement import remember, store
-from sapa.shipping.rules import check_service_type
+from sapa.shipping.rules import GO_BY_AREA, check_service_type
 from sapa.shipping.states import EDITABLE, GONE, TERMINAL, is_allowed, list_next
 from sapa.shipping.types import (
     BY_PEOPLE,
@@ -57,6 +59,7 @@ async def create(tx: Tx, company: Company, given: ShipmentIn, around: Surroundin
     blank = build_blank(company, given.provider)
     kept = with_pickup_city(await _revise(tx, company, blank, given), around.cities)
     check_shipment(kept)
+    await _check_places(tx, company, kept, blank)
     if given.auto_book and kept.provider in LOCAL:
         kept = msgspec.structs.replace(kept, shipping_status="confirmed")
     elif given.auto_book and kept.provider in BY_PEOPLE:
@@ -80,6 +83,8 @@ async def update(tx: Tx, company: Company, id: str, given: ShipmentChange, aroun
     kept = await _edit(tx, company, before, given, around)
     if given.shipping_status is not UNSET:
         kept = _move_by_hand(kept, given.shipping_status)
+    if given.needs_action is not UNSET:
+        kept = _acknowledge(kept, given.needs_action)
     kept = await store(tx, company, before, kept)
     if given.resolve_booking is not None:
         return Started(await bookings.resolve(tx, company, kept, given.resolve_booking), None)
@@ -108,6 +113,7 @@ async def _edit(
     if kept.pickup_city != before.pickup_city:
         kept = with_pickup_city(kept, around.cities)
     check_shipment(kept)
+    await _check_places(tx, company, kept, before)
     return kept
 
 
@@ -122,9 +128,22 @@ async def _revise(tx: Tx, company: Company, before: KeptShipment, given: Shipmen
         kept = msgspec.structs.replace(kept, order_id=await _order_id(tx, company, given.order_id))
     check_carriers_fields(kept, before)
     if kept.pickup_schedule != before.pickup_schedule:
-        clock = await queries.get_clock(tx, company.id, DAYS_AHEAD * 86_400)
+        clock = await queries.get_clock(tx, company.id, count_days_ahead(kept.provider) * 86_400)
         check_schedule(kept, before, clock.now, clock.later)
     return kept
+
+
+async def _check_places(tx: Tx, company: Company, kept: KeptShipment, before: KeptShipment) -> None:
+    """That both ends are places of the carrier's, as far as that is known."""
+    ends = {"sender": (kept.sender, before.sender), "delivery": (kept.delivery, before.delivery)}
+    changed = {field: now for field, (now, was) in ends.items() if now is not None and now != was}
+    if kept.provider not in GO_BY_AREA or not changed:
+        return
+    adapter = await find_adapter(tx, company, kept.provider)
+    for field, party in ((field, read_party(raw)) for field, raw in changed.items()):
+        if adapter is not None:
+            ids = party.kecamatan_id, party.kelurahan_id
+            await check_sub_district(tx, company, adapter, f"{field}.kelurahanId", *ids)
 
 
 async def _order_id(tx: Tx, company: Company, given: str) -> str:
@@ -150,6 +169,15 @@ def _move_by_hand(kept: KeptShipment, to: str) -> KeptShipment:
         raise InvalidMove(f"shippingStatus cannot change from {kept.shipping_status} to {to}; it can be {allowed}.")
     gone = {"cancelled_by": "user", "cancelled_source": "api"} if to in GONE else {}
     return msgspec.structs.replace(kept, shipping_status=to, poll_at=None if is_back else kept.poll_at, **gone)
+
+
+def _acknowledge(kept: KeptShipment, needs_action: bool) -> KeptShipment:
+    """A person has looked at it. What went wrong stays there to be read."""
+    if needs_action:
+        raise Invalid.field("needsAction", "can be set to false only, which says that a person has looked at it")
+    if kept.needs_action and kept.shipping_status == "booking_unknown":
+        raise InvalidMove("It is still open whether the carrier took the booking; tell it with resolveBooking.")
+    return msgspec.structs.replace(kept, needs_action=False)
 
 
 async def _book(tx: Tx, company: Company, kept: KeptShipment, around: Surroundings) -> Started:

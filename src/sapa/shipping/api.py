@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import product
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any, Literal, get_args
 
 from msgspec import UNSET, Meta, Struct
 
@@ -67,6 +67,7 @@ class ShipmentsQuery(PageQuery, frozen=True, kw_only=True):
     store_location_id: (
         Annotated[str, Meta(pattern=LOCATION_ID.pattern, description="Shipments from this store location.")] | None
     ) = None
+    needs_action: Annotated[Literal["true", "false"], Meta(description="Whether a person should look.")] | None = None
     created_from: Annotated[datetime, Meta(description="Created at this instant or later.")] | None = None
     created_to: Annotated[datetime, Meta(description="Created at this instant or earlier.")] | None = None
 
@@ -145,7 +146,7 @@ async def discard_shipment(call: Call, id: ShipmentId) -> None:
         ShipmentNotFound, NotBooked, NotCancellable, BookingInProgress, ProviderNotConnected, CarrierUnavailable,
     ],
 )  # fmt: skip
-async def cancel_shipment(errand: Errand, id: ShipmentId, body: CancelIn) -> Shipment | Accepted[Shipment]:
+async def cancel_shipment(errand: Errand, id: ShipmentId, body: CancelIn = CancelIn()) -> Shipment | Accepted[Shipment]:
     """Cancel a shipment.
 
     The carrier is told at once, where it has the shipment. `aggregator_carrier` and `ev_courier` need an awb;
@@ -205,7 +206,7 @@ async def track_shipment(errand: Errand, id: ShipmentId) -> Tracking:
 @routes.post(
     "/shipments/{id}/sandbox/advance", scope=Scope.ORDERS_WRITE, status=200, raises=[ShipmentNotFound, NotBookable]
 )
-async def advance_shipment(call: Call, id: ShipmentId, body: AdvanceIn) -> Shipment:
+async def advance_shipment(call: Call, id: ShipmentId, body: AdvanceIn = AdvanceIn()) -> Shipment:
     """Move a simulated shipment on.
 
     For test keys only: the simulated carrier goes to its next state at once, or to the one that is named, and calls
@@ -230,6 +231,8 @@ async def _look_around(
         return None, Surroundings()
     async with kit.database.connection() as db:
         opened = await get_carrier(kit, db, company, provider) if books else None
+        if opened is not None:
+            bookings.check_reachable(opened)
         has_list = provider == "ev_courier" and needs_cities
         cities = await areas.list_pickup_cities(kit, db, company) if has_list else ()
     return opened, Surroundings(cities, opened.carrier.name if opened else None)
@@ -261,6 +264,8 @@ def _filters(query: ShipmentsQuery) -> dict[str, Any]:
         "order_id": query.order_id,
         "awb": query.awb,
         "store_location_id": query.store_location_id,
+        "needing_action": True if query.needs_action == "true" else None,
+        "at_ease": True if query.needs_action == "false" else None,
         "created_from": query.created_from,
         "created_to": query.created_to,
         "cells": _cells(query),

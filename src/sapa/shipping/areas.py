@@ -13,9 +13,11 @@ from sapa.folding import fold
 from sapa.http.errors import Invalid, NotFound
 from sapa.json_text import encode
 from sapa.kit import Kit
+from sapa.sandbox.places import SUB_DISTRICTS, SandboxPlace, list_places
 from sapa.shipping import area_queries as queries
 from sapa.shipping.area_types import LEVELS
-from sapa.shipping.carriers.interface import Area, BadCredentials, CarrierAway, Level
+from sapa.shipping.carriers.interface import Area, BadCredentials, Carrier, CarrierAway, Level
+from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections import Opened, get_carrier, note_health
 from sapa.shipping.types import LOCAL, CarrierUnavailable
 
@@ -68,20 +70,37 @@ async def list_pickup_cities(kit: Kit, db: Connection, company: Company) -> Sequ
 async def check_sub_district(
     db: Connection, company: Company, adapter: str, field: str, district_id: int | None, sub_district_id: int | None
 ) -> None:
-    """That the one lies in the other, as far as the carrier's list of the district was seen."""
+    """That the one lies in the other, where it is known what lies in the district."""
     if district_id is None or sub_district_id is None:
         return
-    cached = await queries.find_cached(db, company.id, adapter, "sub-districts", str(district_id), KEPT_DAYS, KEPT_DAYS)
-    if cached and str(sub_district_id) not in {str(area.id) for area in _decode(cached.areas)}:
-        raise Invalid.field(field, f"is no sub-district of {district_id}; /shipping/coverage/sub-districts lists them")
+    known = await _list_known(db, company, CARRIERS[adapter], district_id)
+    if known and str(sub_district_id) not in {str(area.id) for area in known}:
+        raise Invalid.field(
+            field,
+            f"{sub_district_id} is no sub-district of the district {district_id};"
+            f" /shipping/coverage/sub-districts?districtId={district_id} lists those that are",
+        )
+
+
+async def _list_known(
+    db: Connection, company: Company, carrier: Carrier, district_id: int
+) -> Sequence[Area] | Sequence[SandboxPlace]:
+    """The sub-districts of a district. No carrier is asked for them: what it told before is as good, or nothing is."""
+    wanted = Wanted(carrier.provider, "sub-districts", str(district_id))
+    if not _has_list(carrier, wanted):
+        return await queries.list_areas(db, LEVELS[wanted.level], district_id)
+    if company.environment == "test":
+        return list_places(SUB_DISTRICTS, district_id)
+    cached = await queries.find_cached(db, company.id, *_place(carrier, wanted), KEPT_DAYS, KEPT_DAYS)
+    return _decode(cached.areas) if cached else ()
 
 
 async def _look(kit: Kit, db: Connection, company: Company, wanted: Wanted) -> Known:
     opened = None if wanted.provider in LOCAL else await get_carrier(kit, db, company, wanted.provider)
-    if opened is None or not _has_list(opened, wanted):
+    if opened is None or not _has_list(opened.carrier, wanted):
         return Known(None, await _list_from_dictionary(db, wanted), is_fresh=True)
     days = FRESH_DAYS[company.environment]
-    cached = await queries.find_cached(db, company.id, *_place(opened, wanted), days, KEPT_DAYS)
+    cached = await queries.find_cached(db, company.id, *_place(opened.carrier, wanted), days, KEPT_DAYS)
     return Known(opened, _decode(cached.areas), cached.is_fresh) if cached else Known(opened)
 
 
@@ -97,7 +116,7 @@ async def _list_from_dictionary(db: Connection, wanted: Wanted) -> list[Area]:
 
 async def _ask(opened: Opened, wanted: Wanted) -> list[Area] | str:
     """What the carrier says, or why it says nothing."""
-    _, _, parent = _place(opened, wanted)
+    _, _, parent = _place(opened.carrier, wanted)
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             return list(await opened.carrier.list_areas(opened.connection, wanted.level, parent or None, None))
@@ -114,21 +133,21 @@ async def _settle(db: Connection, company: Company, known: Known, wanted: Wanted
         await note_health(db, company.id, opened.connection.id, told)
         raise CarrierUnavailable(f"{opened.carrier.label} could not say which places it serves: {told}.")
     if told:
-        await queries.keep(db, company.id, *_place(opened, wanted), encode(told))
+        await queries.keep(db, company.id, *_place(opened.carrier, wanted), encode(told))
     return Known(opened, told, is_fresh=True)
 
 
-def _has_list(opened: Opened, wanted: Wanted) -> bool:
+def _has_list(carrier: Carrier, wanted: Wanted) -> bool:
     """A level that cannot be reached from the level above leads nowhere; ev_courier's cities stand by themselves."""
-    levels, names = opened.carrier.levels, list(LEVELS)
+    levels, names = carrier.levels, list(LEVELS)
     above = names[: names.index(wanted.level)]
     return wanted.level in levels and (wanted.provider == "ev_courier" or all(name in levels for name in above))
 
 
-def _place(opened: Opened, wanted: Wanted) -> tuple[str, str, str]:
+def _place(carrier: Carrier, wanted: Wanted) -> tuple[str, str, str]:
     """Where a list is kept. ev_courier's cities are one list, whatever province is asked for."""
     parent = "" if wanted.provider == "ev_courier" and wanted.level == "cities" else wanted.parent or ""
-    return opened.carrier.name, wanted.level, parent
+    return carrier.name, wanted.level, parent
 
 
 def _choose(areas: Sequence[Area], wanted: Wanted, search: str | None) -> list[Area]:

@@ -103,9 +103,9 @@ FIND_BY_ORDER_NO = sql(
 # turned back from counts as sent now.
 TAKE = sql(
     f"""
-    UPDATE shipment_bookings b SET due_at = {_NOW} + make_interval(secs => $4), sent_at = LEAST(sent_at, {_NOW})
-     WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND due_at IS NOT NULL
-       AND (due_at <= {_NOW} OR sent_at > {_NOW} + interval '1 minute')
+    UPDATE shipment_bookings b
+       SET due_at = {_NOW} + make_interval(secs => $4), sent_at = LEAST(sent_at, {_NOW})
+     WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND due_at <= {_NOW}
     RETURNING {_COLUMNS}, {_AGE}""",
     row=Attempt,
 )
@@ -140,18 +140,24 @@ class DueAttempt(Struct, frozen=True):
     number: int
 
 
+# By the real time first, in one index: no company's clock is behind it. statement_timestamp() can be searched for.
 LIST_DUE = sql(
     """
-    SELECT due.company_id, due.shipment_id, due.number
-      FROM companies c
-     CROSS JOIN LATERAL (
-           SELECT b.company_id, b.shipment_id, b.number, b.due_at - c.clock_offset AS due_at
-             FROM shipment_bookings b
-            WHERE b.company_id = c.company_id AND b.due_at IS NOT NULL
-              AND (b.due_at <= clock_timestamp() + c.clock_offset
-                   OR b.sent_at > clock_timestamp() + c.clock_offset + interval '1 minute')
-            ORDER BY b.due_at LIMIT $1) AS due
-     ORDER BY due.due_at
+    SELECT company_id, shipment_id, number
+      FROM ((SELECT company_id, shipment_id, number, due_at FROM shipment_bookings
+              WHERE due_at <= statement_timestamp()
+              ORDER BY due_at LIMIT $1)
+             UNION ALL
+            (SELECT ahead.company_id, ahead.shipment_id, ahead.number, ahead.due_at
+               FROM companies c
+              CROSS JOIN LATERAL (
+                    SELECT b.company_id, b.shipment_id, b.number, b.due_at - c.clock_offset AS due_at
+                      FROM shipment_bookings b
+                     WHERE b.company_id = c.company_id AND b.due_at > statement_timestamp()
+                       AND b.due_at <= statement_timestamp() + c.clock_offset
+                     ORDER BY b.due_at LIMIT $1) AS ahead
+              WHERE c.clock_offset > interval '0')) AS due
+     ORDER BY due_at
      LIMIT $1""",
     row=DueAttempt,
     crosses="the worker looks for bookings to look after over all companies, then takes them one by one",

@@ -16,17 +16,19 @@ from sapa.kit import Kit
 from sapa.outbound.client import NotSent, Unclear
 from sapa.shipping import booking_queries, queries
 from sapa.shipping.booking_queries import Attempt
-from sapa.shipping.carriers import journal
+from sapa.shipping.carriers import circuit, journal
 from sapa.shipping.carriers.interface import BadCredentials, Booked, NotFound, Rejected
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections import Opened, get_carrier
 from sapa.shipping.document import build_journey, encode_driver
 from sapa.shipping.movement import NOT_BOOKED_YET, build_poll_at, store
+from sapa.shipping.queries import Clock
 from sapa.shipping.states import BOOKABLE, is_allowed
 from sapa.shipping.types import (
     LOCAL,
     BookingInProgress,
     BookingResolution,
+    CarrierUnavailable,
     InvalidMove,
     KeptShipment,
     NotBookable,
@@ -85,6 +87,18 @@ def check_bookable(kept: KeptShipment) -> None:
         raise NotBookable("The shipment was picked up before; make a new one.")
 
 
+def check_pickup(kept: KeptShipment, now: str) -> None:
+    """What was to be picked up before now cannot be any more."""
+    if kept.pickup_schedule is not None and kept.pickup_schedule < now:
+        raise Invalid.field("pickupSchedule", "is in the past by now; send another with triggerBooking, or null")
+
+
+def check_reachable(opened: Opened) -> None:
+    """Before anything is written down: a carrier that is left alone for the moment is not booked with."""
+    if reason := circuit.find_rest(opened.connection):
+        raise CarrierUnavailable(f"Nothing was booked. {opened.carrier.label} is not called for the moment: {reason}.")
+
+
 async def begin(tx: Tx, company: Company, kept: KeptShipment, adapter: str) -> Started:
     """The intent, in the transaction that holds the shipment's lock."""
     started = await intend(tx, company, kept, adapter)
@@ -94,6 +108,7 @@ async def begin(tx: Tx, company: Company, kept: KeptShipment, adapter: str) -> S
 async def intend(tx: Tx, company: Company, kept: KeptShipment, adapter: str) -> Started:
     """The shipment as it is to be stored with its intent. What an earlier booking left behind is over."""
     check_bookable(kept)
+    check_pickup(kept, (await queries.get_clock(tx, company.id)).now)
     attempt = await booking_queries.insert_attempt(tx, company.id, kept.id, new_reference(), adapter)
     after = msgspec.structs.replace(
         without_booking(kept), shipping_status="booking", reference=attempt.reference, adapter=adapter
@@ -170,13 +185,16 @@ async def settle(
 async def _settle_booked(
     tx: Tx, company: Company, kept: KeptShipment, attempt: Attempt, booked: Booked, is_wanted: bool, by: str
 ) -> KeptShipment:
-    if attempt.state == "succeeded":  # a callback was faster
-        return await store(tx, company, kept, with_numbers(kept, booked))
     await booking_queries.note_answer(tx, attempt, booked)
-    if is_wanted:
+    if attempt.state == "succeeded":  # a callback was faster, or a person
         await booking_queries.settle_attempt(tx, attempt, "succeeded", by=by)
+        return await store(tx, company, kept, with_numbers(kept, booked))
+    if is_wanted:
+        # Whoever told that it was booked may not have told its number: the carrier is asked for it.
+        due_in = None if booked.order_no or booked.awb or attempt.order_no else 0.0
+        await booking_queries.settle_attempt(tx, attempt, "succeeded", by=by, due_in=due_in)
         clock = await queries.get_clock(tx, company.id)
-        return await store(tx, company, kept, _with_booking(kept, booked, clock.now))
+        return await store(tx, company, kept, _with_booking(kept, booked, clock))
     await booking_queries.settle_attempt(tx, attempt, "unwanted", by=by, due_in=0)
     return await flag_unwanted(tx, company, kept, attempt, "it is being cancelled there.")
 
@@ -210,12 +228,12 @@ async def _settle_otherwise(
     return await store(tx, company, kept, after)
 
 
-def _with_booking(kept: KeptShipment, booked: Booked, now: str) -> KeptShipment:
+def _with_booking(kept: KeptShipment, booked: Booked, clock: Clock) -> KeptShipment:
     status = booked.status if is_allowed(kept.shipping_status, booked.status, "S") else "confirmed"
     after = msgspec.structs.replace(
         with_numbers(kept, booked), shipping_status=status, problem=None, needs_action=False
     )
-    return msgspec.structs.replace(after, poll_at=build_poll_at(after, now))
+    return msgspec.structs.replace(after, poll_at=build_poll_at(after, clock))
 
 
 def with_numbers(kept: KeptShipment, booked: Booked) -> KeptShipment:
@@ -254,6 +272,7 @@ async def book(kit: Kit, company: Company, id: str) -> KeptShipment:
         kept = await queries.lock_shipment(tx, company.id, id)
         if is_booked(kept):
             return kept
+        check_reachable(opened)
         started = await begin(tx, company, kept, opened.carrier.name)
     if started.attempt is None:
         return started.kept

@@ -9,7 +9,7 @@ from msgspec import Raw, Struct
 
 from sapa.access import actions as access
 from sapa.company import Company
-from sapa.db.pool import RETRYABLE, Connection, Database, Tx
+from sapa.db.pool import AWAY, BUSY, RETRYABLE, Connection, Database, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import MethodNotAllowed, NotFound, PayloadTooLarge, Unauthorized
 from sapa.http.hooks import HookAnswer, HookCall
@@ -23,7 +23,7 @@ from sapa.shipping.states import GROUP_OF
 
 MOST_BYTES = 256 * 1024
 WAITS = (1, 2, 5, 15, 60, 300, 900, 3_600)
-"""Seconds until a callback is looked at again whose shipment nobody knows yet."""
+"""Seconds until a callback is looked at again whose shipment nobody knows yet, or that failed; then no more."""
 KEPT_DAYS = 30
 ALIVE = frozenset({"accepted", "in_delivery", "delivered"})
 """Groups of states in which a carrier goes on with a booking."""
@@ -52,7 +52,7 @@ class StoredCallback(Struct, frozen=True):
 
 
 LIST_DUE = sql(
-    "SELECT company_id, id FROM carrier_callbacks WHERE due_at <= clock_timestamp() ORDER BY due_at, id LIMIT $1",
+    "SELECT company_id, id FROM carrier_callbacks WHERE due_at <= statement_timestamp() ORDER BY due_at, id LIMIT $1",
     row=DueCallback,
     crosses="the worker looks for callbacks over all companies, then applies them one by one",
 )
@@ -128,6 +128,7 @@ async def list_due(db: Connection, most: int) -> list[DueCallback]:
 
 async def process(kit: Kit, due: DueCallback) -> None:
     """In one transaction with the mark that it is done."""
+    stored = None
     try:
         async with kit.database.transaction() as tx:
             stored = await LOCK.find(tx, due.company_id, due.id)
@@ -138,7 +139,7 @@ async def process(kit: Kit, due: DueCallback) -> None:
     except Exception as error:
         log.exception("a carrier's callback failed", company=due.company_id, callback=due.id)
         async with kit.database.connection() as db:
-            await POSTPONE.run(db, due.company_id, due.id, float(WAITS[-1]), type(error).__name__)
+            await _put_off(db, due, stored.tries if stored else 0, type(error).__name__)
 
 
 async def _process(tx: Tx, due: DueCallback, stored: StoredCallback) -> None:
@@ -150,12 +151,38 @@ async def _process(tx: Tx, due: DueCallback, stored: StoredCallback) -> None:
         if attempt is not None:
             by_shipment.setdefault(attempt.shipment_id, []).append((attempt, event))
         missing += attempt is None
-    for shipment_id in sorted(by_shipment):  # always in the same order, so that two never wait for one another
-        await _apply(tx, company, shipment_id, by_shipment[shipment_id])
-    if missing and stored.tries < len(WAITS):
-        await POSTPONE.run(tx, due.company_id, due.id, float(WAITS[stored.tries]), f"{missing} not known yet")
+    in_order = sorted(by_shipment)  # always the same one, so that two never wait for one another
+    failures = [await _try_to_apply(tx, company, id, by_shipment[id]) for id in in_order]
+    notes = [f"{missing} not known" if missing else None, *failures]
+    if any(notes):
+        await _put_off(tx, due, stored.tries, ", ".join(filter(None, notes)))
     else:
-        await SETTLE.run(tx, due.company_id, due.id, f"{missing} not known" if missing else None)
+        await SETTLE.run(tx, due.company_id, due.id, None)
+
+
+async def _put_off(db: Connection, due: DueCallback, tries: int, note: str) -> None:
+    """Until later, or for good once it was tried often enough."""
+    if tries < len(WAITS):
+        await POSTPONE.run(db, due.company_id, due.id, float(WAITS[tries]), note)
+    else:
+        await SETTLE.run(db, due.company_id, due.id, note)
+
+
+async def _try_to_apply(
+    tx: Tx, company: Company, shipment_id: str, told: list[tuple[Attempt, CarrierEvent]]
+) -> str | None:
+    """What went wrong, if anything did: what is told of other shipments counts all the same."""
+    try:
+        async with tx.transaction():
+            await _apply(tx, company, shipment_id, told)
+    except (*RETRYABLE, *BUSY):
+        raise
+    except Exception as error:
+        if isinstance(error, AWAY) and not isinstance(error, ValueError):  # a value that the database refuses is both
+            raise
+        log.exception("a carrier's word on a shipment failed", company=company.id, shipment=shipment_id)
+        return f"{shipment_id}: {type(error).__name__}"
+    return None
 
 
 async def _find_attempt(tx: Tx, company: Company, adapter: str, event: CarrierEvent) -> Attempt | None:

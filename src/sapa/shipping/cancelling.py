@@ -10,15 +10,18 @@ from sapa.db.pool import Tx
 from sapa.shipping import queries
 from sapa.shipping.carriers.interface import (
     BadCredentials,
+    Booked,
     Cancelled,
     CancelPending,
     CancelRefused,
     CarrierAway,
+    Shipped,
 )
 from sapa.shipping.connections import Opened
 from sapa.shipping.document import build_instant, build_shipped
+from sapa.shipping.due_queries import LONGEST_CANCEL
 from sapa.shipping.movement import store
-from sapa.shipping.states import GONE, UNDER_WAY, is_allowed
+from sapa.shipping.states import ACCEPTED, GONE, UNDER_WAY, is_allowed
 from sapa.shipping.types import (
     LOCAL,
     BookingInProgress,
@@ -30,10 +33,12 @@ from sapa.shipping.types import (
 Way = Literal["nothing", "local", "carrier"]
 CancelOutcome = Cancelled | CancelPending | CancelRefused | CarrierAway
 
-PAUSES = (5, 30, 120, 600, 3_600)
+PAUSES = (5, 30, 120, 600, LONGEST_CANCEL)
 """Seconds until a carrier that could not say is asked again; the last one from then on."""
 HELP_AFTER_TRIES = 50
 DEFAULT_REASON = "Cancelled by the sender"
+TAKEN = ACCEPTED | {"on_hold", "cancelling"}
+"""The carrier has it, also where its number is not known yet."""
 
 
 def choose_way(kept: KeptShipment) -> Way:
@@ -49,7 +54,7 @@ def choose_way(kept: KeptShipment) -> Way:
         raise BookingInProgress
     if kept.picked_up_at is not None or status in UNDER_WAY:
         raise NotCancellable(f"The shipment was picked up already; it is {status}.")
-    if kept.order_no is None and kept.awb is None:
+    if kept.order_no is None and kept.awb is None and status not in TAKEN:
         return "local"
     if status == "cancelling" or is_allowed(status, "cancelling", "A"):
         return "carrier"
@@ -92,11 +97,23 @@ async def ask_carrier(opened: Opened, kept: KeptShipment) -> CancelOutcome:
     """Safe to repeat."""
     reason = kept.cancellation_reason or DEFAULT_REASON
     try:
-        return await opened.carrier.cancel(opened.connection, build_shipped(kept), reason)
+        shipped = await _get_shipped(opened, kept)
+        return await opened.carrier.cancel(opened.connection, shipped, reason)
     except CarrierAway as error:
         return error
     except BadCredentials as error:
         return CarrierAway(str(error))
+
+
+async def _get_shipped(opened: Opened, kept: KeptShipment) -> Shipped:
+    """With a number that the carrier knows it by: a person may have told that it was booked, and not its number."""
+    shipped = build_shipped(kept)
+    if shipped.order_no or shipped.awb:
+        return shipped
+    found = await opened.carrier.find(opened.connection, shipped.reference, kept.service_type)
+    if not isinstance(found, Booked):
+        raise CarrierAway("it could not say which number the booking has")
+    return msgspec.structs.replace(shipped, order_no=found.order_no, awb=found.awb, booking_id=found.booking_id)
 
 
 async def settle_cancel(
@@ -125,5 +142,5 @@ def build_settled(kept: KeptShipment, outcome: CancelOutcome, now: str) -> KeptS
     tries = kept.cancel_tries + 1
     pause = PAUSES[min(tries, len(PAUSES)) - 1]
     due = build_instant(datetime.fromisoformat(now) + timedelta(seconds=pause))
-    needs_action = kept.needs_action or tries >= HELP_AFTER_TRIES
+    needs_action = kept.needs_action or tries == HELP_AFTER_TRIES
     return msgspec.structs.replace(kept, cancel_tries=tries, cancel_due_at=due, needs_action=needs_action)

@@ -11,7 +11,9 @@ from sapa.shipping.document import NOBODY, NOTHING, read_package, read_party
 from sapa.shipping.types import LOCAL, KeptShipment, Party
 
 NEEDED_OF_PEOPLE = ("name", "phone", "address")
-DAYS_AHEAD = 7
+DAYS_AHEAD = {"ev_courier": 3}
+MOST_DAYS_AHEAD = 7
+"""How far ahead a pick-up can be arranged, with those who say so and with all others."""
 
 
 def check_shipment(kept: KeptShipment) -> None:
@@ -75,8 +77,14 @@ def with_pickup_city(kept: KeptShipment, cities: Sequence[Area]) -> KeptShipment
     return kept
 
 
+def count_days_ahead(provider: str) -> int:
+    return DAYS_AHEAD.get(provider, MOST_DAYS_AHEAD)
+
+
 def check_schedule(kept: KeptShipment, before: KeptShipment, soonest: str, latest: str) -> None:
     if kept.pickup_schedule in {None, before.pickup_schedule} or kept.provider in LOCAL:
         return
     if not soonest <= str(kept.pickup_schedule) <= latest:
-        raise Invalid.field("pickupSchedule", f"must be in the future and at most {DAYS_AHEAD} days ahead")
+        raise Invalid.field(
+            "pickupSchedule", f"must be in the future and at most {count_days_ahead(kept.provider)} days ahead"
+        )

@@ -45,22 +45,33 @@ FIND_BY_TOKEN = sql(
     SELECT c.company_id, c.environment, c.region, c.currency, k.id
       FROM carrier_connections k
       JOIN companies c ON c.company_id = k.company_id
-     WHERE k.hook_hash = $1""",
+     WHERE k.hook_hash = $1 OR k.earlier_hooks @> ARRAY[$1]""",
     row=Owned,
     crosses="a carrier's callback brings nothing but the token of its address: it tells the company",
 )
 
+# The same carrier goes on calling at the address that it was told, also after a new key was given for it.
 REPLACE = sql(
     f"""
-    INSERT INTO carrier_connections
+    INSERT INTO carrier_connections AS known
            (company_id, id, provider, adapter, sealed, public_fields, hook_hash, verified_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)
     ON CONFLICT ON CONSTRAINT carrier_connections_provider_key DO UPDATE
        SET id = excluded.id, adapter = excluded.adapter, sealed = excluded.sealed,
            public_fields = excluded.public_fields, hook_hash = excluded.hook_hash,
+           earlier_hooks = CASE WHEN known.adapter <> excluded.adapter THEN '{{}}'
+                                WHEN known.hook_hash = excluded.hook_hash THEN known.earlier_hooks
+                                ELSE known.earlier_hooks || known.hook_hash END,
            verified_at = excluded.verified_at, status = 'connected', last_error = NULL, created_at = now()
     RETURNING {_COLUMNS}""",
     row=Stored,
+)
+
+# What has a time to be asked after is with its carrier.
+COUNT_OPEN = sql(
+    """
+    SELECT count(*) FROM shipments
+     WHERE company_id = $1 AND provider = $2 AND adapter <> $3 AND (poll_at IS NOT NULL OR cancel_due_at IS NOT NULL)"""
 )
 
 DELETE = sql("DELETE FROM carrier_connections WHERE company_id = $1 AND provider = $2")
@@ -104,6 +115,12 @@ async def replace(
     if stored is None:
         raise AssertionError("an upsert always gives its row")
     return stored
+
+
+async def count_open(tx: Tx, company_id: int, provider: str, adapter: str) -> int:
+    """Shipments on their way with another carrier than this one."""
+    count: int = await COUNT_OPEN.value(tx, company_id, provider, adapter)
+    return count
 
 
 async def delete(tx: Tx, company_id: int, provider: str) -> bool:

@@ -4,7 +4,7 @@ In a test environment every provider is connected to its simulator from the star
 """
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 
@@ -20,6 +20,7 @@ from sapa.ids import IdKind
 from sapa.kit import Kit
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.shipping import connection_queries as queries
+from sapa.shipping.carriers import circuit
 from sapa.shipping.carriers.calls import scrub_words
 from sapa.shipping.carriers.interface import BadCredentials, Carrier, CarrierAway, Connection
 from sapa.shipping.carriers.registry import CARRIERS, SANDBOX
@@ -28,6 +29,9 @@ from sapa.shipping.types import CarrierUnavailable
 
 CONNECTION_ID = IdKind("carr_")
 HOOKS = "/hooks/carriers/"
+
+Note = Callable[[Tx], Awaitable[None]]
+"""Writes down who changed something."""
 
 
 class ProviderNotConnected(Conflict):
@@ -63,6 +67,8 @@ class NewConnection(Struct, frozen=True, rename="camel"):
 
     connection: ConnectionInfo
     callback_url: str
+    left_behind: int = 0
+    """Shipments that are on their way with the carrier that served the provider before: it is not asked any more."""
 
 
 class Health(Struct, frozen=True, rename="camel"):
@@ -92,6 +98,14 @@ async def get_carrier(kit: Kit, db: Db, company: Company, provider: str) -> Open
             f"{provider} is not connected: `sapa carrier connect --company {company.id} --provider {provider}` does it."
         )
     return opened
+
+
+async def find_adapter(db: Db, company: Company, provider: str) -> str | None:
+    """The name of the adapter that serves a provider for the company, whether its account works or not."""
+    stored = await queries.find(db, company.id, provider)
+    if stored is not None:
+        return stored.adapter
+    return SANDBOX.get(provider) if company.environment == "test" else None
 
 
 async def find_by_token(kit: Kit, db: Db, token: str) -> Opened | None:
@@ -124,9 +138,15 @@ async def note_health(db: Db, company_id: int, connection_id: str, error: str | 
 
 
 async def connect(
-    kit: Kit, company: Company, provider: str, adapter: str | None, given: Mapping[str, str], verify: bool = True
+    kit: Kit,
+    company: Company,
+    provider: str,
+    adapter: str | None,
+    given: Mapping[str, str],
+    verify: bool = True,
+    note: Note | None = None,
 ) -> NewConnection:
-    """Opens an account with a carrier, in place of the one that the provider had."""
+    """Opens an account with a carrier, in place of the one that the provider had. A note is written with it."""
     carrier = get_adapter(provider, adapter)
     credentials = _check_credentials(kit, company, carrier, given)
     id = CONNECTION_ID.new()
@@ -140,14 +160,27 @@ async def connect(
             kit.vault.seal(msgspec.json.encode(credentials), company.id, id),
             msgspec.json.encode(_public(carrier, credentials)), _hash(token), datetime.now(UTC) if verify else None,
         )  # fmt: skip
-    return NewConnection(_build_info(company, stored), f"{kit.settings.server.address}{HOOKS}{token}")
+        left_behind = await queries.count_open(tx, company.id, provider, carrier.name)
+        if note is not None:
+            await note(tx)
+    return NewConnection(_build_info(company, stored), f"{kit.settings.server.address}{HOOKS}{token}", left_behind)
+
+
+def list_providers() -> list[str]:
+    """Those that need an account with a carrier."""
+    return list(dict.fromkeys(carrier.provider for carrier in CARRIERS.values()))
+
+
+def list_adapters(provider: str) -> list[Carrier]:
+    """The carriers that serve a provider; the first is the one unless told otherwise."""
+    return [carrier for carrier in CARRIERS.values() if carrier.provider == provider]
 
 
 def get_adapter(provider: str, adapter: str | None) -> Carrier:
     """The carrier that a connection of this provider would be with."""
-    fitting = [carrier for carrier in CARRIERS.values() if carrier.provider == provider]
+    fitting = list_adapters(provider)
     if not fitting:
-        known = ", ".join(sorted({carrier.provider for carrier in CARRIERS.values()}))
+        known = ", ".join(sorted(list_providers()))
         raise Invalid.field("provider", f"must be one of {known}; custom and parcel_carrier need no connection")
     for carrier in fitting:
         if adapter in {None, carrier.name}:
@@ -238,6 +271,7 @@ async def _verify(carrier: Carrier, connection: Connection) -> None:
 async def _ask_health(opened: Opened, status: str) -> tuple[str, str | None]:
     """The account's status and what is wrong with it; a carrier that is away says nothing about the account."""
     credentials = opened.connection.credentials
+    circuit.forget(opened.connection)
     try:
         await opened.carrier.verify(opened.connection)
     except BadCredentials as error:

@@ -6,15 +6,16 @@ from contextlib import suppress
 from typing import TypeVar
 
 import structlog
-from msgspec import Struct
 
 from sapa.access import actions as access
 from sapa.db.pool import AWAY, Database
-from sapa.db.sql import sql
 from sapa.kit import Kit
-from sapa.shipping import booking_queries, callbacks, cancelling, queries, reconciling, tracking
+from sapa.sandbox.carriers import bookings as simulated
+from sapa.shipping import booking_queries, callbacks, cancelling, due_queries, queries, reconciling, tracking
+from sapa.shipping.carriers import journal
 from sapa.shipping.carriers.interface import CarrierAway, Tracked
 from sapa.shipping.connections import find_carrier, note_health
+from sapa.shipping.due_queries import DueShipment
 from sapa.shipping.movement import POLLED, apply_events
 
 BATCH = 50
@@ -27,56 +28,6 @@ TAKEN_SECONDS = 60.0
 Due = TypeVar("Due")
 
 log = structlog.get_logger()
-
-
-class DueShipment(Struct, frozen=True):
-    company_id: int
-    id: str
-
-
-LIST_CANCELLING = sql(
-    """
-    SELECT due.company_id, due.id
-      FROM companies c
-     CROSS JOIN LATERAL (
-           SELECT s.company_id, s.id, s.cancel_due_at - c.clock_offset AS due_at FROM shipments s
-            WHERE s.company_id = c.company_id AND s.cancel_due_at <= clock_timestamp() + c.clock_offset
-            ORDER BY s.cancel_due_at LIMIT $1) AS due
-     ORDER BY due.due_at
-     LIMIT $1""",
-    row=DueShipment,
-    crosses="the worker looks for cancellations to settle over all companies, then settles them one by one",
-)
-
-TAKE_CANCELLING = sql(
-    """
-    UPDATE shipments s SET cancel_due_at = clock_timestamp() + c.clock_offset + make_interval(secs => $3)
-      FROM companies c
-     WHERE s.company_id = $1 AND s.id = $2 AND c.company_id = $1
-       AND s.cancel_due_at <= clock_timestamp() + c.clock_offset"""
-)
-
-LIST_UNTRACKED = sql(
-    """
-    SELECT due.company_id, due.id
-      FROM companies c
-     CROSS JOIN LATERAL (
-           SELECT s.company_id, s.id, s.poll_at - c.clock_offset AS due_at FROM shipments s
-            WHERE s.company_id = c.company_id AND s.poll_at <= clock_timestamp() + c.clock_offset
-            ORDER BY s.poll_at LIMIT $1) AS due
-     ORDER BY due.due_at
-     LIMIT $1""",
-    row=DueShipment,
-    crosses="the worker looks for shipments to ask after over all companies, then asks for them one by one",
-)
-
-TAKE_UNTRACKED = sql(
-    """
-    UPDATE shipments s SET poll_at = clock_timestamp() + c.clock_offset + make_interval(secs => $3)
-      FROM companies c
-     WHERE s.company_id = $1 AND s.id = $2 AND c.company_id = $1
-       AND s.poll_at <= clock_timestamp() + c.clock_offset"""
-)
 
 
 async def process_callbacks(kit: Kit, stopping: asyncio.Event) -> None:
@@ -98,7 +49,7 @@ async def look_after_bookings(kit: Kit, stopping: asyncio.Event) -> None:
     async def work() -> int:
         async with kit.database.connection() as db:
             due = await booking_queries.list_due(db, BATCH)
-            cancelled = await LIST_CANCELLING.all(db, BATCH)
+            cancelled = await due_queries.list_cancelling(db, BATCH)
         await _each(due, lambda one: reconciling.look_after(kit, one))
         await _each(cancelled, lambda one: _settle_cancel(kit, one))
         return len(due) + len(cancelled)
@@ -111,11 +62,24 @@ async def ask_carriers(kit: Kit, stopping: asyncio.Event) -> None:
 
     async def work() -> int:
         async with kit.database.connection() as db:
-            due = await LIST_UNTRACKED.all(db, BATCH)
+            due = await due_queries.list_untracked(db, BATCH)
         await _each(due, lambda one: _ask(kit, one))
         return len(due)
 
     await _go_on(stopping, TRACKING_REST, work)
+
+
+async def forget_old(database: Database) -> None:
+    """The worker's job: what carriers answered long ago, and what their simulators took on."""
+    await journal.forget_old(database)
+    await simulated.forget_old(database)
+
+
+async def bring_back(database: Database) -> None:
+    """The worker's job: nothing waits for a time that a test clock was turned back from."""
+    async with database.connection() as db:
+        for company_id in await due_queries.list_turned_back(db):
+            await due_queries.bring_back(db, company_id)
 
 
 async def _go_on(stopping: asyncio.Event, rest: float, work: Callable[[], Awaitable[int]]) -> None:
@@ -145,7 +109,7 @@ async def _each(due: Sequence[Due], work: Callable[[Due], Awaitable[None]]) -> N
 
 async def _settle_cancel(kit: Kit, due: DueShipment) -> None:
     async with kit.database.connection() as db:
-        if not await TAKE_CANCELLING.run(db, due.company_id, due.id, TAKEN_SECONDS):
+        if not await due_queries.take_cancelling(db, due, TAKEN_SECONDS):
             return
         company = await access.get_company(db, due.company_id)
         kept = await queries.get_kept(db, company.id, due.id)
@@ -160,7 +124,7 @@ async def _settle_cancel(kit: Kit, due: DueShipment) -> None:
 
 async def _ask(kit: Kit, due: DueShipment) -> None:
     async with kit.database.connection() as db:
-        if not await TAKE_UNTRACKED.run(db, due.company_id, due.id, TAKEN_SECONDS):
+        if not await due_queries.take_untracked(db, due, TAKEN_SECONDS):
             return
         company = await access.get_company(db, due.company_id)
         kept = await queries.get_kept(db, company.id, due.id)

@@ -108,6 +108,8 @@ LISTING = Listing(
         "order_id": "order_id = {}",
         "awb": "awb = {}",
         "store_location_id": "store_location_id = {}",
+        "needing_action": "(needs_action AND {}::boolean)",
+        "at_ease": "(NOT needs_action AND {}::boolean)",
         "created_from": "created_at >= {}",
         "created_to": "created_at <= {}",
     },
@@ -116,16 +118,18 @@ LISTING = Listing(
 
 
 class Clock(Struct, frozen=True):
-    """The company's time, now and at some distances."""
+    """The company's time, now and at some distances, and the time that no test clock moves."""
 
     now: str
     later: str
+    real: str
 
 
 NOW = sql(
     """
     SELECT clock_timestamp() + clock_offset AS now,
-           clock_timestamp() + clock_offset + make_interval(secs => $2) AS later
+           clock_timestamp() + clock_offset + make_interval(secs => $2) AS later,
+           clock_timestamp() AS real
       FROM companies WHERE company_id = $1""",
     row=Clock,
 )

@@ -28,6 +28,7 @@ from sapa.shipping.types import KeptShipment
 TAKEN_SECONDS = 60.0
 HOUR = 3_600.0
 PAUSE_SECONDS = 60.0
+SCHEDULE = (*LOOKS, *(hours * HOUR for hours in range(2, WATCH_HOURS + 1)))
 MOST_CANCELS = 1_500
 """So often a carrier is asked to cancel what nobody wants, once a minute: for a day at least."""
 
@@ -103,12 +104,13 @@ async def _look(opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> 
 
 
 def build_next_look(attempt: Attempt) -> float | None:
-    """In seconds after sending; None when it was watched long enough."""
-    looks = attempt.looks + 1
-    if looks < len(LOOKS):
-        return LOOKS[looks]
-    hours = looks - len(LOOKS) + 2
-    return hours * HOUR if hours <= WATCH_HOURS else None
+    """In seconds after sending; None when it was watched long enough.
+
+    Looks that were missed are made up for at once; those that were made besides put off nothing.
+    """
+    in_turn = SCHEDULE[attempt.looks + 1 : attempt.looks + 2]
+    coming = [seconds for seconds in SCHEDULE if seconds > attempt.age][:1]
+    return min((*in_turn, *coming), default=None)
 
 
 async def _ask_for_help(kit: Kit, company: Company, attempt: Attempt) -> None:
@@ -127,7 +129,8 @@ async def _cancel(kit: Kit, company: Company, opened: Opened | None, kept: KeptS
         if isinstance(verdict, CarrierAway) and attempt.looks < MOST_CANCELS:
             next_at = attempt.age + PAUSE_SECONDS
             await booking_queries.note_look(tx, attempt, not_found=False, error=str(verdict), next_at=next_at)
-            await bookings.flag_unwanted(tx, company, now, attempt, "it is being cancelled there.")
+            if attempt.reference not in (now.problem or ""):
+                await bookings.flag_unwanted(tx, company, now, attempt, "it is being cancelled there.")
             return
         error = None if isinstance(verdict, Cancelled | Over) else str(verdict)
         await booking_queries.settle_attempt(tx, attempt, "closed", error=error, by="worker")

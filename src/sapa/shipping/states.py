@@ -56,6 +56,8 @@ _RETURN = "returning returned lost"
 _CARRIED = f"{_ACCEPTED} {_IN_DELIVERY} delivered {_RETURN} cancelled no_driver rejected"
 _NEW_DRIVER = "finding_driver driver_assigned picking_up"
 
+# A carrier that tells its present state only may be heard again at any point of the way: what it was not heard of in
+# between, a bad end included, is not asked for.
 ROWS: dict[Status, dict[Who, str]] = {
     "draft": {"A": "awaiting booking cancelled", "L": f"{_ACCEPTED} {_IN_DELIVERY} delivered {_RETURN} cancelled"},
     "awaiting": {"A": "booking cancelled"},
@@ -63,37 +65,33 @@ ROWS: dict[Status, dict[Who, str]] = {
     "booking_unknown": {"S": f"{_CARRIED} booking_failed", "C": _CARRIED, "A": "confirmed booking_failed cancelled"},
     "booking_failed": {"A": "awaiting booking cancelled", "S": _CARRIED, "C": _CARRIED},
     "confirmed": {
-        "C": "scheduled awaiting_dropoff finding_driver driver_assigned picking_up picked_up in_transit"
-        " out_for_delivery on_hold delivery_failed delivered returning returned lost no_driver rejected cancelled",
+        "C": f"{_ACCEPTED} {_IN_DELIVERY} delivered {_RETURN} no_driver rejected cancelled",
         "A": "cancelling",
         "L": f"{_ACCEPTED} {_IN_DELIVERY} delivered {_RETURN} cancelled",
     },
     "scheduled": {
-        "C": "finding_driver driver_assigned picking_up picked_up in_transit out_for_delivery on_hold delivered"
-        " no_driver rejected cancelled",
+        "C": f"finding_driver driver_assigned picking_up {_IN_DELIVERY} delivered {_RETURN} no_driver rejected"
+        " cancelled",
         "A": "cancelling",
         "L": "",
     },
     "awaiting_dropoff": {
-        "C": "picked_up in_transit out_for_delivery on_hold delivered rejected cancelled",
+        "C": f"{_IN_DELIVERY} delivered {_RETURN} rejected cancelled",
         "A": "cancelling",
         "L": "",
     },
     "finding_driver": {
-        "C": "driver_assigned picking_up picked_up in_transit out_for_delivery on_hold delivered no_driver rejected"
-        " cancelled",
+        "C": f"driver_assigned picking_up {_IN_DELIVERY} delivered {_RETURN} no_driver rejected cancelled",
         "A": "cancelling",
         "L": "",
     },
     "driver_assigned": {
-        "C": "picking_up picked_up finding_driver in_transit out_for_delivery on_hold delivered no_driver rejected"
-        " cancelled",
+        "C": f"picking_up finding_driver {_IN_DELIVERY} delivered {_RETURN} no_driver rejected cancelled",
         "A": "cancelling",
         "L": "",
     },
     "picking_up": {
-        "C": "picked_up driver_assigned finding_driver in_transit out_for_delivery on_hold delivered no_driver"
-        " rejected cancelled",
+        "C": f"driver_assigned finding_driver {_IN_DELIVERY} delivered {_RETURN} no_driver rejected cancelled",
         "A": "cancelling",
         "L": "",
     },
@@ -113,7 +111,8 @@ ROWS: dict[Status, dict[Who, str]] = {
         "L": "",
     },
     "on_hold": {
-        "C": f"picked_up in_transit out_for_delivery delivery_failed delivered {_RETURN} cancelled {_NEW_DRIVER}",
+        "C": f"picked_up in_transit out_for_delivery delivery_failed delivered {_RETURN} cancelled {_NEW_DRIVER}"
+        " no_driver rejected",
         "A": "cancelling",
         "L": "",
     },
@@ -128,10 +127,13 @@ ROWS: dict[Status, dict[Who, str]] = {
     },
     "cancelled": {"A": "awaiting booking", "C": "picked_up in_transit out_for_delivery delivered"},
     "cancelled_by_business": {"A": "awaiting booking", "C": "picked_up in_transit out_for_delivery delivered"},
-    "no_driver": {"A": "awaiting booking cancelling cancelled", "C": f"{_NEW_DRIVER} picked_up cancelled"},
+    "no_driver": {
+        "A": "awaiting booking cancelling cancelled",
+        "C": f"{_NEW_DRIVER} {_IN_DELIVERY} delivered {_RETURN} cancelled",
+    },
     "rejected": {
         "A": "awaiting booking cancelling cancelled",
-        "C": f"{_NEW_DRIVER} picked_up cancelled returning returned",
+        "C": f"{_NEW_DRIVER} {_IN_DELIVERY} delivered {_RETURN} cancelled",
     },
     "returned": {},
     "lost": {},

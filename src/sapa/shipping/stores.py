@@ -99,7 +99,12 @@ GET = sql(f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND id 
 
 LOCK = sql(f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND id = $2 FOR UPDATE", row=StoreLocation)
 
-FIND_DEFAULT = sql(f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND is_default", row=StoreLocation)
+# Whoever names a store in a shipment holds on to it: it is not deleted before the shipment is there to be cleared.
+HOLD = sql(f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND id = $2 FOR KEY SHARE", row=StoreLocation)
+
+HOLD_DEFAULT = sql(
+    f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND is_default FOR KEY SHARE", row=StoreLocation
+)
 
 INSERT = sql(
     f"""
@@ -154,15 +159,15 @@ async def list_stores(db: Connection, company_id: int, limit: int, offset: int) 
 
 
 async def find_sender(
-    db: Connection, company: Company, id: str | None | UnsetType, *, or_default: bool
+    tx: Tx, company: Company, id: str | None | UnsetType, *, or_default: bool
 ) -> tuple[str, Party] | None:
     """The store that is named, or the default one, with itself as a sender."""
     if isinstance(id, str):
-        store = await GET.find(db, company.id, id) if LOCATION_ID.matches(id) else None
+        store = await HOLD.find(tx, company.id, id) if LOCATION_ID.matches(id) else None
         if store is None:
             raise Invalid.field("storeLocationId", "is not the id of a store location")
         return store.id, build_sender(store)
-    default = await FIND_DEFAULT.find(db, company.id) if or_default and id is UNSET else None
+    default = await HOLD_DEFAULT.find(tx, company.id) if or_default and id is UNSET else None
     return None if default is None else (default.id, build_sender(default))
 
 

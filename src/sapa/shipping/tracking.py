@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Annotated
 
+import msgspec
 from msgspec import Meta, Raw, Struct
 
 from sapa.db.pool import Connection
@@ -90,6 +91,11 @@ async def ask_carrier(opened: Opened | None, kept: KeptShipment) -> Tracked | st
         return str(error) or "There was no answer in time."
 
 
+async def get_known(db: Connection, company_id: int, id: str) -> Tracking:
+    """Where it was last known to be, without asking the carrier."""
+    return await build_tracking(db, await queries.get_kept(db, company_id, id), company_id, None)
+
+
 async def build_tracking(db: Connection, kept: KeptShipment, company_id: int, told: Tracked | str | None) -> Tracking:
     """`told` is what came of asking the carrier; None when there was nobody to ask."""
     history = await queries.list_events(db, company_id, kept.id)
@@ -110,11 +116,36 @@ async def build_tracking(db: Connection, kept: KeptShipment, company_id: int, to
         distance=kept.distance,
         driver=kept.driver,
         proof=_build_proof(history),
-        history=[_build_event(event) for event in history],
+        history=[_build_event(event) for event in merge_history(history)],
         live=isinstance(missing, Tracked),
         stale=isinstance(missing, str),
         fetched_at=clock.now,
         error=TrackingError("CARRIER_UNAVAILABLE", missing) if isinstance(missing, str) else None,
+    )
+
+
+def merge_history(events: Sequence[ShipmentEvent]) -> list[ShipmentEvent]:
+    """What a carrier called back with, and told again when it was asked, happened once."""
+    merged: dict[tuple[str | None, ...], ShipmentEvent] = {}
+    for n, event in enumerate(events):
+        place = (event.status, event.occurred_at[: len("2026-01-31T09:30:00")]) if event.status else (None, str(n))
+        known = merged.get(place)
+        if known is None:
+            merged[place] = event
+        elif known.source == event.source:
+            merged[*place, str(n)] = event
+        else:
+            merged[place] = _merge(known, event)
+    return list(merged.values())
+
+
+def _merge(one: ShipmentEvent, other: ShipmentEvent) -> ShipmentEvent:
+    shown, rest = (other, one) if other.applied and not one.applied else (one, other)
+    return msgspec.structs.replace(
+        shown,
+        reason=shown.reason or rest.reason,
+        receiver=shown.receiver or rest.receiver,
+        proof=list(dict.fromkeys([*shown.proof, *rest.proof])),
     )
 
 

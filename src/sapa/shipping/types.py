@@ -269,9 +269,18 @@ class BookingResolution(Struct, frozen=True, kw_only=True, rename="camel", forbi
     """What a person found out at the carrier about a booking whose outcome is not known."""
 
     outcome: Literal["booked", "not_booked"]
-    order_no: Annotated[str, Meta(min_length=1, max_length=100, description="The carrier's order number.")] | None = (
-        None
-    )
+    order_no: (
+        Annotated[
+            str,
+            Meta(
+                max_length=100,
+                pattern="^[A-Za-z0-9][A-Za-z0-9._:-]*$",
+                examples=["GK-11-170563"],
+                description="The carrier's order number: letters, digits, and . _ : - between them.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 class ShipmentChange(ShipmentPatch, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
@@ -289,6 +298,9 @@ class ShipmentChange(ShipmentPatch, frozen=True, kw_only=True, rename="camel", f
     ) = UNSET
     trigger_booking: Annotated[bool, Meta(description="Whether to request the pick-up now.")] = False
     resolve_booking: Annotated[BookingResolution | None, Meta(examples=[None])] = None
+    needs_action: (
+        Annotated[bool, Meta(examples=[False], description="Only false: a person has looked at it.")] | UnsetType
+    ) = UNSET
 
 
 class CancelIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -65,7 +65,7 @@ def _book(notes: str | None = None, **wish: Any) -> Do:
     return lambda carrier, connection: carrier.book(connection, build_scheduled(**wish), REFERENCE)
 
 
-_JNE: dict[str, Any] = {"service_code": "jne:REG23", "service_name": "JNE Reguler", "fee": Decimal(12000)}
+_JNE: dict[str, Any] = {"service_code": "jne:REG23", "service_name": "JNE Reguler", "fee": Decimal(1)}
 
 CASES = [
     Case("kiriminaja", "verify", _verify),

@@ -1,5 +1,6 @@
-"""A journey that every carrier likes, and accounts with their simulators."""
+"""A journey that every carrier likes, accounts with their simulators, and the usual steps with them."""
 
+import asyncio
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Any
@@ -9,10 +10,18 @@ import msgspec
 
 from sapa.company import Company
 from sapa.kit import Kit
+from sapa.sandbox.carriers import bookings
+from sapa.sandbox.carriers.advance import advance
+from sapa.sandbox.carriers.bookings import Booking
+from sapa.sandbox.carriers.simulators import SIMULATORS
 from sapa.shipping import connections
-from sapa.shipping.carriers.interface import Booked, Coordinates, Goods, Journey, Place, Shipped, Wish
+from sapa.shipping.carriers.interface import Booked, CarrierEvent, Coordinates, Goods, Journey, Place, Shipped, Wish
+from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections import Opened
 
+ADAPTERS = list(CARRIERS)
+INSTANT = ["gosend", "dash"]
+EXPRESS = ["kiriminaja", "biteship"]
 PROVIDERS = {
     "kiriminaja": "aggregator_carrier",
     "gosend": "instant_carrier",
@@ -100,3 +109,37 @@ async def book_simulated(opened: Opened, adapter: str, notes: str | None = None)
     booked = await opened.carrier.book(opened.connection, build_journey(notes, **SERVICES[adapter]), reference)
     assert isinstance(booked, Booked), booked
     return reference, booked
+
+
+async def find_booking(kit: Kit, company: Company, adapter: str, reference: str) -> Booking | None:
+    async with kit.database.connection() as db:
+        return await bookings.find(db, company.id, adapter, reference)
+
+
+async def move(kit: Kit, company: Company, adapter: str, reference: str, to: str | None = None) -> Booking:
+    async with kit.database.transaction() as tx:
+        return await advance(kit, tx, company.id, adapter, reference, to)
+
+
+async def track(opened: Opened, shipped: Shipped) -> list[CarrierEvent]:
+    return list((await opened.carrier.track(opened.connection, shipped)).events)
+
+
+async def get_shipped(opened: Opened, reference: str, booked: Booked) -> Shipped:
+    """With its awb, which an express parcel has a moment later."""
+    shipped = build_shipped(reference, booked)
+    for _ in range(40):
+        awb = next((event.awb for event in await track(opened, shipped) if event.awb), None)
+        if awb or opened.carrier.name == "gosend":
+            return msgspec.structs.replace(shipped, awb=awb)
+        await asyncio.sleep(0.05)
+    raise AssertionError("there is no awb within two seconds")
+
+
+def read_posting(kit: Kit, opened: Opened, booking: Booking, state: str) -> list[CarrierEvent]:
+    """The callback of a step as the adapter reads it."""
+    step = next(step for step in booking.steps if step.state == state)
+    posting = SIMULATORS[booking.adapter].build_posting(kit, booking, step)
+    assert posting is not None
+    headers = {name.lower(): value for name, value in posting.headers.items()}
+    return list(opened.carrier.read_callback(opened.connection.credentials, headers, posting.body))

@@ -1,5 +1,6 @@
 """Accounts with carriers: sealed, one for each provider, simulators from the start, never a secret in sight."""
 
+import httpx
 import msgspec
 import pytest
 from msgspec import Struct
@@ -20,6 +21,7 @@ from tests.factories import Environments, make_company
 from tests.shipping.carriers.cases import CREDENTIALS
 from tests.shipping.carriers.journeys import PROVIDERS
 from tests.shipping.carriers.peer import Reply, open_connection, open_peer
+from tests.shipping.parcels import create
 
 KEY = "kiriminaja-secret-5f1d"
 
@@ -126,6 +128,27 @@ async def test_a_token_tells_whose_callback_it_is(kit: Kit, owner: Company, test
             assert (found.carrier.name, found.connection.company.id) == (adapter, tester.id)
         for token in ("", "x", "sbx_1_" + "0" * 32, "é", "%00"):
             assert await connections.find_by_token(kit, db, token) is None
+
+
+async def test_a_carrier_may_go_on_calling_where_it_was_told_to(kit: Kit, owner: Company) -> None:
+    async def find_adapter(token: str) -> str | None:
+        async with kit.database.connection() as db:
+            found = await connections.find_by_token(kit, db, token)
+        return None if found is None else found.carrier.name
+
+    tokens = [await connect(kit, owner) for _ in range(3)]
+    assert [await find_adapter(token) for token in tokens] == ["kiriminaja"] * 3
+    other = await connect(kit, owner, "biteship")
+    assert [await find_adapter(token) for token in (*tokens, other)] == [None, None, None, "biteship"]
+
+
+async def test_whoever_changes_the_carrier_is_told_of_shipments_on_their_way(
+    kit: Kit, tester: Company, sandbox: httpx.AsyncClient
+) -> None:
+    await create(sandbox, "aggregator_carrier", autoBook=True)
+    again = await connections.connect(kit, tester, "aggregator_carrier", "kiriminaja", {})
+    other = await connections.connect(kit, tester, "aggregator_carrier", "biteship", {})
+    assert (again.left_behind, other.left_behind) == (0, 1)
 
 
 async def test_what_is_stored_holds_no_secret_and_no_token(kit: Kit, owner: Company, database: Database) -> None:

@@ -6,12 +6,15 @@ import re
 import time
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 
 from sapa.outbound.client import Answer, NotSent, Unclear
+from sapa.shipping.carriers import circuit
 from sapa.shipping.carriers.interface import CarrierAway, Connection
+from sapa.shipping.carriers.reading import Unreadable, decode
 
 Shape = TypeVar("Shape")
 
@@ -45,15 +48,23 @@ class Request(Struct, frozen=True):
     body: Any = None
 
 
-class Unreadable(Exception):
-    """An answer that is not what the carrier's documents promise."""
-
-
 async def ask(connection: Connection, request: Request, patience: Patience = ASKING) -> Answer:
     """A call that is safe to repeat: again after a moment when the carrier was not reached or too busy.
 
     Raises CarrierAway when no answer came that could mean anything.
     """
+    if reason := circuit.enter(connection):
+        raise CarrierAway(reason)
+    try:
+        answer = await _ask(connection, request, patience)
+    except CarrierAway:
+        circuit.note_failure(connection)
+        raise
+    circuit.forget(connection)
+    return answer
+
+
+async def _ask(connection: Connection, request: Request, patience: Patience) -> Answer:
     ends = time.monotonic() + patience.seconds
     for tries_left in range(patience.tries - 1, -1, -1):
         left = max(0.1, ends - time.monotonic())
@@ -64,7 +75,7 @@ async def ask(connection: Connection, request: Request, patience: Patience = ASK
         except NotSent as error:
             reason, pause = scrub(connection, str(error)), None
         else:
-            if answer.status not in _BUSY and answer.status < 500:
+            if answer.status < 300 or (400 <= answer.status < 500 and answer.status not in _BUSY):
                 return answer
             if answer.status not in _BUSY:
                 raise CarrierAway(f"it answered {answer.status}")
@@ -81,14 +92,19 @@ async def send_once(connection: Connection, request: Request) -> Answer:
 
     Of a carrier that is too busy it is certain that it took nothing.
     """
+    if reason := circuit.enter(connection):
+        raise NotSent(reason)
     try:
         answer = await _call(connection, request, BOOK_SECONDS, BOOK_CONNECT_SECONDS)
     except (NotSent, Unclear) as error:
+        circuit.note_failure(connection)
         raise type(error)(scrub(connection, str(error))) from None
+    if answer.status >= 500 or answer.status == 408 or 300 <= answer.status < 400:
+        circuit.note_failure(connection)
+        raise Unclear(f"it answered {answer.status}")
+    circuit.forget(connection)
     if answer.status == 429:
         raise NotSent("it takes no more bookings for the moment")
-    if answer.status >= 500 or answer.status == 408:
-        raise Unclear(f"it answered {answer.status}")
     return answer
 
 
@@ -110,10 +126,10 @@ async def _call(connection: Connection, request: Request, seconds: float, connec
 
 
 def parse(answer: Answer, shape: type[Shape]) -> Shape:
-    """The answer's body; numbers written as texts are numbers. Raises Unreadable."""
+    """The answer's body. Raises Unreadable."""
     try:
-        return msgspec.json.decode(answer.body, type=shape, strict=False)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+        return decode(answer.body, shape)
+    except Unreadable:
         raise Unreadable(f"it answered {answer.status} with something that cannot be read") from None
 
 
@@ -131,6 +147,32 @@ def read_booking(answer: Answer, shape: type[Shape]) -> Shape:
         return parse(answer, shape)
     except Unreadable as error:
         raise Unclear(str(error)) from None
+
+
+class _Consent(Struct, frozen=True):
+    """The ways in which carriers say no with a status that says yes."""
+
+    success: bool | None = None
+    status: Any = None
+    errors: Any = None
+    error: Any = None
+    statusCode: int | None = None  # noqa: N815 - a carrier's spelling
+
+
+def is_granted(answer: Answer) -> bool:
+    """Whether a wish was met: the one place that says so. Raises CarrierAway for what is neither a yes nor a no."""
+    if answer.status >= 400 or answer.status == 204:
+        return answer.status == 204
+    said = read(answer, _Consent)
+    is_no = said.success is False or said.status is False or said.errors or said.error
+    return not is_no and (said.statusCode or 0) < 400
+
+
+def build_segment(number: str) -> str:
+    """A number as one part of a path, whatever stands in it: it never leads to another of the carrier's paths."""
+    if not number.strip("."):
+        raise CarrierAway(f"{number} is no number that it could be asked by")
+    return quote(number, safe="")
 
 
 def scrub(connection: Connection, text: str) -> str:

@@ -34,6 +34,27 @@ INSERT = sql(
     VALUES ($1, $2, $3, $4, $5, $6, $7)"""
 )
 
+KEPT_DAYS = 90
+FORGOTTEN_AT_ONCE = 5_000
+
+COMPANIES_TO_FORGET = sql(
+    """
+    SELECT c.company_id
+      FROM companies c
+     WHERE EXISTS (SELECT FROM carrier_calls k
+                    WHERE k.company_id = c.company_id AND k.created_at < now() - make_interval(days => $1))""",
+    crosses="the worker looks for old answers over all companies, then forgets them company by company",
+)
+
+FORGET = sql(
+    """
+    DELETE FROM carrier_calls
+     WHERE company_id = $1 AND id IN (
+           SELECT id FROM carrier_calls
+            WHERE company_id = $1 AND created_at < now() - make_interval(days => $2)
+            ORDER BY created_at LIMIT $3)"""
+)
+
 
 async def record(
     database: Database, connection: Connection, operation: str, reference: str, outcome: Struct | BaseException
@@ -53,3 +74,11 @@ def build_details(connection: Connection, outcome: Struct | BaseException) -> di
         name: value for name in KEPT & set(outcome.__struct_fields__) if (value := getattr(outcome, name)) is not None
     }
     return {name: scrub(connection, value) if isinstance(value, str) else value for name, value in sorted(said.items())}
+
+
+async def forget_old(database: Database) -> None:
+    """In small batches, so that nobody waits for a long delete."""
+    async with database.connection() as db:
+        for (company_id,) in await db.fetch(COMPANIES_TO_FORGET.text, KEPT_DAYS):
+            while await FORGET.run(db, company_id, KEPT_DAYS, FORGOTTEN_AT_ONCE) == FORGOTTEN_AT_ONCE:
+                pass

@@ -1,17 +1,36 @@
-"""Which of a carrier's offers a shipment asks for."""
+"""What a carrier offers, and which of it a shipment asks for."""
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from msgspec import Raw
 
 from sapa.folding import fold
-from sapa.shipping.carriers.interface import Offer, Quote, Rejected, Wish
+from sapa.shipping.carriers.interface import CarrierAway, Note, Offer, Quote, Rejected, Wish
+from sapa.shipping.carriers.reading import sift
+
+Row = TypeVar("Row")
+
+
+def sift_offers(courier: str, rows: Iterable[Raw], shape: type[Row]) -> tuple[list[Row], list[Note]]:
+    """The rows of a price list that can be read, and a word about the others. Raises CarrierAway without any."""
+    good, odd = sift(rows, shape)
+    return good, list_odd(courier, len(good), odd)
+
+
+def list_odd(courier: str, good: int, odd: int) -> list[Note]:
+    """What to say of so many rows that cannot be read. Raises CarrierAway when there is no other."""
+    if odd and not good:
+        raise CarrierAway("it sent prices that cannot be read")
+    words = f"{odd} of its offers cannot be read and are left out; if one that you need is missing, ask again later."
+    return [Note(courier, "unreadable", words)] if odd else []
 
 
 def find_offer(quote: Quote, wish: Wish) -> Offer | Rejected:
     """By its code, else by its name in any case; a refusal names what there is."""
-    for offer in quote.offers:
-        if wish.service_code is not None and offer.service_code == wish.service_code:
-            return offer
-    for offer in quote.offers:
-        if wish.service_name and fold(offer.service_name) == fold(wish.service_name):
-            return offer
+    offer = _find_by_code(quote, wish) or _find_by_name(quote, wish)
+    if offer is not None:
+        return offer if wish.package_handover in offer.package_handover else _refuse_handover(offer, wish)
     if quote.offers:
         names = ", ".join(offer.service_name for offer in quote.offers)
         return Rejected(
@@ -19,3 +38,17 @@ def find_offer(quote: Quote, wish: Wish) -> Offer | Rejected:
         )
     reasons = " ".join(note.text for note in quote.notes)
     return Rejected("NO_SERVICE", reasons or "Nothing is offered for this way.")
+
+
+def _find_by_code(quote: Quote, wish: Wish) -> Offer | None:
+    return next((offer for offer in quote.offers if offer.service_code == wish.service_code), None)
+
+
+def _find_by_name(quote: Quote, wish: Wish) -> Offer | None:
+    wanted = fold(wish.service_name or "")
+    return next((offer for offer in quote.offers if wanted and fold(offer.service_name) == wanted), None)
+
+
+def _refuse_handover(offer: Offer, wish: Wish) -> Rejected:
+    ways = " or ".join(offer.package_handover)
+    return Rejected("HANDOVER_NOT_OFFERED", f"{offer.service_name} takes no {wish.package_handover}, only {ways}")

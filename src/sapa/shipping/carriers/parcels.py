@@ -1,6 +1,6 @@
 """A journey's parts in the forms that carriers ask for."""
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from decimal import ROUND_CEILING, Decimal
 
 from sapa.phones import BadPhone, parse_phone
@@ -10,6 +10,10 @@ WESTERN_TIME = timezone(timedelta(hours=7), "WIB")
 """Jakarta's, which the carriers' clocks show."""
 
 LEAST_GRAMS = 1
+EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
+"""Between these lies whatever a carrier tells: before them nothing did, and what is beyond them is yet to come."""
+
+_LATEST_MS = int(LATEST.timestamp() * 1000)
 
 
 def grams(goods: Goods) -> int:
@@ -52,7 +56,16 @@ def parse_local(text: str | None) -> datetime | None:
         found = datetime.fromisoformat(text or "")
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=WESTERN_TIME)
+    return _within(found if found.tzinfo else found.replace(tzinfo=WESTERN_TIME))
+
+
+def parse_milliseconds(instant: int | None) -> datetime | None:
+    """An instant counted from 1970."""
+    return _within(datetime.fromtimestamp(min(instant, _LATEST_MS) / 1000, UTC)) if instant and instant > 0 else None
+
+
+def _within(instant: datetime) -> datetime | None:
+    return None if instant < EARLIEST else min(instant, LATEST)
 
 
 def _up(amount: Decimal | int) -> int:

@@ -10,7 +10,7 @@ import msgspec
 
 from sapa.shipping.carriers.biteship import wire
 from sapa.shipping.carriers.biteship.statuses import BY_WORD
-from sapa.shipping.carriers.calls import Request, join_notes, shorten
+from sapa.shipping.carriers.calls import Request, build_segment, join_notes, shorten
 from sapa.shipping.carriers.interface import (
     Area,
     Booked,
@@ -24,6 +24,7 @@ from sapa.shipping.carriers.interface import (
     Quote,
     Shipped,
 )
+from sapa.shipping.carriers.offers import sift_offers
 from sapa.shipping.carriers.parcels import (
     WESTERN_TIME,
     centimetres,
@@ -32,6 +33,7 @@ from sapa.shipping.carriers.parcels import (
     parse_local,
     whole,
 )
+from sapa.shipping.carriers.reading import sift
 
 NAME = "biteship"
 SERVICE_TYPE = "EXPRESS"
@@ -70,8 +72,10 @@ def build_rates(journey: Journey) -> Request:
 
 
 def parse_rates(rates: wire.Rates, insured: bool) -> Quote:
-    offers = [_build_offer(price, insured) for price in rates.pricing if _is_express(price)]
-    notes = [] if offers else [Note(NAME, "no_service", "No courier serves this way with this parcel.")]
+    prices, notes = sift_offers(NAME, rates.pricing, wire.Price)
+    offers = [_build_offer(price, insured) for price in prices if _is_express(price)]
+    if not offers:
+        notes.append(Note(NAME, "no_service", "No courier serves this way with this parcel."))
     return Quote(offers, notes)
 
 
@@ -80,7 +84,7 @@ def _is_express(price: wire.Price) -> bool:
 
 
 def _build_offer(price: wire.Price, insured: bool) -> Offer:
-    handover = {"pickup": "PICKUP", "drop_off": "DROP_OFF"}
+    handover, ways = {"pickup": "PICKUP", "drop_off": "DROP_OFF"}, price.available_collection_method or ()
     name = (
         f"{price.courier_name or price.courier_code.upper()} {price.courier_service_name or price.courier_service_code}"
     )
@@ -93,7 +97,7 @@ def _build_offer(price: wire.Price, insured: bool) -> Offer:
         estimate=price.duration,
         courier=price.courier_code,
         insurance_fee=price.insurance_fee if insured else None,
-        package_handover=[handover[way] for way in price.available_collection_method if way in handover] or ["PICKUP"],
+        package_handover=[handover[way] for way in ways if way in handover] or ["PICKUP"],
     )
 
 
@@ -188,7 +192,8 @@ def parse_twin(twin: wire.Twin | None, reference: str) -> Booked | None:
 
 def parse_tracked(order: wire.Order, shipped: Shipped) -> Sequence[CarrierEvent]:
     courier = order.courier or wire.Courier()
-    known = [(happening, instant) for happening in courier.history if (instant := parse_local(happening.updated_at))]
+    history, _ = sift(courier.history, wire.Happening)
+    known = [(happening, instant) for happening in history if (instant := parse_local(happening.updated_at))]
     return [
         CarrierEvent(
             dedupe_key=f"{order.id}/{happening.status}/{happening.updated_at}",
@@ -209,7 +214,7 @@ def build_cancel(order_no: str, reason: str) -> Request:
     body = {"cancellation_reason_code": wire.REASON_CODE}
     if reason.strip():
         body["cancellation_reason"] = shorten(reason.strip(), wire.LONGEST_REASON)
-    return Request("POST", f"{wire.ORDERS}/{order_no}/cancel", body=body)
+    return Request("POST", f"{wire.ORDERS}/{build_segment(order_no)}/cancel", body=body)
 
 
 def build_areas(search: str) -> Request:

@@ -13,8 +13,9 @@ from sapa.shipping.carriers.calls import (
     QUOTING,
     Patience,
     Request,
-    Unreadable,
     ask,
+    build_segment,
+    is_granted,
     parse,
     read,
     read_booking,
@@ -44,6 +45,7 @@ from sapa.shipping.carriers.interface import (
     Unsigned,
 )
 from sapa.shipping.carriers.offers import find_offer
+from sapa.shipping.carriers.reading import Unreadable, decode
 
 SHORTEST_SEARCH = 3
 
@@ -65,7 +67,7 @@ class Biteship:
 
     async def verify(self, connection: Connection) -> None:
         answer = await self._ask(connection, Request("GET", wire.COURIERS_PATH))
-        if answer.status >= 400:
+        if not is_granted(answer):
             raise CarrierAway(_parse_problem(connection, answer).reason)
 
     async def list_areas(
@@ -75,6 +77,8 @@ class Biteship:
         if level != "districts" or len(search or "") < SHORTEST_SEARCH:
             return ()
         answer = await self._ask(connection, calls.build_areas(search or ""))
+        if not is_granted(answer):
+            raise CarrierAway(_parse_problem(connection, answer).reason)
         return calls.parse_areas(read(answer, wire.Areas))
 
     async def quote(self, connection: Connection, journey: Journey) -> Quote:
@@ -89,6 +93,9 @@ class Biteship:
         return Quote((), (Note(self.name, "refused", _parse_problem(connection, answer).reason),))
 
     async def book(self, connection: Connection, journey: Journey, reference: str) -> Booked | Rejected:
+        note = calls.find_note(journey)
+        if note is not None:
+            return Rejected(note.code.upper(), note.text)
         service = await self._choose(connection, journey)
         if isinstance(service, Rejected):
             return service
@@ -96,10 +103,8 @@ class Biteship:
         answer = await send_once(connection, _signed(connection, request))
         if answer.status in {401, 403}:
             return Rejected("BAD_CREDENTIALS", "Biteship refuses the API key")
-        if answer.status < 400:
-            order = read_booking(answer, wire.Order)
-            if order.success:
-                return calls.parse_booked(order, journey.wish.package_handover)
+        if answer.status < 400 and read_booking(answer, wire.Verdict).success:
+            return calls.parse_booked(read_booking(answer, wire.Order), journey.wish.package_handover)
         problem = _parse_problem(connection, answer)
         return calls.parse_twin(problem.twin, reference) or Rejected(problem.code, problem.reason)
 
@@ -115,7 +120,7 @@ class Biteship:
         if not shipped.order_no:
             return CancelRefused("Biteship cancels by its order number, and there is none yet")
         answer = await self._ask(connection, calls.build_cancel(shipped.order_no, reason))
-        if answer.status < 400:
+        if is_granted(answer):
             return Cancelled()
         refusal = CancelRefused(_parse_problem(connection, answer).reason)
         try:
@@ -140,8 +145,8 @@ class Biteship:
         if name and expected and not hmac.compare_digest(given.encode(), expected.encode()):
             raise Unsigned(f"the header {name} is not the secret that was agreed on")
         try:
-            callback = msgspec.json.decode(body, type=wire.Callback, strict=False)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            callback = decode(body, wire.Callback)
+        except Unreadable:
             return ()
         return list(calls.parse_callback(callback))
 
@@ -159,7 +164,7 @@ class Biteship:
         return offer if isinstance(offer, Rejected) else offer.service_code
 
     async def _get(self, connection: Connection, order_no: str) -> wire.Order:
-        answer = await self._ask(connection, Request("GET", f"{wire.ORDERS}/{order_no}"))
+        answer = await self._ask(connection, Request("GET", f"{wire.ORDERS}/{build_segment(order_no)}"))
         if answer.status >= 400:
             raise CarrierAway(_parse_problem(connection, answer).reason)
         return read(answer, wire.Order)

@@ -2,7 +2,9 @@
 
 from decimal import Decimal
 
-from msgspec import Struct
+from msgspec import Raw, Struct
+
+from sapa.shipping.carriers.reading import Word
 
 PRODUCTION = "https://api.biteship.com"
 
@@ -22,6 +24,12 @@ LONGEST_REASON = 200
 LOCAL_CATEGORY = "others"
 
 
+class Verdict(Struct, frozen=True):
+    """What every answer has: a refusal may be an HTTP 200 that says so here."""
+
+    success: bool = True
+
+
 class Problem(Struct, frozen=True):
     error: str | None = None
     message: str | None = None
@@ -32,44 +40,50 @@ class Problem(Struct, frozen=True):
 class Twin(Struct, frozen=True):
     """The order that stands already under the same reference."""
 
-    order_id: str | None = None
-    waybill_id: str | None = None
-    reference_id: str | None = None
+    order_id: Word | None = None
+    waybill_id: Word | None = None
+    reference_id: Word | None = None
 
 
 class Price(Struct, frozen=True):
-    courier_code: str
-    courier_service_code: str
+    courier_code: Word
+    courier_service_code: Word
     price: Decimal
-    courier_name: str | None = None
-    courier_service_name: str | None = None
-    duration: str | None = None
-    service_type: str | None = None
+    courier_name: Word | None = None
+    courier_service_name: Word | None = None
+    duration: Word | None = None
+    service_type: Word | None = None
     insurance_fee: Decimal | None = None
-    currency: str = "IDR"
-    available_collection_method: list[str] = []
+    currency: Word = "IDR"
+    available_collection_method: list[str] | None = None
+
+    def __post_init__(self) -> None:
+        if self.insurance_fee is not None and self.insurance_fee > self.price:
+            raise ValueError("the insurance is a part of the price")
 
 
 class Rates(Struct, frozen=True):
     success: bool
-    pricing: list[Price] = []
+    pricing: list[Raw] = []
+    """Each of them a Price."""
 
 
 class Happening(Struct, frozen=True):
-    status: str
-    updated_at: str | None = None
+    status: Word
+    updated_at: Word | None = None
     note: str | None = None
 
 
 class Courier(Struct, frozen=True):
-    tracking_id: str | None = None
-    waybill_id: str | None = None
+    tracking_id: Word | None = None
+    waybill_id: Word | None = None
     link: str | None = None
     driver_name: str | None = None
     driver_phone: str | None = None
     driver_photo_url: str | None = None
     driver_plate_number: str | None = None
-    history: list[Happening] = []
+    history: list[Raw] = []
+    """Each of them a Happening."""
 
 
 class Delivery(Struct, frozen=True):
@@ -78,9 +92,8 @@ class Delivery(Struct, frozen=True):
 
 
 class Order(Struct, frozen=True):
-    id: str
-    status: str
-    success: bool = True
+    id: Word
+    status: Word
     price: Decimal | None = None
     courier: Courier | None = None
     delivery: Delivery | None = None
@@ -88,11 +101,11 @@ class Order(Struct, frozen=True):
 
 
 class Callback(Struct, frozen=True):
-    event: str
-    order_id: str
-    status: str | None = None
+    event: Word
+    order_id: Word
+    status: Word | None = None
     order_price: Decimal | None = None
-    courier_waybill_id: str | None = None
+    courier_waybill_id: Word | None = None
     courier_driver_name: str | None = None
     courier_driver_phone: str | None = None
     courier_driver_photo_url: str | None = None

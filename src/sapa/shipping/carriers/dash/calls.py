@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from sapa.folding import fold
-from sapa.shipping.carriers.calls import Request, join_notes
+from sapa.shipping.carriers.calls import Request, build_segment, join_notes
 from sapa.shipping.carriers.dash import wire
 from sapa.shipping.carriers.dash.statuses import REASSIGNED, find_status
 from sapa.shipping.carriers.interface import (
@@ -21,6 +21,7 @@ from sapa.shipping.carriers.interface import (
     Quote,
     Wish,
 )
+from sapa.shipping.carriers.offers import sift_offers
 from sapa.shipping.carriers.parcels import centimetres, international_phone, parse_local, whole
 
 NAME = "dash"
@@ -82,6 +83,7 @@ def build_quotes(journey: Journey) -> Request:
 
 
 def parse_quotes(quotes: wire.Quotes, wish: Wish) -> Quote:
+    rows, notes = sift_offers(NAME, quotes.quotes, wire.Offered)
     offers = [
         Offer(
             service_code=offered.service_type,
@@ -94,10 +96,12 @@ def parse_quotes(quotes: wire.Quotes, wish: Wish) -> Quote:
             distance=offered.distance,
             vehicle_type="TWO_WHEEL",
         )
-        for offered in quotes.quotes
+        for offered in rows
         if wish.service_type in {None, offered.service_type}
     ]
-    return Quote(offers, () if offers else (Note(NAME, "no_service", "Dash offers nothing for this way."),))
+    if not offers:
+        notes.append(Note(NAME, "no_service", "Dash offers nothing for this way."))
+    return Quote(offers, notes)
 
 
 def build_book(journey: Journey, service_type: str, reference: str, region: str) -> Request:
@@ -171,6 +175,11 @@ def parse_booked(delivery: wire.Delivery) -> Booked:
         price=delivery.amount,
         distance=delivery.distance,
     )
+
+
+def build_cancel(number: str, reason: str) -> Request:
+    path = f"{wire.DELIVERIES}/{build_segment(number)}"
+    return Request("DELETE", path, params={"reason": reason} if reason else None)
 
 
 def parse_event(delivery: wire.Delivery, was_picked_up: bool) -> CarrierEvent:

@@ -11,8 +11,9 @@ from sapa.shipping.carriers.calls import (
     QUOTING,
     Patience,
     Request,
-    Unreadable,
     ask,
+    build_segment,
+    is_granted,
     parse,
     read,
     read_booking,
@@ -42,6 +43,7 @@ from sapa.shipping.carriers.interface import (
     Tracked,
     Unsigned,
 )
+from sapa.shipping.carriers.reading import Unreadable, decode
 
 
 class Dash:
@@ -109,9 +111,8 @@ class Dash:
         number = shipped.order_no or shipped.awb
         if not number:
             return CancelRefused("Dash cancels by its delivery number, and there is none yet")
-        request = Request("DELETE", f"{wire.DELIVERIES}/{number}", params={"reason": reason} if reason else None)
-        answer = await self._ask(connection, request)
-        if answer.status < 400:
+        answer = await self._ask(connection, calls.build_cancel(number, reason))
+        if is_granted(answer):
             return Cancelled()
         refusal = CancelRefused(_reason(connection, answer))
         try:
@@ -135,13 +136,13 @@ class Dash:
         if expected and not hmac.compare_digest(given.encode(), expected.encode()):
             raise Unsigned("the Authorization header is not the token that was agreed on")
         try:
-            delivery = msgspec.json.decode(body, type=wire.Delivery, strict=False)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            delivery = decode(body, wire.Delivery)
+        except Unreadable:
             return ()
         return [calls.parse_event(delivery, was_picked_up=False)]
 
     async def _get(self, connection: Connection, number: str) -> wire.Delivery:
-        answer = await self._ask(connection, Request("GET", f"{wire.DELIVERIES}/{number}"))
+        answer = await self._ask(connection, Request("GET", f"{wire.DELIVERIES}/{build_segment(number)}"))
         if answer.status >= 400:
             raise CarrierAway(_reason(connection, answer))
         return read(answer, wire.Delivery)

@@ -2,7 +2,9 @@
 
 from decimal import Decimal
 
-from msgspec import Struct
+from msgspec import Raw, Struct
+
+from sapa.shipping.carriers.reading import Word
 
 PRODUCTION = "https://api.dashelectric.co"
 
@@ -48,16 +50,17 @@ class Problem(Struct, frozen=True):
 
 
 class Offered(Struct, frozen=True, rename="camel"):
-    service_type: str
+    service_type: Word
     amount: Decimal
-    currency: str = "IDR"
+    currency: Word = "IDR"
     distance: Decimal | None = None
     """Kilometres."""
     estimated_time: str | None = None
 
 
 class Quotes(Struct, frozen=True):
-    quotes: list[Offered]
+    quotes: list[Raw]
+    """Each of them Offered."""
 
 
 class Vehicle(Struct, frozen=True, rename="camel"):
@@ -79,15 +82,15 @@ class Medium(Struct, frozen=True):
 class Delivery(Struct, frozen=True):
     """A delivery as it stands: the answer to a booking, to a question for it, and the body of callbacks."""
 
-    deliveryID: str  # noqa: N815 - its own spelling
-    status: str
-    providerOrderID: str | None = None  # noqa: N815
+    deliveryID: Word  # noqa: N815 - its own spelling
+    status: Word
+    providerOrderID: Word | None = None  # noqa: N815
     trackingURL: str | None = None  # noqa: N815
     amount: Decimal | None = None
     distance: Decimal | None = None
     courier: Courier | None = None
     media: list[Medium] = []
-    timestamp: str | None = None
+    timestamp: Word | None = None
     reason: str | None = None
     cancelledBy: str | None = None  # noqa: N815
     receiverName: str | None = None  # noqa: N815

@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec import Raw
+
 from sapa.shipping.carriers.calls import Request, join_notes
 from sapa.shipping.carriers.gosend import wire
 from sapa.shipping.carriers.gosend.statuses import find_status
@@ -19,7 +21,9 @@ from sapa.shipping.carriers.interface import (
     Shipped,
     Wish,
 )
-from sapa.shipping.carriers.parcels import digits_of_phone, parse_local, whole, written
+from sapa.shipping.carriers.offers import list_odd
+from sapa.shipping.carriers.parcels import digits_of_phone, parse_local, parse_milliseconds, whole, written
+from sapa.shipping.carriers.reading import sift
 
 NAME = "gosend"
 _TYPES = {method: ours for ours, method in wire.METHODS.items()}
@@ -44,8 +48,9 @@ def build_price(origin: Coordinates, destination: Coordinates) -> Request:
     return Request("GET", wire.PRICE, params=asked)
 
 
-def parse_prices(methods: Mapping[str, wire.Method], wish: Wish) -> Quote:
-    offers, notes = [], []
+def parse_prices(rows: Mapping[str, Raw], wish: Wish) -> Quote:
+    methods = {key: method for key, row in rows.items() for method in sift((row,), wire.Method)[0]}
+    offers, notes = [], list_odd(NAME, len(methods), len(rows) - len(methods))
     for key, method in methods.items():
         name = method.shipment_method or key
         ours = _TYPES.get(name)
@@ -161,7 +166,7 @@ def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
     instant = callback.event_date
     yield CarrierEvent(
         dedupe_key=callback.event_id or f"{callback.booking_id}/{callback.status}/{instant}",
-        occurred_at=datetime.fromtimestamp(instant / 1000, UTC) if instant else datetime.now(UTC),
+        occurred_at=parse_milliseconds(instant) or datetime.now(UTC),
         status=find_status(callback.status, bool(callback.pop_url), bool(callback.pod_url)),
         text=callback.status,
         reference=callback.store_order_id,

@@ -11,8 +11,9 @@ from sapa.shipping.carriers.calls import (
     QUOTING,
     Patience,
     Request,
-    Unreadable,
     ask,
+    build_segment,
+    is_granted,
     parse,
     read,
     read_booking,
@@ -44,6 +45,7 @@ from sapa.shipping.carriers.interface import (
     Tracked,
     Unsigned,
 )
+from sapa.shipping.carriers.reading import Unreadable, decode
 
 _MONAS, _SENAYAN = Coordinates(-6.1754, 106.8272), Coordinates(-6.2188, 106.8019)
 
@@ -64,7 +66,10 @@ class GoSend:
     finds_by_reference = True
 
     async def verify(self, connection: Connection) -> None:
-        await self._ask(connection, calls.build_price(_MONAS, _SENAYAN))
+        """A way that it serves for whoever has an account: what it refuses then is the account."""
+        answer = await self._ask(connection, calls.build_price(_MONAS, _SENAYAN))
+        if not is_granted(answer):
+            raise BadCredentials(f"GoSend gives this account no prices: {_reason(connection, answer)}")
 
     async def list_areas(
         self, connection: Connection, level: Level, parent: str | None, search: str | None
@@ -81,9 +86,9 @@ class GoSend:
         if note is not None or origin is None or destination is None:
             return Quote((), (note,) if note else ())
         answer = await self._ask(connection, calls.build_price(origin, destination), QUOTING)
-        if answer.status >= 400:
+        if not is_granted(answer):
             return Quote((), (Note(self.name, "refused", _reason(connection, answer)),))
-        return calls.parse_prices(read(answer, dict[str, wire.Method]), journey.wish)
+        return calls.parse_prices(read(answer, dict[str, msgspec.Raw]), journey.wish)
 
     async def book(self, connection: Connection, journey: Journey, reference: str) -> Booked | Rejected:
         note, method = calls.find_note(journey), calls.find_method(journey.wish)
@@ -121,7 +126,7 @@ class GoSend:
         if not shipped.order_no:
             return CancelRefused("GoSend cancels by its order number, and there is none yet")
         answer = await self._ask(connection, Request("PUT", wire.CANCEL, body={"orderNo": shipped.order_no}))
-        if answer.status < 400:
+        if is_granted(answer):
             return Cancelled()
         refusal = CancelRefused(_reason(connection, answer))
         try:
@@ -144,13 +149,13 @@ class GoSend:
         if expected and not hmac.compare_digest(given.encode(), expected.encode()):
             raise Unsigned("the Authorization header is not the token that was agreed on")
         try:
-            callback = msgspec.json.decode(body, type=wire.Callback, strict=False)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            callback = decode(body, wire.Callback)
+        except Unreadable:
             return ()
         return list(calls.parse_callback(callback))
 
     async def _track(self, connection: Connection, order_no: str) -> wire.Status:
-        answer = await self._ask(connection, Request("GET", wire.BY_ORDER_NO + order_no))
+        answer = await self._ask(connection, Request("GET", wire.BY_ORDER_NO + build_segment(order_no)))
         if answer.status >= 400:
             raise CarrierAway(_reason(connection, answer))
         return read(answer, wire.Status)

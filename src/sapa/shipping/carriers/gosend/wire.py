@@ -4,6 +4,8 @@ from decimal import Decimal
 
 from msgspec import Struct
 
+from sapa.shipping.carriers.reading import Word
+
 PRODUCTION = "https://kilat-api.gojekapi.com"
 
 PRICE = "/gokilat/v10/calculate/price"
@@ -27,10 +29,10 @@ class Total(Struct, frozen=True):
 class Method(Struct, frozen=True):
     """One of its services in a price answer."""
 
-    shipment_method: str | None = None
+    shipment_method: Word | None = None
     shipment_method_description: str | None = None
-    serviceable: bool = True
-    active: bool = True
+    serviceable: bool | None = True
+    active: bool | None = True
     distance: Decimal | None = None
     price: Total | None = None
 
@@ -38,17 +40,17 @@ class Method(Struct, frozen=True):
 class Made(Struct, frozen=True):
     """A booking that it took."""
 
-    orderNo: str  # noqa: N815 - its own spelling
-    id: int | str | None = None
+    orderNo: Word  # noqa: N815 - its own spelling
+    id: int | Word | None = None
 
 
 class Status(Struct, frozen=True, rename="camel"):
     """A booking as it stands."""
 
-    order_no: str
-    status: str
+    order_no: Word
+    status: Word
     driver_name: str | None = None
-    driver_phone: str | None = None
+    driver_phone: Word | None = None
     driver_photo: str | None = None
     vehicle_number: str | None = None
     receiver_name: str | None = None
@@ -63,11 +65,11 @@ class Status(Struct, frozen=True, rename="camel"):
 
 
 class Callback(Struct, frozen=True):
-    booking_id: str
-    status: str
-    event_id: str | None = None
+    booking_id: Word
+    status: Word
+    event_id: Word | None = None
     event_date: int | None = None
-    store_order_id: str | None = None
+    store_order_id: Word | None = None
     cancelled_by: str | None = None
     cancellation_reason: str | None = None
     driver_name: str | None = None

@@ -12,6 +12,7 @@ from sapa.shipping.carriers.calls import Request, join_notes, shorten
 from sapa.shipping.carriers.interface import (
     Area,
     Booked,
+    CarrierAway,
     CarrierEvent,
     Goods,
     Journey,
@@ -25,6 +26,7 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.carriers.kiriminaja import wire
 from sapa.shipping.carriers.kiriminaja.statuses import BY_CODE, BY_METHOD
+from sapa.shipping.carriers.offers import sift_offers
 from sapa.shipping.carriers.parcels import (
     WESTERN_TIME,
     centimetres,
@@ -34,6 +36,7 @@ from sapa.shipping.carriers.parcels import (
     volumetric_grams,
     whole,
 )
+from sapa.shipping.carriers.reading import sift
 
 NAME = "kiriminaja"
 SERVICE_TYPE = "EXPRESS"
@@ -56,9 +59,10 @@ def build_price(journey: Journey) -> Request:
 
 
 def parse_prices(prices: wire.Prices, insured: bool) -> Quote:
-    offers = [_build_offer(price, insured) for price in prices.results]
-    notes = [] if offers else [Note(NAME, "no_service", "No courier serves this way with this parcel.")]
-    return Quote(offers, notes)
+    rows, notes = sift_offers(NAME, prices.results, wire.Price)
+    if not rows:
+        notes.append(Note(NAME, "no_service", "No courier serves this way with this parcel."))
+    return Quote([_build_offer(price, insured) for price in rows], notes)
 
 
 def _build_offer(price: wire.Price, insured: bool) -> Offer:
@@ -192,6 +196,9 @@ def parse_found(tracking: wire.Tracking) -> Booked:
 
 def parse_tracked(tracking: wire.Tracking, shipped: Shipped) -> Sequence[CarrierEvent]:
     details = tracking.details or wire.TrackDetails()
+    histories, odd = sift(tracking.histories, wire.Happening)
+    if odd and not histories:
+        raise CarrierAway("it told nothing that can be read")
     events = [
         CarrierEvent(
             dedupe_key=f"{happening.status_code}/{happening.created_at}",
@@ -204,7 +211,7 @@ def parse_tracked(tracking: wire.Tracking, shipped: Shipped) -> Sequence[Carrier
             receiver=happening.receiver or None,
             proof=_list_proof(details.images) if happening.status_code == 200 else (),
         )
-        for happening in reversed(tracking.histories)
+        for happening in reversed(histories)
         if (occurred_at := parse_local(happening.created_at))
     ]
     return sorted(events, key=lambda event: event.occurred_at)
@@ -242,7 +249,8 @@ def _name_area(row: wire.AreaRow) -> str:
 
 
 def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
-    for parcel in callback.data or callback.packages:
+    parcels, _ = sift(callback.data or callback.packages, wire.Parcel)
+    for parcel in parcels:
         code = parcel.status
         when = parcel.rejected_at or parcel.returned_at or parcel.finished_at or parcel.shipped_at or parcel.date
         yield CarrierEvent(

@@ -11,7 +11,6 @@ from sapa.shipping.carriers.calls import (
     QUOTING,
     Patience,
     Request,
-    Unreadable,
     ask,
     parse,
     read,
@@ -44,6 +43,7 @@ from sapa.shipping.carriers.interface import (
 from sapa.shipping.carriers.kiriminaja import calls, wire
 from sapa.shipping.carriers.kiriminaja.statuses import BY_CODE
 from sapa.shipping.carriers.offers import find_offer
+from sapa.shipping.carriers.reading import Unreadable, decode
 
 
 class KiriminAja:
@@ -58,13 +58,19 @@ class KiriminAja:
     finds_by_reference = True
 
     async def verify(self, connection: Connection) -> None:
-        await self._ask(connection, Request("POST", wire.COURIERS_PATH, body={}))
+        verdict = read(await self._ask(connection, Request("POST", wire.COURIERS_PATH, body={})), wire.Verdict)
+        if verdict.is_key_unknown and not verdict.status:
+            raise BadCredentials(f"KiriminAja refuses the API key: {scrub(connection, verdict.reason)}")
+        _check(connection, verdict)
 
     async def list_areas(
         self, connection: Connection, level: Level, parent: str | None, search: str | None
     ) -> Sequence[Area]:
         answer = await self._ask(connection, calls.build_areas(level, parent))
-        areas = calls.parse_areas(read(answer, wire.AreaRows))
+        rows = read(answer, wire.AreaRows)
+        if parent is None or not rows.is_not_found:
+            _check(connection, rows)
+        areas = calls.parse_areas(rows)
         return [area for area in areas if (search or "").lower() in area.name.lower()]
 
     async def quote(self, connection: Connection, journey: Journey) -> Quote:
@@ -126,8 +132,7 @@ class KiriminAja:
 
     async def track(self, connection: Connection, shipped: Shipped) -> Tracked:
         tracking = await self._track(connection, shipped.awb or shipped.reference)
-        if not tracking.status:
-            raise CarrierAway(scrub(connection, tracking.reason))
+        _check(connection, tracking)
         return Tracked(calls.parse_tracked(tracking, shipped))
 
     def read_callback(
@@ -135,18 +140,15 @@ class KiriminAja:
     ) -> Sequence[CarrierEvent]:
         """KiriminAja signs nothing: the unguessable address is what it proves itself with."""
         try:
-            callback = msgspec.json.decode(body, type=wire.Callback, strict=False)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            callback = decode(body, wire.Callback)
+        except Unreadable:
             return ()
         return list(calls.parse_callback(callback))
 
     async def _choose(self, connection: Connection, journey: Journey) -> Offer | Rejected:
-        """What was offered, asked for again unless everything about it is known."""
-        wish = journey.wish
-        if wish.service_code and ":" in wish.service_code and wish.fee and not wish.insurance:
-            return Offer(wish.service_code, wish.service_name or "", calls.SERVICE_TYPE, wish.fee, "IDR", None, "")
+        """What is offered now: KiriminAja is told its own price, whatever the shop takes for it."""
         try:
-            return find_offer(await self.quote(connection, journey), wish)
+            return find_offer(await self.quote(connection, journey), journey.wish)
         except CarrierAway as error:
             raise NotSent(f"the price could not be asked for: {error}") from None
         except BadCredentials as error:
@@ -171,6 +173,12 @@ class KiriminAja:
 def _signed(connection: Connection, request: Request) -> Request:
     key = connection.credentials.get("api_key", "")
     return msgspec.structs.replace(request, headers={"authorization": f"Bearer {key}"})
+
+
+def _check(connection: Connection, verdict: wire.Verdict) -> None:
+    """An error is an HTTP 200 that says so."""
+    if not verdict.status:
+        raise CarrierAway(scrub(connection, verdict.reason))
 
 
 def _reason(connection: Connection, answer: Answer) -> str:

@@ -2,7 +2,9 @@
 
 from decimal import Decimal
 
-from msgspec import Struct
+from msgspec import Raw, Struct
+
+from sapa.shipping.carriers.reading import Code, Word
 
 PRODUCTION = "https://client.kiriminaja.com"
 
@@ -34,6 +36,9 @@ SHORTEST_REASON = 5
 LAST_PICKUP_HOUR = 16
 NEXT_PICKUP_HOUR = 9
 
+UNKNOWN_KEY_WORDS = ("unauthenticated", "unauthorized")
+"""How it says that it does not know an account."""
+
 NOT_FOUND_CODE = 2
 NOT_FOUND_WORDS = ("tidak ditemukan", "not found")
 """How it says that it does not know an order."""
@@ -54,31 +59,36 @@ class Verdict(Struct, frozen=True):
     def is_not_found(self) -> bool:
         return str(self.code) == str(NOT_FOUND_CODE) or any(word in self.reason.lower() for word in NOT_FOUND_WORDS)
 
+    @property
+    def is_key_unknown(self) -> bool:
+        return any(word in self.reason.lower() for word in UNKNOWN_KEY_WORDS)
+
 
 class Price(Struct, frozen=True):
-    service: str
-    service_type: str
+    service: Word
+    service_type: Word | int
     cost: Decimal
-    service_name: str | None = None
-    etd: str | None = None
-    drop: bool = False
-    force_insurance: bool = False
+    service_name: Word | None = None
+    etd: Word | int | None = None
+    drop: bool | None = None
+    force_insurance: bool | None = None
     insurance: Decimal | None = None
 
 
 class Prices(Verdict, frozen=True):
-    results: list[Price] = []
+    results: list[Raw] = []
+    """Each of them a Price."""
 
 
 class Detail(Struct, frozen=True):
-    order_id: str
-    kj_order_id: str | None = None
-    awb: str | None = None
+    order_id: Word
+    kj_order_id: Word | None = None
+    awb: Word | None = None
 
 
 class Pickup(Verdict, frozen=True):
     details: list[Detail] = []
-    pickup_number: str | None = None
+    pickup_number: Word | None = None
     payment_status: str | None = None
 
 
@@ -89,44 +99,46 @@ class Images(Struct, frozen=True):
 
 
 class TrackDetails(Struct, frozen=True):
-    order_id: str | None = None
-    awb: str | None = None
+    order_id: Word | None = None
+    awb: Word | None = None
     images: Images | None = None
 
 
 class Happening(Struct, frozen=True):
-    created_at: str
+    created_at: Word
     status: str
-    status_code: int | None = None
+    status_code: Code | None = None
     driver: str | None = None
     receiver: str | None = None
 
 
 class Tracking(Verdict, frozen=True):
-    status_code: int | None = None
+    status_code: Code | None = None
     details: TrackDetails | None = None
-    histories: list[Happening] = []
+    histories: list[Raw] = []
+    """Each of them a Happening."""
 
 
 class Parcel(Struct, frozen=True):
     """One of a callback's parcels."""
 
-    order_id: str | None = None
-    awb: str | None = None
-    date: str | None = None
-    shipped_at: str | None = None
-    finished_at: str | None = None
-    returned_at: str | None = None
-    rejected_at: str | None = None
+    order_id: Word | None = None
+    awb: Word | None = None
+    date: Word | None = None
+    shipped_at: Word | None = None
+    finished_at: Word | None = None
+    returned_at: Word | None = None
+    rejected_at: Word | None = None
     reason: str | None = None
-    status: int | None = None
+    status: Code | None = None
     live_tracking_url: str | None = None
 
 
 class Callback(Struct, frozen=True):
-    method: str
-    data: list[Parcel] = []
-    packages: list[Parcel] = []
+    method: Word
+    data: list[Raw] = []
+    packages: list[Raw] = []
+    """Each of them a Parcel; one of the two lists is empty."""
 
 
 class AreaRow(Struct, frozen=True):

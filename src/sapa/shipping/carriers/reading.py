@@ -1,0 +1,86 @@
+"""The one gate through which a carrier's JSON comes in: what is no JSON, has another shape, or holds a value that no
+parcel can have is not taken for an answer."""
+
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+from msgspec import Meta, Raw, Struct
+
+Shape = TypeVar("Shape")
+
+MOST = Decimal(10**12)
+"""Rupiah or kilometres: nothing that a carrier counts comes near it."""
+MOST_DECIMALS = 20
+LONGEST_TEXT = 4_000
+
+Word = Annotated[str, Meta(max_length=200)]
+"""A number, a status or an instant as a carrier writes it: short enough for an index."""
+Code = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
+"""A carrier's number for a state, as the database can hold it."""
+
+# Behind an even number of backslashes, that is: an escape and not an escaped backslash.
+_NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
+
+
+class Unreadable(Exception):
+    """Something that is not what the carrier's documents promise."""
+
+
+def decode(body: bytes | Raw, shape: type[Shape]) -> Shape:
+    """What a carrier sent; numbers written as texts are numbers. Raises Unreadable.
+
+    Zero characters, which no database text can hold, are left out, and so are amounts that cannot be where none is
+    needed: a booking stands, however long its way is said to be.
+    """
+    try:
+        found = msgspec.json.decode(_strip(bytes(body)), type=shape, strict=False)
+        _check(found)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ArithmeticError):
+        raise Unreadable("it sent something that cannot be read") from None
+    return found
+
+
+def sift(rows: Iterable[Raw], shape: type[Shape]) -> tuple[list[Shape], int]:
+    """The rows that can be read, and how many cannot: one that is odd does not hide the others."""
+    good, odd = [], 0
+    for row in rows:
+        try:
+            good.append(decode(row, shape))
+        except Unreadable:
+            odd += 1
+    return good, odd
+
+
+def _strip(body: bytes) -> bytes:
+    return _NUL.sub(rb"\1", body) if rb"\u0000" in body else body
+
+
+def _check(value: Any) -> None:
+    if isinstance(value, Struct):
+        for name in value.__struct_fields__:
+            part = getattr(value, name)
+            if isinstance(part, Decimal) and not _is_amount(part):
+                _leave_out(value, name)
+            else:
+                _check(part)
+    elif isinstance(value, str):
+        if len(value) > LONGEST_TEXT or "\0" in value:
+            raise Unreadable("it sent a text that cannot be kept")
+    elif isinstance(value, list):
+        for part in value:
+            _check(part)
+
+
+def _is_amount(amount: Decimal) -> bool:
+    """A price or a distance: finite, not below zero, and not beyond everything."""
+    exponent = amount.as_tuple().exponent
+    return isinstance(exponent, int) and 0 <= amount <= MOST and exponent >= -MOST_DECIMALS
+
+
+def _leave_out(said: Struct, name: str) -> None:
+    if any(field.required for field in msgspec.structs.fields(said) if field.name == name):
+        raise Unreadable("it named an amount that cannot be")
+    msgspec.structs.force_setattr(said, name, None)

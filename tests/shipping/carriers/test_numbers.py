@@ -1,0 +1,55 @@
+"""A person told that a carrier took a booking, and not its number: the carrier is asked for it."""
+
+from typing import Any
+
+import httpx
+
+from sapa.company import Company
+from sapa.kit import Kit
+from sapa.shipping import bookings, queries
+from sapa.shipping.connections import get_carrier
+from tests.shipping.carriers.journeys import SERVICES, build_journey, find_booking
+from tests.shipping.parcels import cancel, change, create, error_of, move_clock, until_status
+
+
+async def tell_without_a_number(kit: Kit, company: Company, sandbox: httpx.AsyncClient) -> dict[str, Any]:
+    made = await create(sandbox, "instant_carrier", sim="booking_timeout_not_booked", autoBook=True)
+    assert (await bookings.book(kit, company, made["id"])).shipping_status == "booking_unknown"
+    answer = await change(sandbox, made["id"], resolveBooking={"outcome": "booked"})
+    told: dict[str, Any] = answer.json()["data"]
+    assert (answer.status_code, told["shippingStatus"], told["orderNo"]) == (200, "confirmed", None)
+    return told
+
+
+async def arrive_at_the_carrier(kit: Kit, company: Company, id: str) -> str:
+    """The booking that was on its way for so long."""
+    async with kit.database.connection() as db:
+        kept = await queries.get_kept(db, company.id, id)
+        opened = await get_carrier(kit, db, company, "instant_carrier")
+    assert kept.reference is not None
+    await opened.carrier.book(opened.connection, build_journey(**SERVICES["gosend"]), kept.reference)
+    return kept.reference
+
+
+async def test_its_number_is_found_out(kit: Kit, tester: Company, sandbox: httpx.AsyncClient) -> None:
+    told = await tell_without_a_number(kit, tester, sandbox)
+    reference = await arrive_at_the_carrier(kit, tester, told["id"])
+    await move_clock(kit.database, tester.id, 40)
+    known = await until_status(sandbox, told["id"], orderNo=...)
+    booking = await find_booking(kit, tester, "gosend", reference)
+    assert booking is not None
+    assert known["orderNo"] == booking.order_no
+
+
+async def test_it_is_not_cancelled_behind_the_carriers_back(
+    kit: Kit, tester: Company, sandbox: httpx.AsyncClient
+) -> None:
+    told = await tell_without_a_number(kit, tester, sandbox)
+    answer = await cancel(sandbox, told["id"], "Changed my mind")
+    assert error_of(answer) == (502, "CARRIER_UNAVAILABLE"), "it cannot say yet which booking that is"
+    reference = await arrive_at_the_carrier(kit, tester, told["id"])
+    again = await cancel(sandbox, told["id"])
+    assert (again.status_code, again.json()["data"]["shippingStatus"]) == (200, "cancelled")
+    booking = await find_booking(kit, tester, "gosend", reference)
+    assert booking is not None
+    assert booking.state.state == "cancelled"

@@ -1,0 +1,245 @@
+"""Simulators in trouble, over real HTTP: cancellations, scenarios, and what they call back with."""
+
+import asyncio
+from typing import Any
+
+import msgspec
+import pytest
+
+from sapa.company import Company
+from sapa.kit import Kit
+from sapa.outbound.client import Unclear
+from sapa.sandbox.carriers.simulators import SIMULATORS
+from sapa.shipping.carriers.interface import (
+    Booked,
+    Cancelled,
+    CancelPending,
+    CancelRefused,
+    CannotTell,
+    CarrierAway,
+    Coordinates,
+    NotFound,
+    Rejected,
+)
+from sapa.shipping.connections import Opened
+from tests.shipping.carriers.journeys import (
+    ADAPTERS,
+    INSTANT,
+    SERVICES,
+    book_simulated,
+    build_journey,
+    build_shipped,
+    find_booking,
+    get_shipped,
+    move,
+    new_reference,
+    open_simulated,
+    read_posting,
+    track,
+)
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+async def test_cancelled_before_the_pick_up(kit: Kit, tester: Company, adapter: str) -> None:
+    opened = await open_simulated(kit, tester, adapter)
+    reference, booked = await book_simulated(opened, adapter)
+    shipped = await get_shipped(opened, reference, booked)
+    for _ in range(2):
+        assert await opened.carrier.cancel(opened.connection, shipped, "A mistake") == Cancelled()
+    assert (await track(opened, shipped))[-1].status == "cancelled"
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+async def test_not_cancelled_after_the_pick_up(kit: Kit, tester: Company, adapter: str) -> None:
+    opened = await open_simulated(kit, tester, adapter)
+    reference, booked = await book_simulated(opened, adapter)
+    shipped = await get_shipped(opened, reference, booked)
+    await move(kit, tester, adapter, reference, "picked_up")
+    outcome = await opened.carrier.cancel(opened.connection, shipped, "Too late")
+    assert isinstance(outcome, CancelRefused)
+    assert outcome.reason
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+async def test_a_cancellation_may_be_refused(kit: Kit, tester: Company, adapter: str) -> None:
+    opened = await open_simulated(kit, tester, adapter)
+    reference, booked = await book_simulated(opened, adapter, "please #sim:cancel_refused")
+    shipped = await get_shipped(opened, reference, booked)
+    outcome = await opened.carrier.cancel(opened.connection, shipped, "Please")
+    assert isinstance(outcome, CancelRefused)
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+async def test_a_slow_cancellation_is_never_called_done(kit: Kit, tester: Company, adapter: str) -> None:
+    """It is pending where the carrier has a word for that, and unclear elsewhere; after a while it is done."""
+    opened = await open_simulated(kit, tester, adapter)
+    reference, booked = await book_simulated(opened, adapter, "#sim:cancel_slow")
+    shipped = await get_shipped(opened, reference, booked)
+    if adapter == "kiriminaja":
+        for _ in range(2):
+            assert await opened.carrier.cancel(opened.connection, shipped, "A mistake") == CancelPending()
+    else:
+        with pytest.raises(CarrierAway):
+            await opened.carrier.cancel(opened.connection, shipped, "A mistake")
+    await move(kit, tester, adapter, reference)
+    assert (await track(opened, shipped))[-1].status == "cancelled"
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+async def test_a_booking_that_the_carrier_refuses(kit: Kit, tester: Company, adapter: str) -> None:
+    opened = await open_simulated(kit, tester, adapter)
+    reference, journey = new_reference(), build_journey("#sim:booking_rejected", **SERVICES[adapter])
+    outcome = await opened.carrier.book(opened.connection, journey, reference)
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason
+    assert await find_booking(kit, tester, adapter, reference) is None
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+async def test_the_senders_notes_may_ask_for_trouble_too(kit: Kit, tester: Company, adapter: str) -> None:
+    opened = await open_simulated(kit, tester, adapter)
+    journey = build_journey("Lantai 2", **SERVICES[adapter])
+    origin = msgspec.structs.replace(journey.origin, notes="Gudang belakang #sim:booking_rejected")
+    journey = msgspec.structs.replace(journey, origin=origin)
+    outcome = await opened.carrier.book(opened.connection, journey, new_reference())
+    assert isinstance(outcome, Rejected)
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+@pytest.mark.parametrize("exists", [True, False])
+async def test_a_lost_answer_is_unclear_and_looked_for(kit: Kit, tester: Company, adapter: str, exists: bool) -> None:
+    opened = await open_simulated(kit, tester, adapter)
+    scenario = "#sim:booking_timeout" if exists else "#sim:booking_timeout_not_booked"
+    reference, journey = new_reference(), build_journey(scenario, **SERVICES[adapter])
+    with pytest.raises(Unclear):
+        await opened.carrier.book(opened.connection, journey, reference)
+    assert (await find_booking(kit, tester, adapter, reference) is not None) is exists
+    found = await opened.carrier.find(opened.connection, reference, None)
+    if not opened.carrier.finds_by_reference:
+        assert isinstance(found, CannotTell)
+    else:
+        assert isinstance(found, Booked if exists else NotFound)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "ends"),
+    [
+        ("no_driver", {"gosend": "no_driver", "dash": "rejected"}),
+        ("driver_cancels", {"gosend": "cancelled", "dash": "cancelled"}),
+        ("reassign", {"gosend": "delivered", "dash": "delivered"}),
+        ("delivery_failed", {"kiriminaja": "delivery_failed", "gosend": "on_hold", "dash": "returning",
+                             "biteship": "on_hold"}),
+        ("returned", {"kiriminaja": "returned", "gosend": "returning", "dash": "returned", "biteship": "returned"}),
+        ("lost", {"kiriminaja": "lost", "gosend": "on_hold", "dash": "returning", "biteship": "lost"}),
+    ],
+)  # fmt: skip
+async def test_how_a_scenario_ends(kit: Kit, tester: Company, scenario: str, ends: dict[str, str]) -> None:
+    for adapter, status in ends.items():
+        opened = await open_simulated(kit, tester, adapter)
+        reference, booked = await book_simulated(opened, adapter, f"#sim:{scenario}")
+        shipped = build_shipped(reference, booked)
+        booking = await find_booking(kit, tester, adapter, reference)
+        assert booking is not None
+        for step in booking.steps[1:]:
+            if step.state != "labelled":
+                booking = await move(kit, tester, adapter, reference)
+        shipped = msgspec.structs.replace(shipped, was_picked_up=any(s.state == "picked_up" for s in booking.steps))
+        assert (await track(opened, shipped))[-1].status == status, adapter
+        if (adapter, scenario) == ("gosend", "returned"):
+            status = "returned"  # a photo tells it, and only callbacks carry photos
+        if SIMULATORS[adapter].build_posting(kit, booking, booking.state):
+            assert read_posting(kit, opened, booking, booking.state.state)[0].status == status, adapter
+
+
+@pytest.mark.parametrize("adapter", INSTANT)
+async def test_another_driver_comes(kit: Kit, tester: Company, adapter: str) -> None:
+    opened = await open_simulated(kit, tester, adapter)
+    reference, _ = await book_simulated(opened, adapter, "#sim:reassign")
+    booking = await find_booking(kit, tester, adapter, reference)
+    assert booking is not None
+    posted = [SIMULATORS[adapter].build_posting(kit, booking, step) for step in booking.steps]
+    events = [
+        event
+        for posting in posted
+        if posting
+        for event in opened.carrier.read_callback(opened.connection.credentials, posting.headers, posting.body)
+    ]
+    drivers = [event.driver.name for event in events if event.status == "driver_assigned" and event.driver]
+    assert len(set(drivers)) == 2
+    assert len({event.dedupe_key for event in events}) == len(events)
+
+
+@pytest.mark.parametrize("adapter", ADAPTERS)
+async def test_a_carrier_that_is_down_answers_nothing_of_a_booking(kit: Kit, tester: Company, adapter: str) -> None:
+    opened = await open_simulated(kit, tester, adapter)
+    reference, booked = await book_simulated(opened, adapter, "#sim:carrier_down")
+    shipped = msgspec.structs.replace(build_shipped(reference, booked), awb=booked.awb or reference)
+    with pytest.raises(CarrierAway):
+        await opened.carrier.track(opened.connection, shipped)
+    with pytest.raises(CarrierAway):
+        await opened.carrier.cancel(opened.connection, shipped, "A mistake")
+
+
+@pytest.mark.parametrize("value", [503_503, 504_504])
+async def test_a_quote_that_fails_or_hangs(kit: Kit, tester: Company, value: int) -> None:
+    journey = build_journey(goods={"item_value": value}, pickup_city="3171")
+    trap = msgspec.structs.replace(journey.destination, coordinates=Coordinates(-6 - value / 1_000_000, 106.8493))
+    trapped = msgspec.structs.replace(journey, destination=trap)
+
+    async def quote(opened: Opened) -> None:
+        is_told_no_value = opened.carrier.name == "gosend"
+        await opened.carrier.quote(opened.connection, trapped if is_told_no_value else journey)
+
+    accounts = {adapter: await open_simulated(kit, tester, adapter) for adapter in ADAPTERS}
+    outcomes = await asyncio.gather(*(quote(opened) for opened in accounts.values()), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [CarrierAway] * len(ADAPTERS)
+
+
+async def count_waiting(kit: Kit, reference: str, statement: str = "count(*)") -> Any:
+    async with kit.database.connection() as db:
+        return await db.fetchval(
+            f"SELECT {statement} FROM sandbox_callbacks WHERE headers->>'x-sandbox-booking' LIKE '%' || $1", reference
+        )
+
+
+@pytest.mark.parametrize("adapter", INSTANT)
+async def test_callbacks_wait_for_their_time_and_follow_a_change_of_course(
+    kit: Kit, tester: Company, adapter: str
+) -> None:
+    opened = await open_simulated(kit, tester, adapter)
+    reference, booked = await book_simulated(opened, adapter)
+    assert await count_waiting(kit, reference) == 5
+    await opened.carrier.cancel(opened.connection, build_shipped(reference, booked), "A mistake")
+    assert await count_waiting(kit, reference) <= 1
+
+
+async def test_callbacks_may_come_twice(kit: Kit, tester: Company) -> None:
+    opened = await open_simulated(kit, tester, "gosend")
+    reference, _ = await book_simulated(opened, "gosend", "#sim:webhook_duplicate")
+    assert await count_waiting(kit, reference) == 10
+    assert await count_waiting(kit, reference, "count(DISTINCT body)") == 5
+
+
+async def test_callbacks_may_come_in_the_wrong_order(kit: Kit, tester: Company) -> None:
+    opened = await open_simulated(kit, tester, "gosend")
+    reference, _ = await book_simulated(opened, "gosend", "#sim:webhook_out_of_order")
+    query = "array_agg(convert_from(body, 'UTF8')::json->>'status' ORDER BY due_at, id)"
+    assert await count_waiting(kit, reference, query) == [
+        "out_for_pickup", "allocated", "out_for_delivery", "picked", "delivered",
+    ]  # fmt: skip
+
+
+async def test_a_state_that_is_not_on_the_way_can_be_asked_for(kit: Kit, tester: Company) -> None:
+    opened = await open_simulated(kit, tester, "kiriminaja")
+    reference, booked = await book_simulated(opened, "kiriminaja")
+    await move(kit, tester, "kiriminaja", reference, "lost")
+    assert (await track(opened, build_shipped(reference, booked)))[-1].status == "lost"
+
+
+@pytest.mark.parametrize(("to", "words"), [("flying", "must be one of"), (None, "nothing follows")])
+async def test_a_booking_cannot_be_moved_just_anywhere(kit: Kit, tester: Company, to: str | None, words: str) -> None:
+    opened = await open_simulated(kit, tester, "gosend")
+    reference, _ = await book_simulated(opened, "gosend")
+    await move(kit, tester, "gosend", reference, "delivered")
+    with pytest.raises(Exception, match=words):
+        await move(kit, tester, "gosend", reference, to)

@@ -1,0 +1,67 @@
+"""What a person should look at: how it is found, and how it is told that somebody has looked."""
+
+import httpx
+
+from sapa.db.pool import Database
+from tests.factories import Environments
+from tests.shipping.parcels import (
+    change,
+    create,
+    error_of,
+    field_of,
+    get,
+    kinds,
+    list_events,
+    move_clock,
+    until_status,
+)
+
+
+async def list_ids(api: httpx.AsyncClient, **params: str) -> list[str]:
+    answer = await api.get("/shipping/shipments", params=params)
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["meta"]["total"] == len(answer.json()["data"])
+    return [one["id"] for one in answer.json()["data"]]
+
+
+async def test_a_person_has_looked_at_it(sandbox: httpx.AsyncClient, database: Database, company: Environments) -> None:
+    fine = await create(sandbox, "custom")
+    made = await create(sandbox, "aggregator_carrier", sim="booking_rejected", autoBook=True)
+    assert (made["shippingStatus"], made["needsAction"]) == ("booking_failed", True)
+    assert await list_ids(sandbox, needsAction="true") == [made["id"]]
+    assert await list_ids(sandbox, needsAction="false", provider="custom") == [fine["id"]]
+    answer = await change(sandbox, made["id"], needsAction=False)
+    seen = answer.json()["data"]
+    assert (answer.status_code, seen["needsAction"], seen["shippingStatus"]) == (200, False, "booking_failed")
+    assert seen["problem"] == made["problem"], "what went wrong stays to be read"
+    assert await list_ids(sandbox, needsAction="true") == []
+    assert kinds(await list_events(database, company.test, made["id"]))[-1] == "shipment.updated"
+    again = await change(sandbox, made["id"], needsAction=False)
+    assert again.json()["data"] == seen, "it changes nothing a second time"
+    booked = await change(sandbox, made["id"], needsAction=False, triggerBooking=True, delivery={"notes": None})
+    assert (booked.json()["data"]["shippingStatus"], booked.json()["data"]["problem"]) == ("confirmed", None)
+
+
+async def test_it_can_be_told_of_what_can_no_longer_be_edited(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "aggregator_carrier", autoBook=True)
+    async with database.connection() as db:
+        await db.execute("UPDATE shipments SET needs_action = true WHERE company_id = $1", company.test)
+    answer = await change(sandbox, made["id"], needsAction=False)
+    assert (answer.status_code, answer.json()["data"]["needsAction"]) == (200, False)
+    assert error_of(await change(sandbox, made["id"], needsAction=False, fee=1)) == (409, "NOT_EDITABLE")
+
+
+async def test_nobody_can_ask_for_attention_or_wave_away_an_open_question(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "custom")
+    assert field_of(await change(sandbox, made["id"], needsAction=True)) == "needsAction"
+    open_question = await create(sandbox, "ev_courier", status=202, sim="booking_timeout_not_booked", autoBook=True)
+    await move_clock(database, company.test, 7_200)
+    await until_status(sandbox, open_question["id"], "booking_unknown", needsAction=True)
+    refused = await change(sandbox, open_question["id"], needsAction=False)
+    assert error_of(refused) == (409, "INVALID_TRANSITION")
+    assert "resolveBooking" in refused.json()["error"]["message"]
+    assert (await get(sandbox, open_question["id"]))["needsAction"] is True

@@ -1,0 +1,29 @@
+"""What is kept for a while only: carriers' answers to bookings, and what their simulators took on."""
+
+from sapa.db.pool import Database
+from sapa.shipping import jobs
+from sapa.shipping.carriers import journal
+from tests.factories import Environments, make_company
+
+CALL = """
+    INSERT INTO carrier_calls (company_id, connection_id, adapter, operation, reference, outcome, details, created_at)
+    SELECT $1, 'carr_1', 'gosend', 'book', $2 || n, 'Booked', '{}', now() - make_interval(days => $3)
+      FROM generate_series(1, $4::int) AS n"""
+BOOKING = """
+    INSERT INTO sandbox_bookings (company_id, adapter, reference, order_no, awb, asked, steps, booked_at)
+    VALUES ($1, 'gosend', $2, $2, $2, '{}', '[]', now() - make_interval(days => $3))"""
+
+
+async def test_old_answers_and_simulated_bookings_are_forgotten(database: Database, company: Environments) -> None:
+    other = await make_company(database)
+    async with database.transaction() as tx:
+        for owner in (company.test, other.test):
+            for name, days, times in (("OLD", 91, journal.FORGOTTEN_AT_ONCE + 1), ("NEW", 89, 1)):
+                await tx.execute(CALL, owner, name, days, times)
+                await tx.execute(BOOKING, owner, name, days)
+    await jobs.forget_old(database)
+    async with database.connection() as db:
+        for owner in (company.test, other.test):
+            calls = await db.fetch("SELECT reference FROM carrier_calls WHERE company_id = $1", owner)
+            bookings = await db.fetch("SELECT reference FROM sandbox_bookings WHERE company_id = $1", owner)
+            assert ([row[0] for row in calls], [row[0] for row in bookings]) == (["NEW1"], ["NEW"])

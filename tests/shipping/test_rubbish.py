@@ -1,0 +1,258 @@
+"""Carriers that answer in their own words, but with values that no parcel can have: a live company at a real server."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from typing import Any
+from urllib.parse import urlsplit
+
+import httpx
+import msgspec
+import pytest
+from aiohttp import web
+
+from sapa.db.pool import Database, open_database
+from tests.conftest import Installation, connect, start_installation, stop_installation
+from tests.factories import Environments, make_company, make_key
+from tests.shipping.parcels import cancel, change, create, error_of, field_of, get, track, until_status
+from tests.shipping.quoting import Peer, ask, connect_live, open_peer
+
+REG: dict[str, Any] = {"service": "jne", "service_type": "REG23", "service_name": "JNE Reguler", "cost": "18000"}
+ODD: dict[str, Any] = {"service": "tiki", "service_type": 1, "cost": "9000", "etd": 2, "drop": None}
+DELIVERY: dict[str, Any] = {"deliveryID": "dlv-1", "status": "ALLOCATING"}
+JAKARTA = timedelta(hours=7)
+
+
+class Fake(Peer):
+    """All carriers at one address: what each path answers is the test's to say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.behave = self.tell
+        self.answers: dict[str, Any] = {}
+
+    async def tell(self, request: web.Request) -> web.Response:
+        said = next((said for path, said in self.answers.items() if request.path.endswith(path)), {"status": False})
+        if request.path.endswith("request_pickup"):
+            package = (await request.json())["packages"][0]
+            said = {"status": True, "details": [{"order_id": package["order_id"], "kj_order_id": "KA-1"}]}
+        return web.Response(text=said if isinstance(said, str) else json.dumps(said))
+
+
+@pytest.fixture(scope="module")
+async def fake() -> AsyncIterator[Fake]:
+    made = Fake()
+    async with open_peer(made):
+        yield made
+
+
+@pytest.fixture(scope="module")
+async def own(fake: Fake, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Installation]:
+    at: dict[str, Any] = {f"SAPA_UPSTREAM_{name}": fake.address for name in ("KIRIMINAJA", "DASH", "GOSEND")}
+    running = start_installation(tmp_path_factory.mktemp("rubbish") / "data", SAPA_PROCESSES="1", **at)
+    yield running
+    assert stop_installation(running) == 0
+
+
+@pytest.fixture(scope="module")
+async def own_database(own: Installation) -> AsyncIterator[Database]:
+    async with open_database(own.server.app_url) as database:
+        yield database
+
+
+@pytest.fixture(scope="module")
+async def own_company(own_database: Database) -> Environments:
+    return await make_company(own_database)
+
+
+@pytest.fixture(scope="module")
+async def hook(own: Installation, own_database: Database, own_company: Environments) -> str:
+    """Where KiriminAja calls back."""
+    await connect_live(own, own_database, own_company.live, "ev_courier", client_key="key", client_secret="secret")
+    await connect_live(own, own_database, own_company.live, "instant_carrier", client_id="shop", pass_key="secret")
+    url = await connect_live(own, own_database, own_company.live, "aggregator_carrier", api_key="secret")
+    return own.address + urlsplit(url).path
+
+
+@pytest.fixture
+async def live(
+    own: Installation, own_database: Database, own_company: Environments, hook: str, fake: Fake
+) -> AsyncIterator[httpx.AsyncClient]:
+    fake.answers = {
+        "shipping_price": {"status": True, "results": [REG]},
+        "providers/token": {"token": "dash-token"},
+        "express/v1/deliveries": DELIVERY,
+    }
+    fake.asked.clear()
+    key = await make_key(own_database, own_company.live)
+    async with connect(own, key.raw) as client:
+        yield client
+
+
+def read_strictly(answer: httpx.Response) -> Any:
+    """As every other reader of JSON does: without NaN."""
+
+    def refuse(word: str) -> None:
+        raise AssertionError(f"{word} is no JSON")
+
+    return json.loads(answer.text, parse_constant=refuse)
+
+
+def write(instant: datetime) -> str:
+    return (instant + JAKARTA).strftime("%Y-%m-%d %H:%M:%S")
+
+
+def tell_history(*happenings: tuple[int, str, str]) -> dict[str, Any]:
+    """Newest last; it comes the other way round."""
+    rows = [{"status_code": code, "status": text, "created_at": at} for code, text, at in happenings]
+    return {"status": True, "status_code": 101, "details": {"awb": "JNE1"}, "histories": rows[::-1]}
+
+
+@pytest.mark.parametrize("cost", ["NaN", "sNaN", "Infinity", "-5", "1e999", "1e-99999", "much"])
+async def test_a_price_that_cannot_be_hides_no_other_and_fails_nothing(
+    live: httpx.AsyncClient, fake: Fake, cost: str
+) -> None:
+    bad = {**REG, "cost": cost}
+    package = {"weight": 1, "itemValue": 1_000 + sum(cost.encode())}
+    fake.answers["shipping_price"] = {"status": True, "results": [bad]}
+    alone = await ask(live, package=package)
+    assert error_of(alone) == (502, "CARRIER_UNAVAILABLE")
+    assert "cannot be read" in alone.text
+    fake.answers["shipping_price"] = {"status": True, "results": [bad, ODD, REG]}
+    found = read_strictly(await ask(live, package=package))["data"]
+    assert [(option["serviceCode"], option["price"]) for option in found["options"]] == [
+        ("tiki:1", 9000),
+        ("jne:REG23", 18000),
+    ]
+    assert [note["code"] for note in found["messages"] if note["code"] != "sub_district_missing"] == ["unreadable"]
+
+
+async def test_gosends_prices_are_read_one_by_one(live: httpx.AsyncClient, fake: Fake) -> None:
+    good = {"shipment_method": "Instant", "serviceable": True, "active": True, "price": {"total_price": 20000}}
+    fake.answers["calculate/price"] = {"Instant": good, "SameDay": {**good, "price": {"total_price": "NaN"}}}
+    found = read_strictly(await ask(live, "instant_carrier"))["data"]
+    assert [option["price"] for option in found["options"]] == [20000]
+    assert [note["code"] for note in found["messages"]] == ["unreadable"]
+
+
+@pytest.mark.parametrize("distance", ["NaN", "1e999", "1e200000", "-1"])
+async def test_a_booking_stands_whatever_is_said_of_its_way(live: httpx.AsyncClient, fake: Fake, distance: str) -> None:
+    number = f"dlv{distance}"
+    fake.answers["express/v1/deliveries"] = {**DELIVERY, "deliveryID": f"{number}\0", "distance": distance}
+    made = await create(live, "ev_courier", autoBook=True)
+    assert (made["shippingStatus"], made["awb"], made["distance"]) == ("finding_driver", number, None)
+    assert read_strictly(await live.get("/shipping/shipments", params={"awb": number}))["data"][0]["distance"] is None
+
+
+@pytest.mark.parametrize(
+    ("word", "media", "end"), [("FAILED", ["PICKUP_PROOF"], "returning"), ("RETURNED", [], "returned")]
+)
+async def test_a_bad_end_is_believed_without_all_that_came_before(
+    live: httpx.AsyncClient, fake: Fake, word: str, media: list[str], end: str
+) -> None:
+    made = await create(live, "ev_courier", autoBook=True)
+    said = {**DELIVERY, "status": word, "media": [{"type": kind, "url": "https://x.example/1"} for kind in media]}
+    fake.answers["deliveries/dlv-1"] = {**said, "timestamp": datetime.now(UTC).isoformat()}
+    found = await track(live, made["id"])
+    assert (found["shippingStatus"], found["history"][-1]["applied"]) == (end, True)
+
+
+async def test_a_cancellation_that_nobody_confirmed_is_not_over(live: httpx.AsyncClient, fake: Fake) -> None:
+    made = await create(live, "ev_courier", autoBook=True)
+    fake.answers["deliveries/dlv-1"] = "<html>maintenance</html>"
+    assert error_of(await cancel(live, made["id"])) == (502, "CARRIER_UNAVAILABLE")
+    assert (await get(live, made["id"]))["shippingStatus"] == "cancelling"
+
+
+async def test_the_carrier_is_told_its_own_price_and_not_what_the_shop_takes(
+    live: httpx.AsyncClient, fake: Fake
+) -> None:
+    made = await create(live, "aggregator_carrier", serviceCode="jne:REG23", fee=1, autoBook=True)
+    assert (made["shippingStatus"], made["fee"]) == ("confirmed", 1)
+    told = next(body for path, body in fake.asked if path.endswith("request_pickup"))
+    assert told["packages"][0]["shipping_cost"] == 18000
+
+
+async def test_a_history_with_rubbish_in_it_is_read_as_far_as_it_can_be(live: httpx.AsyncClient, fake: Fake) -> None:
+    made = await create(live, "aggregator_carrier", autoBook=True)
+    now = datetime.now(UTC)
+    for code, at in ((99_999_999_999, write(now)), (103, "0001-01-01 00:00:00")):
+        fake.answers["mitra/tracking"] = tell_history((code, "?", at))
+        assert (await track(live, made["id"]))["shippingStatus"] == "confirmed"
+    fake.answers["mitra/tracking"] = tell_history((101, "re\0quested", write(now)), (99_999_999_999, "?", write(now)))
+    found = await track(live, made["id"])
+    assert (found["live"], found["statusText"], found["awb"]) == (True, "requested", "JNE1")
+    ahead = (105, "waiting", "9999-12-31 23:59:59")
+    fake.answers["mitra/tracking"] = tell_history(ahead)
+    assert datetime.fromisoformat((await track(live, made["id"]))["eventTimestamp"]) <= datetime.now(UTC)
+    fake.answers["mitra/tracking"] = tell_history(
+        (103, "picked", write(datetime.now(UTC) + timedelta(seconds=2))), ahead
+    )
+    assert (await track(live, made["id"]))["shippingStatus"] == "picked_up", "what is yet to come makes nothing late"
+
+
+async def test_a_parcel_with_rubbish_holds_up_no_other(live: httpx.AsyncClient, hook: str, fake: Fake) -> None:
+    made = [await create(live, "aggregator_carrier", autoBook=True) for _ in range(3)]
+    references = [body["packages"][0]["order_id"] for path, body in fake.asked if path.endswith("request_pickup")]
+    parcels: list[dict[str, Any]] = [{"order_id": reference, "awb": "JNE2"} for reference in references]
+    parcels[0] |= {"status": 99_999_999_999}
+    parcels[1] |= {"finished_at": "0001-01-01 00:00:00"}
+    body = {"method": "finished_packages", "data": parcels}
+    async with httpx.AsyncClient() as carrier:
+        assert (await carrier.post(hook, json=body)).status_code == 200
+    for shipment in made[1:]:
+        await until_status(live, shipment["id"], "delivered")
+
+
+async def test_what_cannot_be_applied_is_given_up_and_what_came_with_it_is_not(
+    live: httpx.AsyncClient, fake: Fake, own_database: Database, own_company: Environments
+) -> None:
+    bad, good = [await create(live, "aggregator_carrier", autoBook=True) for _ in range(2)]
+    references = [body["packages"][0]["order_id"] for path, body in fake.asked if path.endswith("request_pickup")]
+    instants = ("0001-01-01T00:00:00+07:00", datetime.now(UTC).isoformat())
+    events = [
+        {"dedupe_key": reference, "occurred_at": at, "status": "delivered", "text": "done", "reference": reference}
+        for reference, at in zip(references, instants, strict=True)
+    ]
+    async with own_database.connection() as db:
+        id = await db.fetchval(
+            """INSERT INTO carrier_callbacks (company_id, adapter, digest, body, events, tries)
+               VALUES ($1, 'kiriminaja', $2, $3, $4, 7) RETURNING id""",
+            own_company.live, sha256(b"old").digest(), b"old", msgspec.json.encode(events),
+        )  # fmt: skip
+        await until_status(live, good["id"], "delivered")
+        await until_note(db, id)
+        await db.execute("UPDATE carrier_callbacks SET due_at = now() WHERE id = $1", id)
+        await until_note(db, id, is_over=True)
+    assert (await get(live, bad["id"]))["shippingStatus"] == "confirmed"
+
+
+async def until_note(db: Any, id: int, is_over: bool = False) -> None:
+    deadline = time.monotonic() + 40
+    while True:
+        row = await db.fetchrow("SELECT note, processed_at FROM carrier_callbacks WHERE id = $1", id)
+        if row["note"] and (row["processed_at"] is not None) == is_over:
+            assert "OverflowError" in row["note"]
+            return
+        assert time.monotonic() < deadline, row
+        await asyncio.sleep(0.1)
+
+
+async def test_a_refusal_is_no_empty_country(live: httpx.AsyncClient, fake: Fake) -> None:
+    fake.answers["mitra/province"] = {"status": False, "text": "Too many requests, account suspended"}
+    answer = await live.get("/shipping/coverage/provinces")
+    assert error_of(answer) == (502, "CARRIER_UNAVAILABLE")
+    assert "account suspended" in answer.text
+
+
+async def test_an_order_number_leads_to_no_other_path(live: httpx.AsyncClient, fake: Fake) -> None:
+    fake.answers["express/v1/deliveries"] = "<html>?</html>"
+    made = await create(live, "ev_courier", status=202, autoBook=True)
+    for number in ("../../admin/keys?x=1", "..", "a/b", "", "a b"):
+        answer = await change(live, made["id"], resolveBooking={"outcome": "booked", "orderNo": number})
+        assert field_of(answer) == "resolveBooking.orderNo"
+    resolved = await change(live, made["id"], resolveBooking={"outcome": "booked", "orderNo": "dlv-1.x_2:3"})
+    assert resolved.json()["data"]["orderNo"] == "dlv-1.x_2:3"
