@@ -1,0 +1,176 @@
+"""How agents and the company's support settings are stored."""
+
+from collections.abc import Mapping
+
+from msgspec import Struct, structs
+
+from sapa.db.listing import Listing
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.folding import fold
+from sapa.http.errors import NotFound
+from sapa.support.types import BUSINESS_APP, Agent, AgentType, SupportSettings
+
+COLUMNS = ", ".join(Agent.__struct_fields__)
+SETTINGS_COLUMNS = ", ".join(SupportSettings.__struct_fields__)
+DEFAULTS = SupportSettings(reopen_window_hours=24, auto_resolve_hours=72, reopen_assignee="previous")
+
+FIND = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND id = $2", row=Agent)
+
+LOCK = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND id = $2 FOR UPDATE", row=Agent)
+
+INSERT = sql(
+    f"""
+    WITH counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'agents', $7, 1)
+    )
+    INSERT INTO agents (company_id, name, name_text, type, active, user_id)
+    VALUES ($1, $2, $3, $4, $5, $6)
+    RETURNING {COLUMNS}""",
+    row=Agent,
+)
+
+UPDATE = sql(
+    f"""
+    WITH changed AS (
+        UPDATE agents
+           SET name = $3, name_text = $4, type = $5, active = $6, user_id = $7,
+               updated_at = GREATEST(clock_timestamp(), updated_at)
+         WHERE company_id = $1 AND id = $2
+        RETURNING {COLUMNS}, cell
+    ), counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        SELECT $1, 'agents', moved.cell, moved.delta
+          FROM changed
+         CROSS JOIN LATERAL (VALUES ($8, -1), (changed.cell, 1)) AS moved (cell, delta)
+         WHERE changed.cell <> $8
+    )
+    SELECT {COLUMNS} FROM changed""",
+    row=Agent,
+)
+
+# Two first echoes may race: the second makes nothing, and finds the first one's.
+INSERT_BUSINESS_APP = sql(
+    f"""
+    WITH made AS (
+        INSERT INTO agents (company_id, name, name_text, type, is_business_app)
+        VALUES ($1, '{BUSINESS_APP}', '{fold(BUSINESS_APP)}', 'human', true)
+            ON CONFLICT (company_id) WHERE is_business_app DO NOTHING
+        RETURNING company_id, cell
+    )
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT $1, 'agents', cell, 1 FROM made WHERE company_id = $1"""
+)
+
+FIND_BUSINESS_APP = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND is_business_app", row=Agent)
+
+IS_MEMBER = sql(
+    """
+    SELECT EXISTS (SELECT FROM companies c
+                     JOIN memberships m ON m.organisation_id = c.organisation_id
+                    WHERE c.company_id = $1 AND m.user_id = $2)"""
+)
+
+LISTING = Listing(
+    "agents",
+    row=Agent,
+    counter="agents",
+    cell="cell",
+    filters={"search": "name_text LIKE {}"},
+    sorts={"createdAt": "created_at"},
+)
+
+FIND_SETTINGS = sql(f"SELECT {SETTINGS_COLUMNS} FROM support_settings WHERE company_id = $1", row=SupportSettings)
+
+# Whoever changes the settings takes this row first, made if need be, so that two changes come one after the other.
+LOCK_SETTINGS = sql(
+    f"""
+    INSERT INTO support_settings AS s (company_id) VALUES ($1)
+        ON CONFLICT (company_id) DO UPDATE SET updated_at = now() WHERE s.company_id = $1
+    RETURNING {SETTINGS_COLUMNS}""",
+    row=SupportSettings,
+)
+
+UPDATE_SETTINGS = sql(
+    """
+    UPDATE support_settings SET reopen_window_hours = $2, auto_resolve_hours = $3, reopen_assignee = $4
+     WHERE company_id = $1"""
+)
+
+
+class Particulars(Struct, frozen=True):
+    """What can be changed of an agent."""
+
+    name: str
+    type: AgentType
+    active: bool
+    user_id: int | None
+
+    @property
+    def cell(self) -> str:
+        return build_cell(self.type, self.active)
+
+
+def build_cell(type: AgentType, active: bool) -> str:
+    return f"{type}/{'active' if active else 'inactive'}"
+
+
+async def find_agent(db: Connection, company_id: int, id: int) -> Agent | None:
+    return await FIND.find(db, company_id, id)
+
+
+async def get_agent(db: Connection, company_id: int, id: int) -> Agent:
+    return _found(await FIND.find(db, company_id, id))
+
+
+async def lock_agent(tx: Tx, company_id: int, id: int) -> Agent:
+    return _found(await LOCK.find(tx, company_id, id))
+
+
+async def insert_agent(tx: Tx, company_id: int, given: Particulars) -> Agent:
+    columns = (given.name, fold(given.name), given.type, given.active, given.user_id)
+    return _found(await INSERT.find(tx, company_id, *columns, given.cell))
+
+
+async def update_agent(tx: Tx, company_id: int, id: int, given: Particulars, cell: str) -> Agent:
+    """`cell` is the one that it leaves."""
+    columns = (given.name, fold(given.name), given.type, given.active, given.user_id)
+    return _found(await UPDATE.find(tx, company_id, id, *columns, cell))
+
+
+async def get_business_app(tx: Tx, company_id: int) -> Agent:
+    """Whoever answers on the company's telephone; made when they first do."""
+    known = await FIND_BUSINESS_APP.find(tx, company_id)
+    if known is None:
+        await INSERT_BUSINESS_APP.run(tx, company_id)
+        known = await FIND_BUSINESS_APP.find(tx, company_id)
+    return _found(known)
+
+
+async def is_member(db: Connection, company_id: int, user_id: int) -> bool:
+    return bool(await IS_MEMBER.value(db, company_id, user_id))
+
+
+async def list_agents(
+    db: Connection, company_id: int, filters: Mapping[str, object], limit: int, offset: int
+) -> tuple[list[Agent], int]:
+    """One page, newest first, and how many there are in all."""
+    return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
+
+
+async def get_settings(db: Connection, company_id: int) -> SupportSettings:
+    return await FIND_SETTINGS.find(db, company_id) or DEFAULTS
+
+
+async def lock_settings(tx: Tx, company_id: int) -> SupportSettings:
+    return await LOCK_SETTINGS.find(tx, company_id) or DEFAULTS
+
+
+async def update_settings(tx: Tx, company_id: int, settings: SupportSettings) -> None:
+    await UPDATE_SETTINGS.run(tx, company_id, *structs.astuple(settings))
+
+
+def _found(agent: Agent | None) -> Agent:
+    if agent is None:
+        raise NotFound
+    return agent

@@ -1,0 +1,75 @@
+"""How agents and the company's support settings change."""
+
+from typing import Any
+
+from msgspec import UNSET, Struct, structs
+
+from sapa.company import Company
+from sapa.db.pool import Connection, Tx
+from sapa.http.errors import Invalid
+from sapa.support import agent_queries as queries
+from sapa.support.agent_queries import Particulars
+from sapa.support.types import (
+    Agent,
+    AgentIn,
+    AgentInactive,
+    AgentPatch,
+    SupportSettings,
+    SupportSettingsPatch,
+)
+
+LONGEST_NAME = 100
+
+
+async def create(tx: Tx, company: Company, given: AgentIn) -> Agent:
+    wanted = Particulars(given.name, given.type, given.active, given.user_id)
+    return await queries.insert_agent(tx, company.id, await _checked(tx, company, wanted))
+
+
+async def update(tx: Tx, company: Company, id: int, patch: AgentPatch) -> Agent:
+    agent = await queries.lock_agent(tx, company.id, id)
+    before = Particulars(agent.name, agent.type, agent.active, agent.user_id)
+    wanted = await _checked(tx, company, structs.replace(before, **_given(patch)))
+    return agent if wanted == before else await queries.update_agent(tx, company.id, id, wanted, before.cell)
+
+
+async def change_settings(tx: Tx, company: Company, patch: SupportSettingsPatch) -> SupportSettings:
+    settings = structs.replace(await queries.lock_settings(tx, company.id), **_given(patch))
+    await queries.update_settings(tx, company.id, settings)
+    return settings
+
+
+async def get_able(db: Connection, company: Company, id: int, field: str = "agentId") -> Agent:
+    """The agent that a call names; raises when there is none, or when it may not do anything."""
+    agent = await queries.find_agent(db, company.id, id)
+    if agent is None:
+        raise Invalid.field(field, f"names {id}, which is no agent of the company; GET /agents lists them")
+    if not agent.active:
+        raise AgentInactive(f"The agent {agent.name} is not active; PUT /agents/{id} with active true makes it so.")
+    return agent
+
+
+async def find_able(db: Connection, company: Company, id: int | None) -> Agent | None:
+    """None where there is none any more that could do anything."""
+    agent = None if id is None else await queries.find_agent(db, company.id, id)
+    return agent if agent is not None and agent.active else None
+
+
+async def _checked(db: Connection, company: Company, wanted: Particulars) -> Particulars:
+    name = " ".join(wanted.name.split())
+    if not name or "\0" in name or len(name) > LONGEST_NAME:
+        raise Invalid.field("name", f"must hold more than blanks, no NUL character, at most {LONGEST_NAME} characters")
+    if wanted.user_id is not None:
+        await _check_user(db, company, wanted)
+    return structs.replace(wanted, name=name)
+
+
+async def _check_user(db: Connection, company: Company, wanted: Particulars) -> None:
+    if wanted.type == "ai":
+        raise Invalid.field("userId", "is for human agents only; send null for an AI agent")
+    if wanted.user_id is not None and not await queries.is_member(db, company.id, wanted.user_id):
+        raise Invalid.field("userId", "must be the id of a person who uses the company's console")
+
+
+def _given(patch: Struct) -> dict[str, Any]:
+    return {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}

@@ -1,0 +1,250 @@
+"""How agents, tickets and the settings of support are reached."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct, structs
+
+from sapa.access.types import Scope
+from sapa.analytics.types import SOURCES
+from sapa.customers.types import CustomerId
+from sapa.db.listing import contains
+from sapa.folding import fold
+from sapa.http.answers import Accepted, Page, build_page
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errand import Errand
+from sapa.http.errors import NotFound
+from sapa.http.query_string import PageLimit, PageQuery, SearchText
+from sapa.messaging import conversation
+from sapa.messaging.sends import REFUSALS
+from sapa.messaging.types import Message, MessageId2, Source
+from sapa.support import agent_queries, agents, queries, replies, tickets
+from sapa.support.types import (
+    Agent,
+    AgentIn,
+    AgentInactive,
+    AgentPatch,
+    AgentPathId,
+    AgentType,
+    AnotherTicketActive,
+    AssignIn,
+    HandoverIn,
+    Note,
+    NoteIn,
+    ReplyIn,
+    ResolveIn,
+    SupportSettings,
+    SupportSettingsPatch,
+    TakenOver,
+    Ticket,
+    TicketDetail,
+    TicketId,
+    TicketResolved,
+    TicketStatus,
+    UserTaken,
+)
+
+routes = Routes("/tickets", base=Base.MESSAGING, tag="Tickets")
+agent_routes = Routes("/agents", base=Base.MESSAGING, tag="Agents")
+settings_routes = Routes("/support", base=Base.MESSAGING, tag="Tickets")
+
+STATUSES: tuple[TicketStatus, ...] = ("open", "assigned", "resolved")
+Channel = Literal[
+    "msgapp", "msgapp_cloud_api", "msgapp_coex", "photo_social", "social_network", "short_video", "mail", "widget",
+    "MSGAPP_CLOUD", "MSGAPP_COEX", "PHOTO_SOCIAL", "SOCIAL_NETWORK", "SHORT_VIDEO", "MAIL", "WIDGET",
+]  # fmt: skip
+BY_CHANNEL: dict[str, list[Source]] = {str(channel): sources for channel, sources in SOURCES.items()}
+BY_CHANNEL |= {source: [source] for source in Source}
+
+
+class TicketsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
+    """Which tickets to list, and in which order."""
+
+    status: Annotated[TicketStatus, Meta(description="Only tickets in this state.")] | None = None
+    agent_id: Annotated[int, Meta(ge=1, le=2**53 - 1, description="Only tickets of this agent.")] | None = None
+    except_agent_id: (
+        Annotated[int, Meta(ge=1, le=2**53 - 1, description="Only tickets that are not this agent's.")] | None
+    ) = None
+    channel: (
+        Annotated[Channel, Meta(description="Only tickets on this channel; msgapp means both of its kinds.")] | None
+    ) = None
+    customer_id: Annotated[CustomerId, Meta(description="Only this customer's tickets.")] | None = None
+    sort: Annotated[
+        Literal["createdAt:desc", "createdAt:asc", "lastMessageAt:desc", "lastMessageAt:asc"],
+        Meta(description="A field and a direction."),
+    ] = "createdAt:desc"
+
+
+class TicketQuery(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Which of the ticket's messages to show."""
+
+    limit: PageLimit = 50
+    before: Annotated[MessageId2, Meta(max_length=36, description="The `earlier` of another answer.")] | None = None
+
+
+class AgentsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
+    """Which agents to list."""
+
+    type: Annotated[AgentType, Meta(description="Only agents of this type.")] | None = None
+    active: Annotated[Literal["true", "false"], Meta(description="Only those that are active, or are not.")] | None = (
+        None
+    )
+    search: Annotated[SearchText, Meta(description="A part of the name, in any case.")] | None = None
+
+
+@routes.get("", scope=Scope.MESSAGES_READ)
+async def list_tickets(call: Call, query: TicketsQuery) -> Page[Ticket]:
+    """List tickets.
+
+    The newest first unless `sort` says otherwise. An agent's work is `agentId` with `status=assigned`; what nobody has
+    taken yet is `status=open`.
+    """
+    asked = {
+        "cells": _cells(query),
+        "agent_id": query.agent_id,
+        "except_agent_id": query.except_agent_id,
+        "customer_id": query.customer_id,
+    }
+    filters = {name: value for name, value in asked.items() if value is not None}
+    found, total = await queries.list_tickets(call.db, call.company.id, filters, query.sort, query.limit, query.offset)
+    return build_page(found, query.page, query.limit, total)
+
+
+def _cells(query: TicketsQuery) -> list[str] | None:
+    """The counter's cells that the state and the channel asked for stand for."""
+    if query.status is None and query.channel is None:
+        return None
+    sources = BY_CHANNEL[query.channel] if query.channel else list(Source)
+    return [
+        queries.build_cell(status, source)
+        for status in STATUSES
+        for source in sources
+        if query.status in {None, status}
+    ]
+
+
+@routes.get("/{id}", scope=Scope.MESSAGES_READ, raises=[NotFound])
+async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDetail:
+    """Get one ticket with its messages, events and notes.
+
+    The newest messages come first to be shown; go back with `before` and the answer's `earlier`.
+    """
+    db, company = call.db, call.company
+    ticket = await queries.get_ticket(db, company.id, id)
+    agent = await agent_queries.find_agent(db, company.id, ticket.agent_id) if ticket.agent_id else None
+    messages, earlier = await conversation.list_messages(db, company, id, query.limit, query.before)
+    place = await queries.get_place(db, company.id, id)
+    return TicketDetail(
+        **structs.asdict(ticket),
+        agent=agent,
+        messages=messages,
+        earlier=earlier,
+        events=await queries.list_events(db, company.id, id),
+        notes=await queries.list_notes(db, company.id, id),
+        window=await conversation.find_window(db, company, ticket.source, place.connection_id, place.contact_id),
+    )
+
+
+@routes.post("/{id}/replies", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, AnotherTicketActive, *REFUSALS])
+async def reply_to_ticket(errand: Errand, id: TicketId, body: ReplyIn) -> Message | Accepted[Message]:
+    """Reply to the customer.
+
+    The message goes out on the ticket's channel as any other does. A ticket that is nobody's becomes the agent's; one
+    of an AI agent becomes that of the human agent who replies, and from then on AI agents get TAKEN_OVER. 202 means
+    that the channel did not answer in time.
+    """
+    return await replies.reply(errand, id, body)
+
+
+@routes.post("/{id}/notes", scope=Scope.MESSAGES_WRITE, raises=[NotFound, AgentInactive])
+async def add_ticket_note(call: Call, id: TicketId, body: NoteIn) -> Note:
+    """Add an internal note, which the customer never sees."""
+    return await tickets.note(call.db, call.company, id, body)
+
+
+@routes.post("/{id}/assign", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, TicketResolved, AgentInactive])
+async def assign_ticket(call: Call, id: TicketId, body: AssignIn) -> Ticket:
+    """Assign a ticket to an agent, or with null to nobody.
+
+    Assigned to a human agent, it is closed to AI agents until it is assigned to one again.
+    """
+    return await tickets.assign(call.db, call.company, id, body.agent_id)
+
+
+@routes.post(
+    "/{id}/handover",
+    scope=Scope.MESSAGES_WRITE,
+    status=200,
+    raises=[NotFound, TicketResolved, AgentInactive, TakenOver],
+)
+async def hand_over_ticket(call: Call, id: TicketId, body: HandoverIn = HandoverIn()) -> Ticket:
+    """Hand a ticket over to another agent, or to the queue.
+
+    What an AI agent hands over is on the human agents' clock only from then on. One that says who it is with
+    `fromAgentId` does not take the ticket from people who have it by then.
+    """
+    return await tickets.hand_over(call.db, call.company, id, body)
+
+
+@routes.post("/{id}/resolve", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, AgentInactive])
+async def resolve_ticket(call: Call, id: TicketId, body: ResolveIn = ResolveIn()) -> Ticket:
+    """Resolve a ticket.
+
+    It counts for its owner; where it has none, for the agent named here. One that is resolved already stays as it is.
+    """
+    return await tickets.resolve(call.db, call.company, id, body.agent_id)
+
+
+@routes.post("/{id}/reopen", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, AnotherTicketActive])
+async def reopen_ticket(call: Call, id: TicketId) -> Ticket:
+    """Reopen a resolved ticket, as a new cycle."""
+    return await tickets.reopen(call.db, call.company, id)
+
+
+@agent_routes.get("", scope=Scope.MESSAGES_READ)
+async def list_agents(call: Call, query: AgentsQuery) -> Page[Agent]:
+    """List agents, newest first."""
+    asked = {"cells": _agent_cells(query), "search": contains(fold(query.search)) if query.search else None}
+    filters = {name: value for name, value in asked.items() if value is not None}
+    found, total = await agent_queries.list_agents(call.db, call.company.id, filters, query.limit, query.offset)
+    return build_page(found, query.page, query.limit, total)
+
+
+def _agent_cells(query: AgentsQuery) -> list[str] | None:
+    if query.type is None and query.active is None:
+        return None
+    types: list[AgentType] = [query.type] if query.type else ["human", "ai"]
+    states = [query.active == "true"] if query.active else [True, False]
+    return [agent_queries.build_cell(type, active) for type in types for active in states]
+
+
+@agent_routes.post("", scope=Scope.MESSAGES_WRITE, raises=[UserTaken])
+async def create_agent(call: Call, body: AgentIn) -> Agent:
+    """Create an agent, human or AI."""
+    return await agents.create(call.db, call.company, body)
+
+
+@agent_routes.get("/{id}", scope=Scope.MESSAGES_READ, raises=[NotFound])
+async def get_agent(call: Call, id: AgentPathId) -> Agent:
+    """Get one agent."""
+    return await agent_queries.get_agent(call.db, call.company.id, int(id))
+
+
+@agent_routes.put("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound, UserTaken])
+async def update_agent(call: Call, id: AgentPathId, body: AgentPatch) -> Agent:
+    """Update an agent: what is absent stays as it is.
+
+    There is no deleting one, since its work is measured; one that is not active is given nothing and may not reply.
+    """
+    return await agents.update(call.db, call.company, int(id), body)
+
+
+@settings_routes.get("/settings", scope=Scope.MESSAGES_READ)
+async def get_support_settings(call: Call) -> SupportSettings:
+    """Get the settings of support."""
+    return await agent_queries.get_settings(call.db, call.company.id)
+
+
+@settings_routes.put("/settings", scope=Scope.MESSAGES_WRITE)
+async def update_support_settings(call: Call, body: SupportSettingsPatch) -> SupportSettings:
+    """Update the settings of support: what is absent stays as it is."""
+    return await agents.change_settings(call.db, call.company, body)

@@ -1,0 +1,375 @@
+"""How tickets and what happened to them are stored."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+
+import msgspec
+from msgspec import Raw, Struct
+
+from sapa.db.listing import Listing
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.http.errors import NotFound
+from sapa.json_text import encode
+from sapa.messaging.types import Source
+from sapa.support.clock import Cycle, Scene
+from sapa.support.types import AgentType, Note, Reason, Ticket, TicketEvent, TicketStatus
+
+_NAME = "(SELECT c.name FROM contacts c WHERE c.company_id = $1 AND c.id = r.contact_id)"
+_SHOWN = ", ".join(f"{_NAME} AS client_name" if name == "client_name" else name for name in Ticket.__struct_fields__)
+
+
+class Held(Struct, frozen=True):
+    """A ticket that is locked."""
+
+    id: str
+    source: Source
+    connection_id: str
+    contact_id: str
+    customer_id: str | None
+    identity: str
+    client_number: str
+    connected_number: str
+    status: TicketStatus
+    agent_id: int | None
+    ai_paused: bool
+    cycle: int
+    clock: Raw
+    number: int
+    last_message: str | None
+    last_message_at: str
+    silent_since: str
+    resolved_at: str | None
+    resolved_reason: Reason | None
+    agent_type: AgentType | None
+    """The owner's."""
+
+    @property
+    def cell(self) -> str:
+        return build_cell(self.status, self.source)
+
+    @property
+    def scene(self) -> Scene:
+        return Scene(self.id, Source(self.source), self.cycle)
+
+    @property
+    def is_active(self) -> bool:
+        return self.status != "resolved"
+
+    def read_clock(self) -> Cycle:
+        return msgspec.json.decode(self.clock, type=Cycle)
+
+
+class Entry(Struct, frozen=True):
+    """Something that happened to a ticket; the fields are the columns."""
+
+    number: int
+    cycle: int
+    kind: str
+    at: datetime
+    agent_id: int | None = None
+    agent_type: AgentType | None = None
+    actor_id: int | None = None
+    actor_type: AgentType | None = None
+    message_id: str | None = None
+    reason: str | None = None
+
+
+class PastEntry(Struct, frozen=True):
+    """An entry as it is read again, with what became of its message."""
+
+    number: int
+    cycle: int
+    kind: str
+    at: str
+    agent_id: int | None
+    agent_type: AgentType | None
+    actor_id: int | None
+    actor_type: AgentType | None
+    message_id: str | None
+    reason: str | None
+    status: str | None
+
+
+class Place(Struct, frozen=True):
+    """Where replies go."""
+
+    source: str
+    connection_id: str
+    identity: str
+    contact_id: str
+
+
+def build_cell(status: str, source: str) -> str:
+    return f"{status}/{source}"
+
+
+READ_CLOCK = sql(
+    """
+    SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) FROM companies WHERE company_id = $1"""
+)
+
+GET = sql(f"SELECT {_SHOWN} FROM tickets r WHERE company_id = $1 AND id = $2", row=Ticket)
+
+GET_PLACE = sql(
+    "SELECT source, connection_id, identity, contact_id FROM tickets WHERE company_id = $1 AND id = $2", row=Place
+)
+
+_OWN = Held.__struct_fields__[:-1]
+_HELD = (
+    ", ".join(f"t.{name}" for name in _OWN)
+    + ", (SELECT a.type FROM agents a WHERE a.company_id = $1 AND a.id = t.agent_id) AS agent_type"
+)
+
+LOCK = sql(f"SELECT {_HELD} FROM tickets t WHERE t.company_id = $1 AND t.id = $2 FOR UPDATE", row=Held)
+
+# The one that is active, else the one that was resolved last.
+LOCK_LATEST = sql(
+    f"""
+    SELECT {_HELD}
+      FROM tickets t
+     WHERE t.company_id = $1 AND t.connection_id = $2 AND t.contact_id = $3
+     ORDER BY t.resolved_at DESC NULLS FIRST
+     LIMIT 1
+       FOR UPDATE""",
+    row=Held,
+)
+
+# Those of the contact who stays come first, then the oldest.
+LOCK_ACTIVE_OF = sql(
+    f"""
+    SELECT {_HELD}
+      FROM tickets t
+     WHERE t.company_id = $1 AND t.contact_id = ANY($3::text[]) AND t.status <> 'resolved'
+     ORDER BY t.contact_id <> $2, t.id
+       FOR UPDATE""",
+    row=Held,
+)
+
+MOVE = sql("UPDATE tickets SET contact_id = $2 WHERE company_id = $1 AND contact_id = ANY($3::text[])")
+
+FIND_ACTIVE = sql(
+    """
+    SELECT id FROM tickets
+     WHERE company_id = $1 AND connection_id = $2 AND contact_id = $3 AND status <> 'resolved'
+       AND (status = 'assigned' OR NOT $4)"""
+)
+
+INSERT = sql(
+    """
+    WITH counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'tickets', 'open/' || $3, 1)
+    )
+    INSERT INTO tickets (company_id, id, source, connection_id, contact_id, customer_id, identity, client_number,
+                         connected_number, status, last_message_at, silent_since, created_at, updated_at)
+    VALUES ($1, $2, $3::text, $4, $5, $6, $7, $8, $9, 'open', $10, $10, $10, $10)"""
+)
+
+# Everything that can change, at once; $20 is the cell that it leaves.
+UPDATE = sql(
+    f"""
+    WITH counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        SELECT $1, 'tickets', moved.cell, moved.delta
+          FROM (VALUES ($20::text, -1), ($7::text || '/' || $19::text, 1)) AS moved (cell, delta)
+         WHERE $20::text <> $7::text || '/' || $19::text
+    )
+    UPDATE tickets AS r
+       SET customer_id = $3, identity = $4, client_number = $5, connected_number = $6, status = $7, agent_id = $8,
+           ai_paused = $9, cycle = $10, clock = $11, waiting_since = $12, number = $13, last_message = $14,
+           last_message_at = $15::text::timestamptz, silent_since = $16::text::timestamptz,
+           resolved_at = $17::text::timestamptz, resolved_reason = $18,
+           updated_at = GREATEST(updated_at, (
+               SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1))
+     WHERE r.company_id = $1 AND r.id = $2
+    RETURNING {_SHOWN}""",
+    row=Ticket,
+)
+
+SET_CLOCK = sql("UPDATE tickets SET clock = $3, waiting_since = $4 WHERE company_id = $1 AND id = $2")
+
+_ENTRY = Entry.__struct_fields__
+
+INSERT_ENTRIES = sql(
+    f"""
+    INSERT INTO ticket_events (company_id, ticket_id, {", ".join(_ENTRY)})
+    SELECT $1, $2, {", ".join(f"given.{name}" for name in _ENTRY)}
+      FROM unnest($3::int[], $4::int[], $5::text[], $6::timestamptz[], $7::bigint[], $8::text[], $9::bigint[],
+                  $10::text[], $11::text[], $12::text[])
+           AS given ({", ".join(_ENTRY)})"""
+)
+
+LIST_ENTRIES = sql(
+    f"""
+    SELECT {", ".join(f"e.{name}" for name in _ENTRY)}, m.status
+      FROM ticket_events e
+      LEFT JOIN messages m ON m.company_id = $1 AND m.id = e.message_id
+     WHERE e.company_id = $1 AND e.ticket_id = $2 AND ($3::int IS NULL OR e.cycle = $3)
+     ORDER BY e.number""",
+    row=PastEntry,
+)
+
+FIND_ENTRY = sql(
+    f"""
+    SELECT {", ".join(f"e.{name}" for name in _ENTRY)}, m.status
+      FROM ticket_events e
+      JOIN messages m ON m.company_id = $1 AND m.id = e.message_id
+     WHERE e.company_id = $1 AND e.message_id = $2 AND e.ticket_id = $3 AND e.kind IN ('said', 'announced')""",
+    row=PastEntry,
+)
+
+LIST_EVENTS = sql(
+    """
+    SELECT kind, at, cycle, agent_id, actor_id, reason
+      FROM ticket_events
+     WHERE company_id = $1 AND ticket_id = $2 AND kind NOT IN ('heard', 'said', 'announced')
+     ORDER BY number""",
+    row=TicketEvent,
+)
+
+INSERT_NOTE = sql(
+    """
+    INSERT INTO ticket_notes (company_id, id, ticket_id, agent_id, body, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6)
+    RETURNING id, agent_id, body, created_at""",
+    row=Note,
+)
+
+LIST_NOTES = sql(
+    """
+    SELECT id, agent_id, body, created_at
+      FROM ticket_notes
+     WHERE company_id = $1 AND ticket_id = $2
+     ORDER BY created_at, id""",
+    row=Note,
+)
+
+LIST_IDS = sql("SELECT id FROM tickets WHERE company_id = $1 AND id > $2 ORDER BY id LIMIT $3")
+
+LISTING = Listing(
+    "tickets",
+    row=Ticket,
+    counter="tickets",
+    cell="cell",
+    filters={
+        "agent_id": "agent_id = {}",
+        "except_agent_id": "agent_id IS DISTINCT FROM {}",
+        "customer_id": "customer_id = {}",
+    },
+    sorts={"createdAt": "created_at", "lastMessageAt": "last_message_at"},
+    columns={"client_name": _NAME},
+)
+
+
+async def read_now(db: Connection, company_id: int) -> datetime:
+    """The company's time, to the millisecond."""
+    return datetime.fromisoformat(await READ_CLOCK.value(db, company_id))
+
+
+async def get_ticket(db: Connection, company_id: int, id: str) -> Ticket:
+    return _found(await GET.find(db, company_id, id))
+
+
+async def get_place(db: Connection, company_id: int, id: str) -> Place:
+    place = await GET_PLACE.find(db, company_id, id)
+    if place is None:
+        raise NotFound
+    return place
+
+
+async def lock_ticket(tx: Tx, company_id: int, id: str) -> Held:
+    held = await LOCK.find(tx, company_id, id)
+    if held is None:
+        raise NotFound
+    return held
+
+
+async def find_locked_latest(tx: Tx, company_id: int, connection_id: str, contact_id: str) -> Held | None:
+    return await LOCK_LATEST.find(tx, company_id, connection_id, contact_id)
+
+
+async def lock_active_of(tx: Tx, company_id: int, first: str, contact_ids: Sequence[str]) -> list[Held]:
+    return await LOCK_ACTIVE_OF.all(tx, company_id, first, list(contact_ids))
+
+
+async def move_tickets(tx: Tx, company_id: int, contact_id: str, others: Sequence[str]) -> None:
+    await MOVE.run(tx, company_id, contact_id, list(others))
+
+
+async def find_active(
+    db: Connection, company_id: int, connection_id: str, contact_id: str, *, only_assigned: bool = False
+) -> str | None:
+    found: str | None = await FIND_ACTIVE.value(db, company_id, connection_id, contact_id, only_assigned)
+    return found
+
+
+async def insert_ticket(
+    tx: Tx, company_id: int, id: str, source: Source, connection_id: str, contact_id: str, customer_id: str | None,
+    identity: str, client_number: str, connected_number: str, at: datetime,
+) -> None:  # fmt: skip
+    await INSERT.run(
+        tx, company_id, id, source, connection_id, contact_id, customer_id, identity, client_number, connected_number,
+        at,
+    )  # fmt: skip
+
+
+async def update_ticket(tx: Tx, company_id: int, held: Held, clock: Cycle, left: str) -> Ticket:
+    """`left` is the cell that it leaves."""
+    return _found(
+        await UPDATE.find(
+            tx, company_id, held.id, held.customer_id, held.identity, held.client_number, held.connected_number,
+            held.status, held.agent_id, held.ai_paused, held.cycle, encode(clock), clock.waiting_since, held.number,
+            held.last_message, held.last_message_at, held.silent_since, held.resolved_at, held.resolved_reason,
+            held.source, left,
+        )
+    )  # fmt: skip
+
+
+async def set_clock(tx: Tx, company_id: int, id: str, clock: Cycle) -> None:
+    await SET_CLOCK.run(tx, company_id, id, encode(clock), clock.waiting_since)
+
+
+async def insert_entries(tx: Tx, company_id: int, ticket_id: str, entries: Sequence[Entry]) -> None:
+    columns = [[getattr(entry, name) for entry in entries] for name in _ENTRY]
+    await INSERT_ENTRIES.run(tx, company_id, ticket_id, *columns)
+
+
+async def list_entries(db: Connection, company_id: int, ticket_id: str, cycle: int | None) -> list[PastEntry]:
+    """All that happened to a ticket, or in one cycle of it."""
+    return await LIST_ENTRIES.all(db, company_id, ticket_id, cycle)
+
+
+async def find_entry(db: Connection, company_id: int, ticket_id: str, message_id: str) -> PastEntry | None:
+    """Where an agent's message stands in its ticket."""
+    return await FIND_ENTRY.find(db, company_id, message_id, ticket_id)
+
+
+async def list_events(db: Connection, company_id: int, ticket_id: str) -> list[TicketEvent]:
+    return await LIST_EVENTS.all(db, company_id, ticket_id)
+
+
+async def insert_note(tx: Tx, company_id: int, id: str, ticket_id: str, agent_id: int, body: str, at: datetime) -> Note:
+    note = await INSERT_NOTE.find(tx, company_id, id, ticket_id, agent_id, body, at)
+    if note is None:
+        raise NotFound
+    return note
+
+
+async def list_notes(db: Connection, company_id: int, ticket_id: str) -> list[Note]:
+    return await LIST_NOTES.all(db, company_id, ticket_id)
+
+
+async def list_ids(db: Connection, company_id: int, after: str, limit: int) -> list[str]:
+    return [row[0] for row in await db.fetch(LIST_IDS.text, company_id, after, limit)]
+
+
+async def list_tickets(
+    db: Connection, company_id: int, filters: Mapping[str, object], sort: str, limit: int, offset: int
+) -> tuple[list[Ticket], int]:
+    return await LISTING.page(db, company_id, filters, sort, limit, offset)
+
+
+def _found(ticket: Ticket | None) -> Ticket:
+    if ticket is None:
+        raise NotFound
+    return ticket

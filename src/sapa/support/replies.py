@@ -1,0 +1,24 @@
+"""An agent's answer: it goes out over the ticket's channel on the same way as every other message."""
+
+from sapa.http.answers import Accepted
+from sapa.http.errand import Errand
+from sapa.messaging import sends
+from sapa.messaging.sends import Occasion
+from sapa.messaging.types import Message
+from sapa.support import agents, queries
+from sapa.support.types import ReplyIn
+
+
+async def reply(errand: Errand, id: str, given: ReplyIn) -> Message | Accepted[Message]:
+    company = errand.company
+    async with errand.kit.database.connection() as db:
+        place = await queries.get_place(db, company.id, id)
+        agent = await agents.get_able(db, company, given.agent_id)
+    occasion = Occasion(
+        agent_id=agent.id,
+        feature_source="AI_AGENT" if agent.type == "ai" else "INBOX",
+        ticket_id=id,
+        connection_id=place.connection_id,
+        is_handover=given.handover,
+    )
+    return await sends.reply(errand, place.identity, place.source, given.body, occasion)

@@ -1,0 +1,250 @@
+"""Support: agents and tickets, what can go wrong with them, what they announce."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from sapa.customers.types import CustomerId
+from sapa.events import Event
+from sapa.http.answers import Timestamp
+from sapa.http.errors import Conflict
+from sapa.ids import IdKind, NumberKind
+from sapa.messaging.types import Message, MessageId2, Source, Window
+
+TICKET_ID = IdKind("tkt_")
+NOTE_ID = IdKind("note_")
+AGENT_ID = NumberKind("agent")
+
+TicketId = Annotated[str, TICKET_ID]
+NoteId = Annotated[str, NOTE_ID]
+AgentPathId = Annotated[str, AGENT_ID]
+"""An agent's id as it stands in a path."""
+
+AgentType = Literal["human", "ai"]
+TicketStatus = Literal["open", "assigned", "resolved"]
+Reason = Literal["manual", "inactivity", "ai", "api", "merged"]
+EventKind = Literal["opened", "assigned", "unassigned", "handover", "resolved", "reopened"]
+
+BUSINESS_APP = "Business app"
+
+
+def build_bell(company_id: int) -> str:
+    """What is rung when there is something new in a company's tickets."""
+    return f"sapa_tickets_{company_id}"
+
+
+AgentName = Annotated[str, Meta(min_length=1, max_length=100, examples=["Sari"])]
+AgentId = Annotated[int, Meta(ge=1, le=2**53 - 1, examples=[12])]
+UserId = Annotated[int, Meta(ge=1, le=2**53 - 1)]
+Words = Annotated[str, Meta(min_length=1, max_length=65_536, examples=["Pesanan Kakak kami kirim hari ini."])]
+
+
+class Agent(Struct, frozen=True, rename="camel"):
+    """Somebody, or something, that answers customers."""
+
+    id: Annotated[int, Meta(examples=[12])]
+    name: Annotated[str, Meta(examples=["Sari"])]
+    type: AgentType
+    active: Annotated[bool, Meta(description="Only active agents are given tickets and may reply.")]
+    user_id: Annotated[int | None, Meta(examples=[None], description="The person of the console who it is.")]
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class AgentIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A new agent."""
+
+    name: AgentName
+    type: AgentType = "human"
+    active: bool = True
+    user_id: Annotated[UserId | None, Meta(description="A person of the company's console; of human agents only.")] = (
+        None
+    )
+
+
+class AgentPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Changes to an agent: what is absent stays as it is."""
+
+    name: AgentName | UnsetType = UNSET
+    type: AgentType | UnsetType = UNSET
+    active: bool | UnsetType = UNSET
+    user_id: UserId | None | UnsetType = UNSET
+
+
+class Ticket(Struct, frozen=True, rename="camel"):
+    """A conversation with a customer over one channel that somebody has to look after.
+
+    A customer's message opens it. Resolved, it is reopened by a message within the company's reopening window, as
+    a new cycle; after that a message opens another ticket.
+    """
+
+    id: TicketId
+    status: TicketStatus
+    source: Source
+    customer_id: CustomerId | None
+    client_name: Annotated[str | None, Meta(examples=["Ayu Lestari"], description="As the channel shows the customer.")]
+    client_number: Annotated[str, Meta(examples=["+628123456789"], description="The customer, as the channel has it.")]
+    connected_number: Annotated[str, Meta(examples=["+622150001234"], description="The company's side.")]
+    agent_id: Annotated[
+        int | None, Meta(examples=[12], description="The owner; of a resolved ticket the one it had then.")
+    ]
+    ai_paused: Annotated[
+        bool, Meta(description="People have taken over: AI agents may not reply until it is assigned to one again.")
+    ]
+    cycle: Annotated[int, Meta(examples=[1], description="Counts up with every reopening.")]
+    waiting_since: Annotated[Timestamp | None, Meta(description="The first message that no agent has answered yet.")]
+    last_message: Annotated[str | None, Meta(examples=["Masih ada?"], description="How the newest message begins.")]
+    last_message_at: Timestamp
+    resolved_at: Timestamp | None
+    resolved_reason: Reason | None
+    created_at: Timestamp
+    updated_at: Timestamp
+
+
+class TicketEvent(Struct, frozen=True, rename="camel"):
+    """Something that happened to a ticket."""
+
+    kind: EventKind
+    at: Timestamp
+    cycle: Annotated[int, Meta(examples=[1])]
+    agent_id: Annotated[int | None, Meta(examples=[12], description="Whose ticket it is from then on, or was.")]
+    actor_id: Annotated[int | None, Meta(examples=[12], description="The agent who did it, where one said so.")]
+    reason: Annotated[str | None, Meta(examples=[None])]
+
+
+class Note(Struct, frozen=True, rename="camel"):
+    """What agents tell each other about a ticket; the customer never sees it."""
+
+    id: NoteId
+    agent_id: Annotated[int, Meta(examples=[12])]
+    body: Annotated[str, Meta(examples=["Pelanggan VIP"])]
+    created_at: Timestamp
+
+
+class TicketDetail(Ticket, frozen=True, kw_only=True, rename="camel"):
+    """A ticket with what was said and done."""
+
+    agent: Agent | None
+    messages: Annotated[list[Message], Meta(description="The newest ones, in the order in which they were written.")]
+    earlier: Annotated[
+        MessageId2 | None, Meta(description="Send it as `before` to read earlier messages; null when there are none.")
+    ]
+    events: list[TicketEvent]
+    notes: list[Note]
+    window: Annotated[
+        Window | None, Meta(description="It may be over. Null on a channel that takes free messages at any time.")
+    ]
+
+
+class ReplyIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """An answer to the customer."""
+
+    agent_id: AgentId
+    body: Words
+    handover: Annotated[
+        bool,
+        Meta(description="True: it only says that somebody else will answer. The ticket goes back to the queue."),
+    ] = False
+
+
+class NoteIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A note to keep."""
+
+    agent_id: AgentId
+    body: Annotated[str, Meta(min_length=1, max_length=10_000, examples=["Pelanggan VIP"])]
+
+
+class AssignIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Whose ticket it is to be; null for nobody's."""
+
+    agent_id: AgentId | None
+
+
+class HandoverIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """To whom the ticket is handed; without an agent, to the queue."""
+
+    agent_id: Annotated[int, Meta(ge=1, le=2**53 - 1)] | None = None
+    from_agent_id: Annotated[int, Meta(ge=1, le=2**53 - 1, description="Who hands it over; else its owner.")] | None = (
+        None
+    )
+
+
+class ResolveIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Who resolves it, where that is an agent."""
+
+    agent_id: Annotated[int, Meta(ge=1, le=2**53 - 1)] | None = None
+
+
+class SupportSettings(Struct, frozen=True, rename="camel"):
+    """How the company's tickets come and go."""
+
+    reopen_window_hours: Annotated[
+        int, Meta(examples=[24], description="How long after its resolution a message reopens a ticket; 0 for never.")
+    ]
+    auto_resolve_hours: Annotated[
+        int, Meta(examples=[72], description="After how long a silence in which nobody waits it is resolved; 0 never.")
+    ]
+    reopen_assignee: Annotated[
+        Literal["previous", "queue"], Meta(description="Whose a reopened ticket is: its last owner's, or nobody's yet.")
+    ]
+
+
+class SupportSettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """Changes to the settings: what is absent stays as it is."""
+
+    reopen_window_hours: Annotated[int, Meta(ge=0, le=8760)] | UnsetType = UNSET
+    auto_resolve_hours: Annotated[int, Meta(ge=0, le=8760)] | UnsetType = UNSET
+    reopen_assignee: Literal["previous", "queue"] | UnsetType = UNSET
+
+
+class UserTaken(Conflict):
+    """Another agent is this person already."""
+
+    code = "AGENT_EXISTS"
+    constraint = "agents_user_key"
+
+
+class AgentInactive(Conflict):
+    """The agent is not active; PUT /agents/{id} with active true makes it so."""
+
+    code = "AGENT_INACTIVE"
+
+
+class TakenOver(Conflict):
+    """People have taken over this ticket; assign it to the AI agent to let it answer again."""
+
+    code = "TAKEN_OVER"
+
+
+class TicketResolved(Conflict):
+    """The ticket is resolved; reopen it first."""
+
+    code = "TICKET_RESOLVED"
+
+
+class AnotherTicketActive(Conflict):
+    """The customer has another ticket on this channel that is not resolved; go on with that one."""
+
+    code = "ANOTHER_TICKET_ACTIVE"
+    constraint = "tickets_active_key"
+
+
+class TicketOpened(Event):
+    """A customer's message opened a ticket."""
+
+    kind = "ticket.opened"
+    resource_type = Ticket
+
+
+class TicketUpdated(Event):
+    """A ticket was assigned, handed over, put back into the queue or reopened."""
+
+    kind = "ticket.updated"
+    resource_type = Ticket
+
+
+class TicketClosed(Event):
+    """A ticket was resolved."""
+
+    kind = "ticket.resolved"
+    resource_type = Ticket

@@ -1,0 +1,78 @@
+"""A support desk over HTTP: customers write, agents answer."""
+
+import time
+from typing import Any
+
+import httpx
+from msgspec import Struct, field
+
+from tests.http.wire import eventually
+from tests.messaging.conversing import advance, speak
+
+Json = dict[str, Any]
+
+NUMBER = "+628123456789"
+WIDEST: dict[str, str | int] = {"startAt": "2000-01-01T00:00:00Z", "endAt": "2100-01-01T00:00:00Z", "limit": 100}
+
+
+class Desk(Struct, frozen=True):
+    """The messaging base with a test key."""
+
+    client: httpx.AsyncClient
+    began: float = field(default_factory=time.monotonic)
+
+    async def get(self, path: str, **params: Any) -> Any:
+        answer = await self.client.get(path, params=params)
+        assert answer.status_code == 200, answer.text
+        return answer.json()["data"]
+
+    async def post(self, path: str, status: int = 200, **body: Any) -> Any:
+        answer = await self.client.post(path, json=body)
+        assert answer.status_code == status, answer.text
+        return answer.json()["data"] if status < 300 else answer.json()["error"]
+
+    async def hire(self, name: str = "Sari", type: str = "human", **fields: Any) -> int:
+        made = await self.post("/agents", 201, name=name, type=type, **fields)
+        return int(made["id"])
+
+    async def hear(self, text: str = "Masih ada?", sender: str = NUMBER, source: str = "MSGAPP_CLOUD") -> Json:
+        """A customer writes; the ticket once the message is in it."""
+        told = await speak(self.client, source=source, text=text, **{"from": sender})
+        return await eventually(lambda: self.find_ticket_of(told["messageId"]))
+
+    async def find_ticket_of(self, provider_id: str) -> Json | None:
+        for ticket in await self.get("/tickets", sort="lastMessageAt:desc"):
+            detail: Json = await self.get(f"/tickets/{ticket['id']}")
+            if provider_id in [message["messageId"] for message in detail["messages"]]:
+                return detail
+        return None
+
+    async def reply(self, ticket: Json, agent_id: int, body: str = "Masih.", status: int = 200, **more: Any) -> Json:
+        said: Json = await self.post(f"/tickets/{ticket['id']}/replies", status, agentId=agent_id, body=body, **more)
+        return said
+
+    async def act(self, ticket: Json, verb: str, status: int = 200, **body: Any) -> Json:
+        done: Json = await self.post(f"/tickets/{ticket['id']}/{verb}", status, **body)
+        return done
+
+    async def look(self, ticket: Json) -> Json:
+        seen: Json = await self.get(f"/tickets/{ticket['id']}")
+        return seen
+
+    async def pass_time(self, seconds: int) -> None:
+        await advance(self.client, seconds)
+
+    async def measured(self, agent_id: int) -> dict[str, list[Json]]:
+        """The agent's samples by metric, the oldest first."""
+        found: dict[str, list[Json]] = {"handled": [], "first_response": [], "response": [], "resolution": []}
+        for sample in reversed(await self.get(f"/analytics/agents/{agent_id}/samples", **WIDEST)):
+            found[sample["metric"]].append(sample)
+        return found
+
+    def check(self, samples: list[Json], *expected: int) -> None:
+        """As many seconds as the clock was moved by, and no more on top than this test has taken; channels tell the
+        time in whole seconds."""
+        assert len(samples) == len(expected), samples
+        most = time.monotonic() - self.began + 1
+        for sample, seconds in zip(samples, expected, strict=True):
+            assert seconds <= sample["seconds"] <= seconds + most, sample

@@ -1,0 +1,118 @@
+"""Agents and the settings of support."""
+
+from typing import Any
+
+import pytest
+
+from sapa.db.pool import Database
+from tests.cli.command import sapa
+from tests.conftest import Installation
+from tests.factories import Environments, make_company, make_key
+from tests.messaging.conftest import connect_messaging
+from tests.support.desk import Desk
+
+USER = """
+    WITH made AS (
+        INSERT INTO users (email, email_key, name) VALUES ($2, $2, 'Sari') RETURNING id
+    )
+    INSERT INTO memberships (organisation_id, user_id, role)
+    SELECT c.organisation_id, made.id, 'agent' FROM made, companies c WHERE c.company_id = $1
+    RETURNING user_id"""
+
+
+async def make_user(database: Database, company: Environments) -> int:
+    async with database.transaction() as tx:
+        return int(await tx.fetchval(USER, company.test, f"sari-{company.test}@example.com"))
+
+
+async def test_an_agent_s_life(desk: Desk, database: Database, company: Environments) -> None:
+    user = await make_user(database, company)
+    made = await desk.post("/agents", 201, name="  Sari  Dewi ", userId=user)
+    assert (made["name"], made["type"], made["active"], made["userId"]) == ("Sari Dewi", "human", True, user)
+    assert isinstance(made["id"], int)
+    taken = await desk.post("/agents", 409, name="Sari", userId=user)
+    assert taken["code"] == "AGENT_EXISTS"
+    changed = await desk.client.put(f"/agents/{made['id']}", json={"active": False, "userId": None})
+    assert changed.json()["data"] == {
+        **made,
+        "active": False,
+        "userId": None,
+        "updatedAt": changed.json()["data"]["updatedAt"],
+    }
+    robot = await desk.post("/agents", 201, name="Robo_1%", type="ai")
+    assert await desk.get("/agents") == [robot, changed.json()["data"]]
+    assert await desk.get("/agents", type="ai", active="true") == [robot]
+    assert await desk.get("/agents", active="false") == [changed.json()["data"]]
+    for text, found in {"o_1%": 1, "SARI": 1, "%": 1, "x": 0}.items():
+        answer = await desk.client.get("/agents", params={"search": text})
+        assert (len(answer.json()["data"]), answer.json()["meta"]["total"]) == (found, found), text
+    assert await desk.get(f"/agents/{robot['id']}") == robot
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {}, {"name": ""}, {"name": "  "}, {"name": "x" * 101}, {"name": "Sari", "type": "robot"},
+        {"name": "Sari", "userId": 10**12}, {"name": "Robo", "type": "ai", "userId": 1}, {"name": "Sari", "id": 5},
+    ],
+)  # fmt: skip
+async def test_an_agent_that_cannot_be(desk: Desk, body: dict[str, Any]) -> None:
+    answer = await desk.client.post("/agents", json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
+
+
+async def test_agents_are_their_company_s_own(installation: Installation, database: Database, desk: Desk) -> None:
+    other = await make_key(database, (await make_company(database)).test)
+    async with connect_messaging(installation, other.raw) as theirs:
+        foreign = (await theirs.post("/agents", json={"name": "Budi"})).json()["data"]["id"]
+    ticket = await desk.hear()
+    for path, body in {"assign": {}, "replies": {"body": "Halo"}, "notes": {"body": "Halo"}, "handover": {}}.items():
+        refused = await desk.act(ticket, path, 400, agentId=foreign, **body)
+        assert refused["code"] == "VALIDATION_ERROR", path
+    assert (await desk.client.get(f"/agents/{foreign}")).status_code == 404
+
+
+async def test_an_agent_who_is_not_active_is_given_nothing(desk: Desk) -> None:
+    sari = await desk.hire()
+    ticket = await desk.hear()
+    await desk.reply(ticket, sari)
+    await desk.act(ticket, "resolve")
+    await desk.client.put(f"/agents/{sari}", json={"active": False})
+    again = await desk.hear("Lagi")
+    assert (again["cycle"], again["status"], again["agentId"]) == (2, "open", None)
+    for path, body in {"assign": {}, "replies": {"body": "Halo"}, "resolve": {}}.items():
+        assert (await desk.act(ticket, path, 409, agentId=sari, **body))["code"] == "AGENT_INACTIVE"
+
+
+async def test_a_key_that_may_read_may_not_write(
+    installation: Installation, database: Database, company: Environments, desk: Desk
+) -> None:
+    ticket = await desk.hear()
+    reader = await make_key(database, company.test, scopes=["messages:READ"])
+    async with connect_messaging(installation, reader.raw) as client:
+        assert (await client.get("/agents")).status_code == 200
+        assert (await client.get(f"/tickets/{ticket['id']}")).status_code == 200
+        for answer in [
+            await client.post("/agents", json={"name": "Sari"}),
+            await client.post(f"/tickets/{ticket['id']}/resolve"),
+            await client.put("/support/settings", json={}),
+        ]:
+            assert answer.json()["error"]["code"] == "INSUFFICIENT_SCOPE"
+
+
+async def test_the_command(installation: Installation, company: Environments, desk: Desk) -> None:
+    of = ("--company", str(company.test), "--json")
+    made = sapa(installation.data, "agent", "create", "--name", "Robo", "--ai", *of).json()
+    changed = sapa(installation.data, "agent", "update", str(made["id"]), "--no-active", *of).json()
+    assert (changed["type"], changed["active"]) == ("ai", False)
+    assert sapa(installation.data, "agent", "list", *of).json() == await desk.get("/agents") == [changed]
+
+
+async def test_settings(desk: Desk) -> None:
+    usual = {"reopenWindowHours": 24, "autoResolveHours": 72, "reopenAssignee": "previous"}
+    assert await desk.get("/support/settings") == usual
+    changed = await desk.client.put("/support/settings", json={"reopenWindowHours": 0, "reopenAssignee": "queue"})
+    assert changed.json()["data"] == await desk.get("/support/settings")
+    assert changed.json()["data"] == {**usual, "reopenWindowHours": 0, "reopenAssignee": "queue"}
+    refused = await desk.client.put("/support/settings", json={"autoResolveHours": -1})
+    assert refused.status_code == 400

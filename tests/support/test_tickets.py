@@ -1,0 +1,224 @@
+"""What becomes of a ticket: who has it, and when it comes and goes."""
+
+import time
+from typing import Any
+
+import pytest
+
+from sapa.db.pool import Database
+from tests.conftest import Installation, connect
+from tests.factories import Environments, make_key
+from tests.http.wire import eventually
+from tests.messaging.conftest import connect_messaging
+from tests.messaging.conversing import heard, speak
+from tests.messaging.hooked import build_text, connect_whatsapp, said
+from tests.messaging.test_inbound import SENDERS
+from tests.support.desk import NUMBER, Desk
+
+EVENTS = "SELECT kind, body FROM events WHERE company_id = $1 AND kind LIKE 'ticket.%' ORDER BY created_at, id"
+RECEIVED = "SELECT body FROM events WHERE company_id = $1 AND kind = 'message.received'"
+HOUR = 3600
+
+
+async def list_events(database: Database, company_id: int) -> list[str]:
+    async with database.connection() as db:
+        return [row["kind"] for row in await db.fetch(EVENTS, company_id)]
+
+
+async def test_a_ticket_s_life(
+    installation: Installation, desk: Desk, database: Database, company: Environments
+) -> None:
+    sari, budi = await desk.hire(), await desk.hire("Budi")
+    ticket = await desk.hear("Masih ada?")
+    assert (ticket["status"], ticket["agentId"], ticket["cycle"], ticket["source"]) == ("open", None, 1, "MSGAPP_CLOUD")
+    assert (ticket["lastMessage"], ticket["clientNumber"]) == ("Masih ada?", NUMBER)
+    async with database.connection() as db:
+        assert f'"ticketId":"{ticket["id"]}"'.encode() in await db.fetchval(RECEIVED, company.test)
+    assert (await desk.hear("Halo?"))["id"] == ticket["id"]
+    assigned = await desk.act(ticket, "assign", agentId=sari)
+    assert (assigned["status"], assigned["agentId"], assigned["aiPaused"]) == ("assigned", sari, True)
+    assert await desk.act(ticket, "assign", agentId=sari) == assigned
+    assert (await desk.act(ticket, "handover", agentId=budi))["agentId"] == budi
+    note = await desk.act(ticket, "notes", 201, agentId=sari, body="Pelanggan VIP")
+    assert (await desk.act(ticket, "handover"))["status"] == "open"
+    await desk.reply(ticket, sari)
+    resolved = await desk.act(ticket, "resolve", agentId=sari)
+    assert (resolved["status"], resolved["resolvedReason"], resolved["agentId"]) == ("resolved", "manual", sari)
+    assert await desk.act(ticket, "resolve") == resolved
+    assert (await desk.act(ticket, "assign", 409, agentId=budi))["code"] == "TICKET_RESOLVED"
+    await desk.reply(ticket, sari, "Terima kasih!")
+    assert (await desk.look(ticket))["status"] == "resolved"
+    reopened = await desk.act(ticket, "reopen")
+    assert (reopened["status"], reopened["cycle"], reopened["resolvedAt"]) == ("assigned", 2, None)
+    seen = await desk.look(ticket)
+    assert seen["notes"] == [note]
+    assert [event["kind"] for event in seen["events"]] == [
+        "opened", "assigned", "handover", "handover", "assigned", "resolved", "reopened",
+    ]  # fmt: skip
+    assert [message["body"] for message in seen["messages"]] == ["Masih ada?", "Halo?", "Masih.", "Terima kasih!"]
+    assert {message["ticketId"] for message in seen["messages"]} == {ticket["id"]}
+    assert seen["agent"]["name"] == "Sari"
+    assert await list_events(database, company.test) == [
+        "ticket.opened", *["ticket.updated"] * 4, "ticket.resolved", "ticket.updated",
+    ]  # fmt: skip
+    await check_timeline(installation, database, company, seen["customerId"])
+
+
+async def check_timeline(
+    installation: Installation, database: Database, company: Environments, customer_id: str
+) -> None:
+    """One entry for each turn, however many messages it took."""
+    key = await make_key(database, company.test)
+    async with connect(installation, key.raw) as client:
+        path = f"/loyalty/customers/{customer_id}/timeline"
+        entries = (await client.get(path, params={"category": "support"})).json()["data"]
+    assert [entry["type"] for entry in reversed(entries)] == [
+        "ticket_opened", *["ticket_assigned"] * 4, "ticket_answered", "ticket_resolved", "ticket_reopened",
+    ]  # fmt: skip
+
+
+async def test_messages_are_read_backwards(desk: Desk) -> None:
+    sari = await desk.hire()
+    ticket = await desk.hear("0")
+    for n in range(1, 5):
+        await desk.reply(ticket, sari, str(n))
+    newest = await desk.get(f"/tickets/{ticket['id']}", limit=2)
+    assert [message["body"] for message in newest["messages"]] == ["3", "4"]
+    rest = await desk.get(f"/tickets/{ticket['id']}", limit=3, before=newest["earlier"])
+    assert ([message["body"] for message in rest["messages"]], rest["earlier"]) == (["0", "1", "2"], None)
+    for wrong in ("x", "0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"):
+        answer = await desk.client.get(f"/tickets/{ticket['id']}", params={"before": wrong})
+        assert answer.json()["error"]["details"][0]["field"] == "before"
+
+
+async def test_lists(desk: Desk) -> None:
+    sari = await desk.hire()
+    chat = await desk.hear(sender="+628111111111")
+    mail = await desk.hear(sender="ayu@example.com", source="MAIL")
+    phone = await desk.hear(sender="+628111111111", source="MSGAPP_COEX")
+    await desk.reply(mail, sari)
+    await desk.act(phone, "resolve")
+    cases: list[tuple[dict[str, Any], list[Any]]] = [
+        ({}, [phone, mail, chat]),
+        ({"status": "open"}, [chat]),
+        ({"status": "resolved", "channel": "msgapp"}, [phone]),
+        ({"channel": "msgapp"}, [phone, chat]),
+        ({"channel": "msgapp_cloud_api"}, [chat]),
+        ({"channel": "MSGAPP_CLOUD"}, [chat]),
+        ({"channel": "mail", "agentId": sari}, [mail]),
+        ({"agentId": sari}, [mail]),
+        ({"agentId": sari, "status": "open"}, []),
+        ({"customerId": chat["customerId"]}, [phone, chat]),
+        ({"sort": "createdAt:asc", "limit": 1}, [chat]),
+    ]
+    for params, expected in cases:
+        answer = (await desk.client.get("/tickets", params=params)).json()
+        assert [ticket["id"] for ticket in answer["data"]] == [ticket["id"] for ticket in expected], params
+        total = 3 if "limit" in params else len(expected)
+        assert answer["meta"]["total"] == total, params
+    for wrong in ({"channel": "fax"}, {"status": "closed"}, {"agentId": "x"}, {"sort": "id"}):
+        assert (await desk.client.get("/tickets", params=wrong)).status_code == 400
+
+
+async def test_every_channel_takes_replies(desk: Desk) -> None:
+    sari = await desk.hire()
+    for source, sender in SENDERS.items():
+        ticket = await desk.hear(sender=sender, source=source)
+        sent = await desk.reply(ticket, sari)
+        assert (sent["source"], sent["ticketId"], sent["featureSource"]) == (source, ticket["id"], "INBOX")
+    assert (await desk.client.get("/messages/requests")).json()["meta"]["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("settings", "hours", "same"),
+    [
+        ({}, 23, True), ({}, 25, False), ({"reopenWindowHours": 0}, 0, False),
+        ({"reopenWindowHours": 100, "reopenAssignee": "queue"}, 99, True),
+    ],
+)  # fmt: skip
+async def test_reopening(desk: Desk, settings: dict[str, Any], hours: int, same: bool) -> None:
+    sari = await desk.hire()
+    await desk.client.put("/support/settings", json=settings)
+    ticket = await desk.hear()
+    await desk.reply(ticket, sari)
+    await desk.act(ticket, "resolve")
+    await desk.pass_time(hours * HOUR or 1)
+    again = await desk.hear("Lagi")
+    assert (again["id"] == ticket["id"], again["cycle"]) == (same, 2 if same else 1)
+    kept = same and settings.get("reopenAssignee") != "queue"
+    assert (again["status"], again["agentId"]) == (("assigned", sari) if kept else ("open", None))
+    if not same:
+        assert (await desk.act(ticket, "reopen", 409))["code"] == "ANOTHER_TICKET_ACTIVE"
+        assert (await desk.act(ticket, "replies", 409, agentId=sari, body="x"))["code"] == "ANOTHER_TICKET_ACTIVE"
+
+
+async def test_silence_resolves_what_nobody_waits_for(desk: Desk) -> None:
+    sari = await desk.hire()
+    await desk.client.put("/support/settings", json={"autoResolveHours": 2})
+    answered = await desk.hear()
+    waiting = await desk.hear(sender="+628222222222")
+    await desk.reply(answered, sari)
+    await desk.pass_time(1 * HOUR)
+    await desk.reply(answered, sari, "Masih di sana?")
+    await desk.pass_time(HOUR)
+    assert (await desk.look(answered))["status"] == "assigned"
+    await desk.pass_time(HOUR)
+
+    async def is_resolved() -> Any:
+        seen = await desk.look(answered)
+        return seen if seen["status"] == "resolved" else None
+
+    seen = await eventually(is_resolved, 60)
+    assert seen["resolvedReason"] == "inactivity"
+    assert (await desk.look(waiting))["status"] == "open"
+    desk.check((await desk.measured(sari))["resolution"], 3 * HOUR)
+
+
+async def test_what_opens_no_ticket(desk: Desk, database: Database, company: Environments) -> None:
+    """Our own messages, a machine's answer, what was written on the company's telephone."""
+    await desk.post("/messages/send", to=NUMBER, message="Promo!", sources="MSGAPP_CLOUD")
+    await desk.post("/messages/send", to="ooo@simulator.test", message="Promo!", sources="MAIL")
+    await speak(desk.client, source="MSGAPP_COEX", text="Dari telepon", echo=True, **{"from": NUMBER})
+    await heard(database, company.test, 2)
+    assert await desk.get("/tickets") == []
+    answer = await desk.hear("Ya")
+    assert [message["body"] for message in answer["messages"]] == ["Ya"]
+
+
+async def test_the_company_s_telephone_answers(desk: Desk, database: Database, company: Environments) -> None:
+    """As a person does: it takes over, and is credited as an agent of its own."""
+    bot = await desk.hire("Robo", "ai")
+    ticket = await desk.hear(source="MSGAPP_COEX")
+    await desk.reply(ticket, bot)
+    await desk.hear("Halo?", source="MSGAPP_COEX")
+    await speak(desk.client, source="MSGAPP_COEX", text="Dari telepon", echo=True, **{"from": NUMBER})
+
+    async def is_taken() -> Any:
+        seen = await desk.look(ticket)
+        return seen if seen["agentId"] != bot else None
+
+    seen = await eventually(is_taken)
+    assert (seen["agent"]["name"], seen["agent"]["type"], seen["waitingSince"]) == ("Business app", "human", None)
+    assert seen["messages"][-1]["agentId"] == seen["agentId"]
+    assert (await desk.reply(ticket, bot, status=409))["code"] == "TAKEN_OVER"
+    assert len((await desk.measured(seen["agentId"]))["first_response"]) == 1
+
+
+async def test_two_contacts_who_are_one_person_keep_one_ticket(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    """Known by an id only and by a number only, until both come in one message."""
+    hooked, user = connect_whatsapp(installation, company.live), "ID.13491208655302741918"
+    now = int(time.time())
+    nameless = {"from_user_id": user, "id": "wamid.1", "timestamp": str(now), "type": "text", "text": {"body": "Satu"}}
+    await hooked.tell({"messages": [nameless]})
+    await hooked.tell(said(build_text("628123456789", "Dua", at=now)))
+    await hooked.tell(said(build_text("628123456789", "Tiga", at=now, from_user_id=user)))
+    await heard(database, company.live, 3)
+    key = await make_key(database, company.live)
+    async with connect_messaging(installation, key.raw) as client:
+        desk = Desk(client)
+        active, merged = sorted(await desk.get("/tickets"), key=lambda ticket: str(ticket["status"]))
+        assert (active["status"], merged["status"], merged["resolvedReason"]) == ("open", "resolved", "merged")
+        assert [message["body"] for message in (await desk.look(active))["messages"]] == ["Dua", "Tiga"]
+        assert (await desk.act(merged, "reopen", 409))["code"] == "ANOTHER_TICKET_ACTIVE"
