@@ -5,6 +5,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from bench.analytics.part import measure_analytics
 from bench.api.part import measure_api
 from bench.findings import Findings
 from bench.imports.part import measure_imports
@@ -28,4 +29,5 @@ PARTS = [
     Part("messaging", "sends, against a bare process that passes them on, and the history", measure_messaging),
     Part("imports", "files in and out, against a bare COPY", measure_imports),
     Part("loyalty", "points, against a bare statement and a short history", measure_loyalty),
+    Part("analytics", "figures of agents, against a plain aggregate of the same samples", measure_analytics),
 ]

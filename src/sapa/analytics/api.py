@@ -1,0 +1,94 @@
+"""How figures are reached."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from sapa.access.types import Scope
+from sapa.analytics import queries
+from sapa.analytics.report import build_record
+from sapa.analytics.types import SOURCES, AgentsData, AgentsReport, Channel, MetricName, Range, SampleRow
+from sapa.analytics.window import Window, parse_window
+from sapa.db.listing import contains
+from sapa.folding import fold
+from sapa.http.answers import Page, build_page
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import Invalid, NotFound
+from sapa.http.query_string import PageLimit, PageNumber, SearchText
+from sapa.messaging.types import Source
+from sapa.support.types import AgentPathId
+
+routes = Routes("/analytics", base=Base.MESSAGING, tag="Analytics")
+
+Instant = Annotated[str, Meta(max_length=60, extra_json_schema={"format": "date-time"})]
+ChannelFilter = Annotated[Channel, Meta(description="Only tickets of this channel; msgapp means both of its kinds.")]
+
+
+class WindowQuery(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Which window, and which channel's tickets."""
+
+    start_at: (
+        Annotated[Instant, Meta(description="Included. A bare date is its first instant; 30 days before endAt.")] | None
+    ) = None
+    end_at: Annotated[Instant, Meta(description="Included. A bare date is its last instant; now.")] | None = None
+    channel: ChannelFilter | None = None
+
+
+class AgentsQuery(WindowQuery, frozen=True, kw_only=True):
+    """Whose figures, of which window."""
+
+    agent_name: Annotated[SearchText, Meta(description="A part of the agent's name, in any case.")] | None = None
+
+
+class SamplesQuery(WindowQuery, frozen=True, kw_only=True):
+    """Which of an agent's samples."""
+
+    metric: Annotated[MetricName, Meta(description="Only samples of this metric.")] | None = None
+    page: PageNumber = 1
+    limit: PageLimit = 20
+
+
+@routes.get("/agents", scope=Scope.ANALYTICS_READ)
+async def report_agents(call: Call, query: AgentsQuery) -> AgentsReport:
+    """Get what each agent achieved.
+
+    Every active agent is listed, those without anything in the window with zeros; one that is not active is listed
+    when it has something there. The window's two ends are included; without them it is the last 30 days. Dates
+    without a time are days in UTC. To combine channels, call once for each.
+    """
+    window = await _window(call, query)
+    found = await queries.list_figures(call.db, call.company.id, window, _sources(query), _pattern(query.agent_name))
+    records = [build_record(call.company.id, one) for one in found if one.is_active or one.has_data]
+    return AgentsReport("success", AgentsData(Range(*window.shown), records))
+
+
+@routes.get("/agents/{id}/samples", scope=Scope.ANALYTICS_READ, raises=[NotFound])
+async def list_samples(call: Call, id: AgentPathId, query: SamplesQuery) -> Page[SampleRow]:
+    """List the samples behind an agent's figures.
+
+    Newest first. The mean of the seconds of a metric's samples is that metric's figure; the tickets of the handled
+    ones, each counted once, are tickets_handled, and the newest of them is last_chat_handled.
+    """
+    window = await _window(call, query)
+    samples, total = await queries.list_samples(
+        call.db, call.company.id, int(id), window, _sources(query), query.metric, query.limit,
+        (query.page - 1) * query.limit,
+    )  # fmt: skip
+    return build_page(samples, query.page, query.limit, total)
+
+
+async def _window(call: Call, query: WindowQuery) -> Window:
+    return parse_window(query.start_at, query.end_at, await queries.get_now(call.db, call.company.id))
+
+
+def _sources(query: WindowQuery) -> list[Source] | None:
+    return SOURCES[query.channel] if query.channel else None
+
+
+def _pattern(name: str | None) -> str | None:
+    if name is None:
+        return None
+    text = fold(name)
+    if not text:
+        raise Invalid.field("agentName", "must hold more than blanks")
+    return contains(text)

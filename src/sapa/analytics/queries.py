@@ -1,0 +1,161 @@
+"""How figures and the samples behind them are read."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Struct
+
+from sapa.analytics.types import SampleRow
+from sapa.analytics.window import Window
+from sapa.db.pool import Connection
+from sapa.db.sql import sql
+from sapa.http.errors import NotFound
+from sapa.messaging.types import Source
+from sapa.support.types import AgentType
+
+
+class Figures(Struct, frozen=True):
+    """An agent, and what its samples in the window add up to."""
+
+    agent_id: int
+    name: str
+    type: AgentType
+    is_active: bool
+    tickets: int
+    first_response_count: int
+    first_response_micros: int
+    response_count: int
+    response_micros: int
+    resolution_count: int
+    resolution_micros: int
+    last_handled_at: str | None
+
+    @property
+    def has_data(self) -> bool:
+        return bool(self.tickets or self.first_response_count or self.response_count or self.resolution_count)
+
+
+# A millisecond ahead, since instants that were rounded to one may be.
+NOW = sql(
+    """
+    SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) + interval '1 millisecond'
+      FROM companies
+     WHERE company_id = $1"""
+)
+
+_SUMS = (
+    "first_response_count", "first_response_micros", "response_count", "response_micros", "resolution_count",
+    "resolution_micros",
+)  # fmt: skip
+_ADDED = ", ".join(f"sum({name})::bigint AS {name}" for name in _SUMS)
+
+_SPAN = f"""agent_id, tickets_begun, {", ".join(_SUMS)}, last_handled_at
+          FROM analytics_sums
+         WHERE company_id = $1 AND ($8::text[] IS NULL OR source = ANY($8))"""
+
+# Whole months and days from their sums, the rest from the samples. A ticket is counted when the agent first handled
+# it; what was begun before the whole days and went on in them is added, and so are the rest's tickets, unless the agent
+# handled them on a whole day, too. One statement, so that all of it is of the same moment.
+FIGURES = sql(
+    f"""
+    WITH rest AS MATERIALIZED (
+        SELECT agent_id, ticket_id, metric, micros, at
+          FROM support_samples
+         WHERE company_id = $1 AND at BETWEEN $2 AND $3 AND at < $4::date::timestamp AT TIME ZONE 'UTC'
+           AND ($8::text[] IS NULL OR source = ANY($8))
+         UNION ALL
+        SELECT agent_id, ticket_id, metric, micros, at
+          FROM support_samples
+         WHERE company_id = $1 AND at BETWEEN $2 AND $3 AND at >= $5::date::timestamp AT TIME ZONE 'UTC'
+           AND ($8::text[] IS NULL OR source = ANY($8))
+    ), whole AS (
+        SELECT {_SPAN} AND span = 'month' AND starts_on >= $6 AND starts_on < $7
+         UNION ALL
+        SELECT {_SPAN} AND span = 'day' AND starts_on >= $4 AND starts_on < $6
+         UNION ALL
+        SELECT {_SPAN} AND span = 'day' AND starts_on >= $7 AND starts_on < $5
+    ), parts AS (
+        SELECT agent_id, sum(tickets_begun)::bigint AS tickets, {_ADDED}, max(last_handled_at) AS last_handled_at
+          FROM whole
+         GROUP BY agent_id
+         UNION ALL
+        SELECT agent_id, count(*), 0, 0, 0, 0, 0, 0, NULL
+          FROM analytics_tickets
+         WHERE company_id = $1 AND last_day > first_day AND first_day < $4 AND last_day >= $4
+           AND ($8::text[] IS NULL OR source = ANY($8))
+           AND EXISTS (SELECT FROM unnest(days) AS day WHERE day >= $4 AND day < $5)
+         GROUP BY agent_id
+         UNION ALL
+        SELECT agent_id, 0,
+               count(*) FILTER (WHERE metric = 'first_response'),
+               coalesce(sum(micros) FILTER (WHERE metric = 'first_response'), 0)::bigint,
+               count(*) FILTER (WHERE metric = 'response'),
+               coalesce(sum(micros) FILTER (WHERE metric = 'response'), 0)::bigint,
+               count(*) FILTER (WHERE metric = 'resolution'),
+               coalesce(sum(micros) FILTER (WHERE metric = 'resolution'), 0)::bigint,
+               max(at) FILTER (WHERE metric = 'handled')
+          FROM rest
+         GROUP BY agent_id
+         UNION ALL
+        SELECT agent_id, count(*), 0, 0, 0, 0, 0, 0, NULL
+          FROM (SELECT DISTINCT agent_id, ticket_id FROM rest WHERE metric = 'handled') AS handled
+         WHERE NOT EXISTS (
+               SELECT FROM analytics_tickets AS t
+                WHERE t.company_id = $1 AND t.ticket_id = handled.ticket_id AND t.agent_id = handled.agent_id
+                  AND EXISTS (SELECT FROM unnest(t.days) AS day WHERE day >= $4 AND day < $5))
+         GROUP BY agent_id
+    )
+    SELECT a.id AS agent_id, a.name, a.type, a.active AS is_active, coalesce(f.tickets, 0) AS tickets,
+           {", ".join(f"coalesce(f.{name}, 0) AS {name}" for name in _SUMS)}, f.last_handled_at
+      FROM agents AS a
+      LEFT JOIN (SELECT agent_id, sum(tickets)::bigint AS tickets, {_ADDED}, max(last_handled_at) AS last_handled_at
+                   FROM parts
+                  GROUP BY agent_id) AS f
+        ON f.agent_id = a.id
+     WHERE a.company_id = $1 AND ($9::text IS NULL OR a.name_text LIKE $9)
+     ORDER BY a.name_text, a.id""",
+    row=Figures,
+)
+
+_CHOSEN = """
+      FROM support_samples
+     WHERE company_id = $1 AND agent_id = $2 AND at BETWEEN $3 AND $4
+       AND ($5::text[] IS NULL OR source = ANY($5)) AND ($6::text IS NULL OR metric = $6)"""
+
+COUNT = sql(f"SELECT count(*) {_CHOSEN}")
+
+LIST = sql(
+    f"""
+    SELECT id, metric, trim_scale(micros / 1000000.0) AS seconds, ticket_id, cycle, source, started_at, at, message_id
+    {_CHOSEN}
+     ORDER BY at DESC, id DESC
+     LIMIT $7 OFFSET $8""",
+    row=SampleRow,
+)
+
+FIND_AGENT = sql("SELECT id FROM agents WHERE company_id = $1 AND id = $2")
+
+
+async def get_now(db: Connection, company_id: int) -> datetime:
+    """The company's time."""
+    return datetime.fromisoformat(await NOW.value(db, company_id))
+
+
+async def list_figures(
+    db: Connection, company_id: int, window: Window, sources: Sequence[Source] | None, name: str | None
+) -> list[Figures]:
+    """Of every agent whose name the pattern fits, by name."""
+    days = window.first_day, window.past_day
+    return await FIGURES.all(db, company_id, window.start, window.end, *days, *window.months, sources, name)
+
+
+async def list_samples(
+    db: Connection, company_id: int, agent_id: int, window: Window, sources: Sequence[Source] | None,
+    metric: str | None, limit: int, offset: int,
+) -> tuple[list[SampleRow], int]:  # fmt: skip
+    """One page, the newest first, and how many there are in all."""
+    if await FIND_AGENT.value(db, company_id, agent_id) is None:
+        raise NotFound
+    chosen = (company_id, agent_id, window.start, window.end, sources, metric)
+    total: int = await COUNT.value(db, *chosen)
+    return await LIST.all(db, *chosen, limit, offset) if offset < total else [], total

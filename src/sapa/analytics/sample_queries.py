@@ -1,0 +1,340 @@
+"""How samples are stored, and what they add up to: by day and month in `analytics_sums`, by ticket in
+`analytics_tickets`."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from sapa.analytics.types import Sample
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class Ticket(NamedTuple):
+    """A ticket as one agent handled it."""
+
+    ticket_id: str
+    agent_id: int
+
+
+class Cell(Struct, frozen=True):
+    """One agent's day on one channel."""
+
+    day: date
+    agent_id: int
+    source: str
+
+
+class Stored(Struct, frozen=True):
+    """A sample as it was added or removed."""
+
+    agent_id: int
+    ticket_id: str
+    source: str
+    metric: str
+    micros: int
+    at_micros: int
+    """Since 1970."""
+
+    @property
+    def at(self) -> datetime:
+        return EPOCH + timedelta(microseconds=self.at_micros)
+
+    @property
+    def cell(self) -> Cell:
+        return Cell(self.at.date(), self.agent_id, self.source)
+
+    @property
+    def ticket(self) -> Ticket:
+        return Ticket(self.ticket_id, self.agent_id)
+
+
+class Addition(Struct):
+    """What a cell grows by."""
+
+    first_response_count: int = 0
+    first_response_micros: int = 0
+    response_count: int = 0
+    response_micros: int = 0
+    resolution_count: int = 0
+    resolution_micros: int = 0
+    tickets_begun: int = 0
+    last_handled_at: datetime | None = None
+
+
+class HandledTicket(Struct, frozen=True):
+    """A ticket that an agent handled, and the channel it is on."""
+
+    ticket_id: str
+    agent_id: int
+    source: str
+
+    @property
+    def ticket(self) -> Ticket:
+        return Ticket(self.ticket_id, self.agent_id)
+
+
+class HandledDays(HandledTicket, frozen=True):
+    """The days, in order, on which an agent handled a ticket."""
+
+    days: list[date]
+
+
+_STORED = "agent_id, ticket_id, source, metric, micros, (extract(epoch FROM (at)) * 1000000)::bigint AS at_micros"
+_GIVEN = """unnest($2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
+                   $9::timestamptz[], $10::text[])
+        AS given (agent_id, ticket_id, cycle, source, metric, micros, started_at, at, message_id)"""
+
+INSERT = sql(
+    f"""
+    INSERT INTO support_samples (company_id, agent_id, ticket_id, cycle, source, metric, micros, started_at, at,
+                                 message_id)
+    SELECT $1, agent_id, ticket_id, cycle, source, metric, micros, started_at, at, message_id
+      FROM {_GIVEN}
+     ORDER BY ticket_id, cycle, metric, agent_id, at, message_id
+        ON CONFLICT DO NOTHING
+    RETURNING {_STORED}""",
+    row=Stored,
+)
+
+DELETE_OTHERS = sql(
+    f"""
+    DELETE FROM support_samples AS s
+     WHERE company_id = $1 AND ticket_id = $11 AND ($12::int IS NULL OR cycle = $12)
+       AND NOT EXISTS (
+           SELECT FROM {_GIVEN}
+            WHERE (given.agent_id, given.ticket_id, given.cycle, given.source, given.metric, given.micros,
+                   given.started_at, given.at)
+                = (s.agent_id, s.ticket_id, s.cycle, s.source, s.metric, s.micros, s.started_at, s.at)
+              AND given.message_id IS NOT DISTINCT FROM s.message_id)
+    RETURNING {_STORED}""",
+    row=Stored,
+)
+
+INSERT_TICKETS = sql(
+    """
+    INSERT INTO analytics_tickets (company_id, ticket_id, agent_id, source)
+    SELECT $1, ticket_id, agent_id, source
+      FROM unnest($2::text[], $3::bigint[], $4::text[]) AS given (ticket_id, agent_id, source)
+     ORDER BY ticket_id, agent_id
+        ON CONFLICT DO NOTHING"""
+)
+
+LOCK_TICKETS = sql(
+    """
+    SELECT t.ticket_id, t.agent_id, t.source, t.days
+      FROM unnest($2::text[], $3::bigint[]) AS given (ticket_id, agent_id)
+      JOIN analytics_tickets AS t
+        ON t.company_id = $1 AND t.ticket_id = given.ticket_id AND t.agent_id = given.agent_id
+     ORDER BY t.ticket_id, t.agent_id
+       FOR UPDATE OF t""",
+    row=HandledDays,
+)
+
+HANDLED_DAYS = sql(
+    """
+    SELECT s.ticket_id, s.agent_id, min(s.source) AS source,
+           array_agg(DISTINCT (s.at AT TIME ZONE 'UTC')::date ORDER BY (s.at AT TIME ZONE 'UTC')::date) AS days
+      FROM unnest($2::text[], $3::bigint[]) AS given (ticket_id, agent_id)
+      JOIN support_samples AS s
+        ON s.company_id = $1 AND s.ticket_id = given.ticket_id AND s.agent_id = given.agent_id
+       AND s.metric = 'handled'
+     GROUP BY s.ticket_id, s.agent_id""",
+    row=HandledDays,
+)
+
+# Each ticket's days as an array's text, since PostgreSQL has no arrays of arrays.
+SET_DAYS = sql(
+    """
+    UPDATE analytics_tickets AS t
+       SET days = given.days::date[],
+           first_day = (given.days::date[])[1],
+           last_day = (given.days::date[])[cardinality(given.days::date[])]
+      FROM unnest($2::text[], $3::bigint[], $4::text[]) AS given (ticket_id, agent_id, days)
+     WHERE t.company_id = $1 AND t.ticket_id = given.ticket_id AND t.agent_id = given.agent_id"""
+)
+
+_FIGURES = ", ".join(Addition.__struct_fields__)
+_SUMMED = Addition.__struct_fields__[:-1]
+_GROWN = ", ".join(f"{name} = t.{name} + excluded.{name}" for name in _SUMMED)
+
+# Each day's addition is one to its month, too.
+ADD = sql(
+    f"""
+    INSERT INTO analytics_sums AS t (company_id, span, starts_on, agent_id, source, {_FIGURES})
+    SELECT $1, span, date_trunc(span, day)::date AS starts_on, agent_id, source,
+           {", ".join(f"sum({name})" for name in _SUMMED)}, max(last_handled_at)
+      FROM unnest($2::date[], $3::bigint[], $4::text[], $5::bigint[], $6::bigint[], $7::bigint[], $8::bigint[],
+                  $9::bigint[], $10::bigint[], $11::bigint[], $12::timestamptz[])
+        AS given (day, agent_id, source, {_FIGURES})
+     CROSS JOIN (VALUES ('day'), ('month')) AS spans (span)
+     GROUP BY span, starts_on, agent_id, source
+     ORDER BY span, starts_on, agent_id, source
+        ON CONFLICT (company_id, span, starts_on, agent_id, source)
+        DO UPDATE SET {_GROWN}, last_handled_at = GREATEST(t.last_handled_at, excluded.last_handled_at)"""
+)
+
+RECOUNT_DAYS = sql(
+    """
+    UPDATE analytics_sums AS t
+       SET (first_response_count, first_response_micros, response_count, response_micros, resolution_count,
+            resolution_micros, last_handled_at)
+         = (SELECT count(*) FILTER (WHERE metric = 'first_response'),
+                   coalesce(sum(micros) FILTER (WHERE metric = 'first_response'), 0),
+                   count(*) FILTER (WHERE metric = 'response'),
+                   coalesce(sum(micros) FILTER (WHERE metric = 'response'), 0),
+                   count(*) FILTER (WHERE metric = 'resolution'),
+                   coalesce(sum(micros) FILTER (WHERE metric = 'resolution'), 0),
+                   max(at) FILTER (WHERE metric = 'handled')
+              FROM support_samples AS s
+             WHERE s.company_id = $1 AND s.agent_id = t.agent_id AND s.source = t.source
+               AND s.at >= t.starts_on::timestamp AT TIME ZONE 'UTC'
+               AND s.at < (t.starts_on + 1)::timestamp AT TIME ZONE 'UTC'),
+           tickets_begun = (
+               SELECT count(*)
+                 FROM analytics_tickets AS k
+                WHERE k.company_id = $1 AND k.first_day = t.starts_on AND k.agent_id = t.agent_id
+                  AND k.source = t.source)
+      FROM unnest($2::date[], $3::bigint[], $4::text[]) AS given (day, agent_id, source)
+     WHERE t.company_id = $1 AND t.span = 'day' AND t.starts_on = given.day AND t.agent_id = given.agent_id
+       AND t.source = given.source"""
+)
+
+RECOUNT_MONTHS = sql(
+    f"""
+    UPDATE analytics_sums AS t
+       SET ({_FIGURES})
+         = (SELECT {", ".join(f"sum({name})" for name in _SUMMED)}, max(last_handled_at)
+              FROM analytics_sums AS d
+             WHERE d.company_id = $1 AND d.span = 'day' AND d.agent_id = t.agent_id AND d.source = t.source
+               AND d.starts_on >= t.starts_on AND d.starts_on < t.starts_on + interval '1 month')
+      FROM (SELECT DISTINCT date_trunc('month', day)::date AS month, agent_id, source
+              FROM unnest($2::date[], $3::bigint[], $4::text[]) AS given (day, agent_id, source)) AS given
+     WHERE t.company_id = $1 AND t.span = 'month' AND t.starts_on = given.month AND t.agent_id = given.agent_id
+       AND t.source = given.source"""
+)
+
+TICKETS_AFTER = sql(
+    """
+    SELECT ticket_id, agent_id, min(source) AS source
+      FROM ((SELECT DISTINCT ticket_id, agent_id, source
+               FROM support_samples
+              WHERE company_id = $1 AND metric = 'handled' AND (ticket_id, agent_id) > ($2, $3)
+              ORDER BY ticket_id, agent_id
+              LIMIT $4)
+             UNION
+            (SELECT ticket_id, agent_id, source
+               FROM analytics_tickets
+              WHERE company_id = $1 AND (ticket_id, agent_id) > ($2, $3)
+              ORDER BY ticket_id, agent_id
+              LIMIT $4)) AS known
+     GROUP BY ticket_id, agent_id
+     ORDER BY ticket_id, agent_id
+     LIMIT $4""",
+    row=HandledTicket,
+)
+
+DAYS = sql(
+    """
+    SELECT array_agg(day ORDER BY day)
+      FROM (SELECT (at AT TIME ZONE 'UTC')::date AS day FROM support_samples WHERE company_id = $1
+             UNION
+            SELECT starts_on FROM analytics_sums WHERE company_id = $1 AND span = 'day') AS known"""
+)
+
+CELLS_OF_DAY = sql(
+    """
+    SELECT $2::date AS day, agent_id, source
+      FROM support_samples
+     WHERE company_id = $1
+       AND at >= $2::date::timestamp AT TIME ZONE 'UTC' AND at < ($2::date + 1)::timestamp AT TIME ZONE 'UTC'
+     UNION
+    SELECT starts_on, agent_id, source
+      FROM analytics_sums
+     WHERE company_id = $1 AND span = 'day' AND starts_on = $2""",
+    row=Cell,
+)
+
+
+async def insert_samples(tx: Tx, company_id: int, samples: Sequence[Sample]) -> list[Stored]:
+    """Those that were not there."""
+    return await INSERT.all(tx, company_id, *_columns(samples))
+
+
+async def delete_others(
+    tx: Tx, company_id: int, ticket_id: str, cycle: int | None, kept: Sequence[Sample]
+) -> list[Stored]:
+    """What the ticket, or the cycle, has besides these."""
+    return await DELETE_OTHERS.all(tx, company_id, *_columns(kept), ticket_id, cycle)
+
+
+async def lock_tickets(tx: Tx, company_id: int, sources: Mapping[Ticket, str]) -> list[HandledDays]:
+    """All of them; those that nobody counted yet begin without a day."""
+    ids, agents = _lists(list(sources), 2)
+    found = await LOCK_TICKETS.all(tx, company_id, ids, agents)
+    if len(found) == len(sources):
+        return found
+    await INSERT_TICKETS.run(tx, company_id, ids, agents, list(sources.values()))
+    return await LOCK_TICKETS.all(tx, company_id, ids, agents)
+
+
+async def list_handled_days(db: Connection, company_id: int, tickets: Sequence[Ticket]) -> dict[Ticket, list[date]]:
+    """As the samples tell them."""
+    found = await HANDLED_DAYS.all(db, company_id, *_lists(tickets, 2))
+    return {one.ticket: one.days for one in found}
+
+
+async def set_days(tx: Tx, company_id: int, days: Mapping[Ticket, Sequence[date]]) -> None:
+    texts = [f"{{{','.join(map(str, one))}}}" for one in days.values()]
+    await SET_DAYS.run(tx, company_id, *_lists(list(days), 2), texts)
+
+
+async def add_to_cells(tx: Tx, company_id: int, additions: Mapping[Cell, Addition]) -> None:
+    figures = [[getattr(one, name) for one in additions.values()] for name in Addition.__struct_fields__]
+    await ADD.run(tx, company_id, *_cell_lists(additions), *figures)
+
+
+async def recount_cells(tx: Tx, company_id: int, cells: Collection[Cell]) -> None:
+    """From the samples. Adding nothing makes and locks the cells first: whoever else works on one has samples that
+    only a commit will show, and adds them by itself."""
+    if not cells:
+        return
+    await add_to_cells(tx, company_id, {cell: Addition() for cell in cells})
+    lists = _cell_lists(cells)
+    await RECOUNT_DAYS.run(tx, company_id, *lists)
+    await RECOUNT_MONTHS.run(tx, company_id, *lists)
+
+
+async def list_tickets_after(db: Connection, company_id: int, last: Ticket, limit: int) -> dict[Ticket, str]:
+    """Tickets that were handled, by their samples or by their count, with their channels."""
+    found = await TICKETS_AFTER.all(db, company_id, *last, limit)
+    return {one.ticket: one.source for one in found}
+
+
+async def list_days(db: Connection, company_id: int) -> list[date]:
+    """Days with samples or with a count of them."""
+    return await DAYS.value(db, company_id) or []
+
+
+async def list_cells(db: Connection, company_id: int, day: date) -> list[Cell]:
+    return await CELLS_OF_DAY.all(db, company_id, day)
+
+
+def _lists(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]]:
+    return [[row[place] for row in rows] for place in range(width)]
+
+
+def _cell_lists(cells: Iterable[Cell]) -> list[list[object]]:
+    return _lists([(cell.day, cell.agent_id, cell.source) for cell in cells], 3)
+
+
+def _columns(samples: Sequence[Sample]) -> list[list[object]]:
+    rows = [
+        (one.agent_id, one.ticket_id, one.cycle, one.source, one.metric, one.micros, one.started_at, one.at)
+        for one in samples
+    ]
+    return [*_lists(rows, 8), [one.message_id for one in samples]]

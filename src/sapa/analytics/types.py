@@ -1,0 +1,111 @@
+"""What support achieved, agent by agent: the samples it is measured by and the figures they add up to."""
+
+from datetime import datetime
+from decimal import Decimal
+from enum import StrEnum
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from sapa.http.answers import Envelope, Timestamp
+from sapa.messaging.types import Source
+from sapa.support.types import AgentType
+
+MICROSECONDS = 1_000_000
+
+Channel = Literal[
+    "msgapp", "msgapp_cloud_api", "msgapp_coex", "photo_social", "social_network", "short_video", "mail", "widget"
+]
+
+SOURCES: dict[Channel, list[Source]] = {
+    "msgapp": [Source.MSGAPP_CLOUD, Source.MSGAPP_COEX],
+    "msgapp_cloud_api": [Source.MSGAPP_CLOUD],
+    "msgapp_coex": [Source.MSGAPP_COEX],
+    "photo_social": [Source.PHOTO_SOCIAL],
+    "social_network": [Source.SOCIAL_NETWORK],
+    "short_video": [Source.SHORT_VIDEO],
+    "mail": [Source.MAIL],
+    "widget": [Source.WIDGET],
+}
+"""Whose tickets each value of the channel filter means."""
+
+
+MetricName = Literal["handled", "first_response", "response", "resolution"]
+
+
+class Metric(StrEnum):
+    """What a sample measures."""
+
+    HANDLED = "handled"
+    """The agent wrote to the customer, or owned the ticket when it was resolved. It takes no time."""
+    FIRST_RESPONSE = "first_response"
+    RESPONSE = "response"
+    RESOLUTION = "resolution"
+
+
+class Sample(Struct, frozen=True):
+    """One thing that an agent did for a customer, and how long the customer waited for it."""
+
+    agent_id: int
+    ticket_id: str
+    cycle: int
+    source: Source
+    metric: Metric
+    seconds: float
+    started_at: datetime
+    at: datetime
+    message_id: str | None
+
+    @property
+    def micros(self) -> int:
+        """Whole microseconds: they add up exactly, in any order."""
+        return round(self.seconds * MICROSECONDS)
+
+
+class SampleRow(Struct, frozen=True, rename="camel"):
+    """A sample: one of the rows behind an agent's figures."""
+
+    id: Annotated[int, Meta(examples=[4711])]
+    metric: Metric
+    seconds: Annotated[Decimal, Meta(examples=[300], description="How long it took; 0 for handled.")]
+    ticket_id: Annotated[str, Meta(examples=["tkt_01jc9y3q5me8w92v7x4t6r0n1k"])]
+    cycle: Annotated[int, Meta(examples=[1], description="Counts the times that the ticket was opened.")]
+    source: Source
+    started_at: Timestamp
+    at: Annotated[Timestamp, Meta(description="What a window is compared with.")]
+    message_id: Annotated[
+        str | None, Meta(examples=["0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"], description="Null at a resolution.")
+    ]
+
+
+class AgentRecord(Struct, frozen=True):
+    """What an agent achieved in the window. Durations are HH:MM:SS, with as many hours as it takes."""
+
+    company_id: Annotated[int, Meta(examples=[7])]
+    agent_id: Annotated[int, Meta(examples=[12])]
+    agent_name: Annotated[str, Meta(examples=["Ayu Lestari"])]
+    agent_type: AgentType
+    tickets_handled: Annotated[int, Meta(examples=[34])]
+    first_response_time: Annotated[str, Meta(examples=["00:05:00"], description="00:00:00 without data.")]
+    avg_response_time: Annotated[str, Meta(examples=["00:03:30"], description="00:00:00 without data.")]
+    resolution_time: Annotated[str, Meta(examples=["125:03:09"], description="00:00:00 without data.")]
+    last_chat_handled: Timestamp | None
+
+
+class Range(Struct, frozen=True):
+    """The window that the figures are of, both ends included."""
+
+    start_at: Timestamp
+    end_at: Timestamp
+
+
+class AgentsData(Struct, frozen=True):
+    range: Range
+    records: list[AgentRecord]
+
+
+class AgentsReport(Envelope, frozen=True):
+    """The figures of every agent."""
+
+    status: Literal["success"]
+    data: AgentsData

@@ -1,0 +1,85 @@
+"""The window that figures are asked for: two instants, both included, and the whole days between them."""
+
+import re
+from datetime import UTC, date, datetime, time, timedelta
+
+from msgspec import Struct
+
+from sapa.http.answers import Timestamp
+from sapa.http.errors import Invalid
+from sapa.http.query_string import BadValue, parse_date_time
+
+USUAL = timedelta(days=30)
+DAY = timedelta(days=1)
+INSTANT = timedelta(microseconds=1)
+EARLIEST = datetime.min.replace(tzinfo=UTC)
+LAST = datetime(9999, 1, 1, tzinfo=UTC)
+"""Beyond it there is soon no next month, and never a sample."""
+
+ADVICE = (
+    "must be an ISO 8601 date-time with an offset, such as 2026-01-31T09:30:00Z, or a date in UTC, such as 2026-01-31"
+)
+
+_DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII).fullmatch
+
+
+class Window(Struct, frozen=True):
+    """From one instant to another; a sample at either of them is in it."""
+
+    start: datetime
+    end: datetime
+
+    @property
+    def first_day(self) -> date:
+        """The first day in UTC that is in the window from its first instant on."""
+        start = min(self.start, LAST)
+        return start.date() if start.time() == time() else (start + DAY).date()
+
+    @property
+    def past_day(self) -> date:
+        """The day after the last one that is in the window to its last instant. Where there is no whole day, it is
+        the first one: then everything lies before or after it."""
+        return max((min(self.end, LAST) + INSTANT).date(), self.first_day)
+
+    @property
+    def months(self) -> tuple[date, date]:
+        """The firsts of the first month of whole days, and of the month after the last one. Where there is no whole
+        month, both are the day after the last whole day: then all of them lie before."""
+        first, past = self.first_day, self.past_day
+        begin, end = first if first.day == 1 else _next_month(first), past.replace(day=1)
+        return (begin, end) if begin < end else (past, past)
+
+    @property
+    def shown(self) -> tuple[Timestamp, Timestamp]:
+        return show(self.start), show(self.end)
+
+
+def parse_window(start_at: str | None, end_at: str | None, now: datetime) -> Window:
+    """Up to now and the 30 days before, unless one end or both are given."""
+    end = parse_instant("endAt", end_at, is_end=True) if end_at is not None else now
+    start = parse_instant("startAt", start_at, is_end=False) if start_at is not None else _before(end)
+    if start > end:
+        raise Invalid.field("startAt", f"must not be after endAt, which is {show(end)}")
+    return Window(start, end)
+
+
+def parse_instant(name: str, text: str, is_end: bool) -> datetime:
+    """A date means its first instant at the window's start and its last one at the end."""
+    try:
+        if _DATE(text):
+            return datetime.combine(date.fromisoformat(text), time.max if is_end else time.min, UTC)
+        return parse_date_time(text)
+    except (BadValue, ValueError):
+        raise Invalid.field(name, ADVICE) from None
+
+
+def show(instant: datetime) -> Timestamp:
+    return instant.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _before(end: datetime) -> datetime:
+    return EARLIEST if end - EARLIEST < USUAL else end - USUAL
+
+
+def _next_month(day: date) -> date:
+    return (day.replace(day=28) + 4 * DAY).replace(day=1)

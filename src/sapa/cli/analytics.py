@@ -1,0 +1,60 @@
+"""`sapa analytics`: the figures of support."""
+
+import asyncio
+from collections.abc import Callable
+
+import typer
+from msgspec import Struct
+
+from sapa.access import actions as access
+from sapa.analytics.recount import recount
+from sapa.cli.connect import AsJson, CompanyId, reach_database, show
+from sapa.cli.progress import Show, open_progress
+from sapa.db.counters import get_total
+from sapa.support.rebuild import rebuild_company
+
+PERCENT = 100
+
+app = typer.Typer(no_args_is_help=True, help="The figures of support.")
+
+
+class Rebuilt(Struct, frozen=True, rename="camel"):
+    """What was gone through."""
+
+    company_id: int
+    tickets: int
+    days: int
+
+
+@app.callback()
+def group() -> None:
+    """The figures of support."""
+
+
+@app.command()
+def rebuild(company: CompanyId, json: AsJson = False) -> None:
+    """Measure every ticket anew and add up its samples again. Nobody has to stop working meanwhile."""
+    show(asyncio.run(_rebuild(company, is_quiet=json)), json, "Rebuilt", ["companyId", "tickets", "days"])
+
+
+async def _rebuild(company_id: int, is_quiet: bool) -> Rebuilt:
+    async with reach_database() as database:
+        async with database.connection() as db:
+            await access.get_company(db, company_id)
+            known = await get_total(db, company_id, "tickets")
+        with open_progress("tickets", known, is_quiet=is_quiet) as progress:
+            tickets = await rebuild_company(database, company_id, _counting(progress))
+        with open_progress("days", PERCENT, is_quiet=is_quiet) as progress:
+            days = await recount(database, company_id, lambda done, of: progress(PERCENT * done // of, done))
+    return Rebuilt(company_id, tickets, days)
+
+
+def _counting(progress: Show) -> Callable[[int], None]:
+    done = 0
+
+    def tell(more: int) -> None:
+        nonlocal done
+        done += more
+        progress(done, done)
+
+    return tell
