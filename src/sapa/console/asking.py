@@ -1,6 +1,6 @@
 """The API as the console asks it: the same declared endpoints, in this process, with the rights of a role."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
@@ -8,12 +8,14 @@ import msgspec
 
 from sapa.access import actions as access
 from sapa.access.types import Product, Scope
-from sapa.db.pool import Connection
+from sapa.db.pool import Connection, Tx
+from sapa.http import idempotency
 from sapa.http.allow_list import AllowList
 from sapa.http.answers import Answer
 from sapa.http.endpoints import Base, Call, Endpoint, Routes, RouteTable
 from sapa.http.errand import Asked, Errand, Replayed
-from sapa.http.errors import NotFound
+from sapa.http.errors import ApiError, NotFound
+from sapa.http.idempotency import Attempt
 from sapa.http.keys import Key
 from sapa.kit import Kit
 from sapa.people.types import Role
@@ -21,6 +23,9 @@ from sapa.people.types import Role
 AGENT_SCOPES = frozenset(scope for scope in Scope if not scope.endswith(":DELETE"))
 SCOPES = {Role.OWNER: frozenset(Scope), Role.DEVELOPER: frozenset(Scope), Role.AGENT: AGENT_SCOPES}
 JSON = "application/json"
+
+Note = Callable[[Tx], Awaitable[None]]
+"""Writes down who changed something."""
 
 
 class Asker:
@@ -40,8 +45,11 @@ class Asker:
         body: object = None,
         base: Base = Base.CUSTOMER,
         upload: tuple[str, bytes] | None = None,
+        note: Note | None = None,
+        once: str | None = None,
     ) -> Any:
-        """What the endpoint answers, as plain values; raises what it refuses with."""
+        """What the endpoint answers, as plain values; raises what it refuses with. A note is written with the change
+        or not at all, but for calls that lead outside: there it follows. What has the same `once` happens once."""
         route, values = self._table.match(f"{base}{path}"[1:].split("/"))
         endpoint = route.endpoints.get(method) if route else None
         if endpoint is None:
@@ -52,22 +60,60 @@ class Asker:
         media_type, content = upload or (JSON, msgspec.json.encode(body))
         given = {name: value for name, value in (query or {}).items() if value}
         arguments = endpoint.bind(values, urlencode(given).encode(), media_type, content)
-        answer = await self._run(endpoint, key, arguments, f"{base}{path}")
+        asked = Asked("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
+        answer = await self._run(endpoint, key, arguments, asked, note, _build_attempt(company_id, once, asked))
         return msgspec.json.decode(answer.body) if answer.body else None
 
     async def _build_key(self, db: Connection, company_id: int, role: Role) -> Key:
         company = await access.get_company(db, company_id)
         return Key("console", company, SCOPES[role], frozenset(Product), AllowList([]), 0, None, None)
 
-    async def _run(self, endpoint: Endpoint, key: Key, arguments: list[Any], path: str) -> Answer:
+    async def _run(
+        self,
+        endpoint: Endpoint,
+        key: Key,
+        arguments: list[Any],
+        asked: Asked,
+        note: Note | None,
+        attempt: Attempt | None,
+    ) -> Answer:
         if endpoint.leads_outside:
-            asked = Asked("console", endpoint.method, path, endpoint.routes.base, "", "", [], {}, {}, b"")
-            errand = Errand(self._kit, key, asked, endpoint.status, None)
-            try:
-                return await errand.build_answer(await endpoint.handler(errand, *arguments))
-            except Replayed as replay:
-                return replay.answer
+            answer = await self._go_outside(endpoint, key, arguments, asked, attempt)
+            if note is not None:
+                await self._kit.database.transact(note)
+            return answer
         if not endpoint.writes:
             async with self._kit.database.connection() as db:
                 return await endpoint.run(Call(db, key, self._kit), arguments)
-        return await self._kit.database.transact(lambda tx: endpoint.run(Call(tx, key, self._kit), arguments))
+
+        async def change(tx: Tx) -> Answer:
+            if attempt is not None and (replay := await idempotency.claim(tx, attempt)):
+                return replay
+            answer = await endpoint.run(Call(tx, key, self._kit), arguments)
+            if attempt is not None:
+                await idempotency.settle(tx, attempt, answer)
+            if note is not None:
+                await note(tx)
+            return answer
+
+        return await self._kit.database.transact(change)
+
+    async def _go_outside(
+        self, endpoint: Endpoint, key: Key, arguments: list[Any], asked: Asked, attempt: Attempt | None
+    ) -> Answer:
+        errand = Errand(self._kit, key, asked, endpoint.status, attempt)
+        if known := await errand.find_answer():
+            return known
+        try:
+            return await errand.build_answer(await endpoint.handler(errand, *arguments))
+        except Replayed as replay:
+            return replay.answer
+        except ApiError:
+            await errand.give_up()
+            raise
+
+
+def _build_attempt(company_id: int, once: str | None, asked: Asked) -> Attempt | None:
+    if once is None:
+        return None
+    return idempotency.build_attempt(company_id, f"console-{once}", f"{asked.method} {asked.path}", asked.body)

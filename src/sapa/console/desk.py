@@ -20,6 +20,7 @@ from starlette.routing import Route
 
 from sapa.console import words
 from sapa.console.asking import Asker
+from sapa.console.live import Live
 from sapa.console.rendering import HEADERS, render
 from sapa.db.pool import AWAY, Tx
 from sapa.http.allow_list import AllowList, client_address
@@ -63,6 +64,7 @@ class Visit(Struct):
 
     kit: Kit
     asker: Asker
+    live: Live
     request: Request
     secret: str
     known: Session | None
@@ -124,10 +126,15 @@ class Visit(Struct):
         body: object = None,
         base: Base = Base.CUSTOMER,
         upload: tuple[str, bytes] | None = None,
+        noted: tuple[str, str] | None = None,
+        once: str | None = None,
     ) -> Any:
-        """What the API answers, for this environment and with the rights of this person's role."""
+        """What the API answers, for this environment and with the rights of this person's role. `noted` is what the
+        audit log is to say of a change: the action and its subject. `once` is the form's own word: sent twice with
+        it, a change happens once."""
         role = self.session.role
-        return await self.asker.ask(self.company_id, role, method, path, query, body, base, upload)
+        note = (lambda tx: self.record(tx, *noted)) if noted else None
+        return await self.asker.ask(self.company_id, role, method, path, query, body, base, upload, note, once)
 
     async def record(self, tx: Tx, action: str, subject: str) -> None:
         await people.record(tx, self.session, self.environment, action, subject, self.address)
@@ -162,10 +169,12 @@ class Desk:
     ) -> Callable[[Handler], Handler]:
         return self._declare("POST", path, roles, shown_by)
 
-    def routes(self, kit: Kit, asker: Asker) -> list[Route]:
-        """Pages of no environment first: their names are no environments."""
-        ordered = sorted(self.sheets, key=lambda sheet: sheet.path.startswith("/{environment}"))
-        return [Route(f"/console{sheet.path}", _serve(kit, asker, sheet), methods=[sheet.method]) for sheet in ordered]
+    def routes(self, kit: Kit, asker: Asker, live: Live) -> list[Route]:
+        """What is named before what is meant by any name: `new` is no id, and `people` no environment."""
+        ordered = sorted(self.sheets, key=lambda sheet: [step.startswith("{") for step in sheet.path.split("/")])
+        return [
+            Route(f"/console{sheet.path}", _serve(kit, asker, live, sheet), methods=[sheet.method]) for sheet in ordered
+        ]
 
     def _declare(
         self, method: str, path: str, roles: Sequence[Role] | None, shown_by: Handler | None
@@ -180,10 +189,10 @@ class Desk:
 desk = Desk()
 
 
-def _serve(kit: Kit, asker: Asker, sheet: Sheet) -> Callable[[Request], Awaitable[Response]]:
+def _serve(kit: Kit, asker: Asker, live: Live, sheet: Sheet) -> Callable[[Request], Awaitable[Response]]:
     async def serve(request: Request) -> Response:
         secret = request.cookies.get(COOKIE, "")
-        visit = Visit(kit, asker, request, secret, None, None, words.choose(request))
+        visit = Visit(kit, asker, live, request, secret, None, None, words.choose(request))
         try:
             visit = await _admit(kit, sheet, visit)
             if sheet.method == "POST":

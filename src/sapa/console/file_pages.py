@@ -1,6 +1,9 @@
 """Files in and out: a CSV or NDJSON file uploaded and watched, and a whole list downloaded."""
 
+import csv
 from collections.abc import AsyncIterator
+from io import StringIO
+from typing import Any
 
 from starlette.datastructures import UploadFile
 from starlette.responses import Response, StreamingResponse
@@ -9,6 +12,7 @@ from sapa.access import actions as access
 from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
 from sapa.console.rendering import HEADERS
 from sapa.exports import actions as exports
+from sapa.formulas import disarm
 from sapa.http.errors import Invalid, NotFound
 
 RESOURCES = ("customers", "products", "orders")
@@ -40,6 +44,31 @@ async def show_import(visit: Visit) -> Response:
     job = (await visit.ask("GET", f"/imports/{id}"))["data"]
     problems = await visit.ask("GET", f"/imports/{id}/errors", {"limit": "50"})
     return visit.show("import.html", job=job, problems=problems["data"], total=problems["meta"]["total"])
+
+
+@desk.get("/{environment}/imports/{id}/errors.csv", roles=DEVELOPERS)
+async def download_errors(visit: Visit) -> Response:
+    """Every line that failed and why, to be mended and imported again."""
+    id = visit.request.path_params["id"]
+    await visit.ask("GET", f"/imports/{id}")
+
+    async def stream() -> AsyncIterator[bytes]:
+        yield b"line,field,reason\r\n"
+        page, goes_on = 1, True
+        while goes_on:
+            found = await visit.ask("GET", f"/imports/{id}/errors", {"page": str(page), "limit": "100"})
+            yield _build_lines(found["data"])
+            page, goes_on = page + 1, found["meta"]["hasNextPage"]
+
+    headers = HEADERS | {"content-disposition": f'attachment; filename="{id}-errors.csv"'}
+    return StreamingResponse(stream(), headers=headers, media_type=MEDIA_TYPES["csv"])
+
+
+def _build_lines(problems: list[dict[str, Any]]) -> bytes:
+    text = StringIO()
+    rows = ([one["line"], disarm(one["field"] or ""), disarm(one["message"])] for one in problems)
+    csv.writer(text).writerows(rows)
+    return text.getvalue().encode()
 
 
 @desk.get("/{environment}/exports/{file}", roles=DEVELOPERS)

@@ -1,19 +1,42 @@
 """Developer settings: API keys."""
 
+from collections.abc import Callable
+from datetime import datetime, timedelta
+
 from starlette.responses import Response
 
 from sapa.access import actions as access
 from sapa.access.types import DEFAULT_RATE_LIMIT, KEY_ID, KeyIn, KeyInfo, KeyNotFound, Product, Scope
 from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
+from sapa.console.fields import parse_instant
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
+
+USES_ARE_LATE = timedelta(seconds=3)
+"""Uses are noted every other second, so one from before a rotation may bear a time after it."""
 
 
 @desk.get("/{environment}/keys", roles=DEVELOPERS)
 async def list_keys(visit: Visit) -> Response:
     async with visit.kit.database.connection() as db:
         keys = await access.list_keys(db, visit.company_id)
-    return visit.show("keys.html", keys=keys)
+        ends = await _build_ends(db, visit)
+    known = {key.id: key for key in keys}
+    successors = {key.id: known[key.replaced_by] for key in keys if key.replaced_by in known}
+    still_used = find_still_used(keys, successors)
+    return visit.show("keys.html", keys=keys, successors=successors, still_used=still_used, ends=ends)
+
+
+def find_still_used(keys: list[KeyInfo], successors: dict[str, KeyInfo]) -> set[str]:
+    """Keys that somebody went on using after they were rotated."""
+
+    def is_used(key: KeyInfo) -> bool:
+        if key.last_used_at is None:
+            return False
+        rotated = datetime.fromisoformat(successors[key.id].created_at)
+        return datetime.fromisoformat(key.last_used_at) > rotated + USES_ARE_LATE
+
+    return {key.id for key in keys if key.id in successors and is_used(key)}
 
 
 @desk.get("/{environment}/keys/new", roles=DEVELOPERS)
@@ -38,14 +61,14 @@ async def create_key(visit: Visit) -> Response:
         products=visit.all_given("product"),
         allow_list=visit.given("allow_list").replace(",", " ").split(),
         rate_limit=_number(visit.given("rate_limit")),
-        expires_at=_instant(visit.given("expires_at")),
+        expires_at=parse_instant(visit.given("expires_at")) or None,
     )
     if not given.scopes:
         raise Invalid.field("scope", "choose at least one")
     async with visit.kit.database.transaction() as tx:
         new = await access.create_key(tx, visit.company_id, given)
         await visit.record(tx, "key.created", new.info.name)
-    return visit.show("key_made.html", new=new)
+    return visit.show("key_made.html", new=new, old=None, ends=None)
 
 
 @desk.post("/{environment}/keys/{id}/rotate", roles=DEVELOPERS)
@@ -54,7 +77,8 @@ async def rotate_key(visit: Visit) -> Response:
         old = await _get_key(tx, visit)
         new = await access.rotate_key(tx, old.id)
         await visit.record(tx, "key.rotated", old.name)
-    return visit.show("key_made.html", new=new)
+        old, ends = await _get_key(tx, visit), await _build_ends(tx, visit)
+    return visit.show("key_made.html", new=new, old=old, ends=ends)
 
 
 @desk.post("/{environment}/keys/{id}/revoke", roles=DEVELOPERS)
@@ -64,6 +88,12 @@ async def revoke_key(visit: Visit) -> Response:
         await access.revoke_key(tx, key.id)
         await visit.record(tx, "key.revoked", key.name)
     return go_to(visit.path("/keys"))
+
+
+async def _build_ends(db: Connection, visit: Visit) -> Callable[[str], str]:
+    """Keys end by company time; when that is by the clock on the wall, which people count down by."""
+    ahead = timedelta(seconds=(await access.get_environment(db, visit.company_id)).clock_offset_seconds)
+    return lambda until: (datetime.fromisoformat(until) - ahead).isoformat()
 
 
 async def _get_key(db: Connection, visit: Visit) -> KeyInfo:
@@ -79,10 +109,3 @@ def _number(text: str) -> int:
     if not text.isascii() or not text.isdigit():
         raise Invalid.field("rate_limit", "must be a whole number")
     return int(text)
-
-
-def _instant(text: str) -> str | None:
-    """A browser's date and time, which it gives without a zone: taken as UTC, as the page says."""
-    if not text:
-        return None
-    return f"{text}:00Z" if len(text) == len("2026-01-31T09:30") else text

@@ -5,7 +5,8 @@ from starlette.responses import Response
 from sapa.console.desk import DEVELOPERS, EVERYBODY, OWNERS, Visit, desk, go_to
 from sapa.http.errors import Invalid, NotFound
 from sapa.people import actions as people
-from sapa.people.types import Role
+from sapa.people import mail
+from sapa.people.types import Purpose, Role
 
 
 @desk.get("/{environment}", roles=EVERYBODY)
@@ -27,7 +28,7 @@ async def invite(visit: Visit) -> Response:
     async with visit.kit.database.transaction() as tx:
         secret = await people.invite(tx, visit.session.organisation_id, visit.given("email"), visit.given("name"), role)
         await visit.record(tx, "person.invited", visit.given("email"))
-    return _show_link(visit, visit.given("email"), secret)
+    return await _deliver(visit, Purpose.INVITATION, visit.given("email"), visit.given("name"), secret)
 
 
 @desk.post("/{environment}/people/{id}/link", roles=OWNERS, shown_by=list_people)
@@ -38,7 +39,8 @@ async def make_link(visit: Visit) -> Response:
         member = await people.get_member(tx, visit.session.organisation_id, user_id)
         secret = await people.make_reset_link(tx, visit.session.organisation_id, user_id)
         await visit.record(tx, "person.link", member.email)
-    return _show_link(visit, member.email, secret)
+    purpose = Purpose.RESET if member.has_password else Purpose.INVITATION
+    return await _deliver(visit, purpose, member.email, member.name, secret)
 
 
 @desk.post("/{environment}/people/{id}/role", roles=OWNERS, shown_by=list_people)
@@ -71,9 +73,17 @@ async def show_audit(visit: Visit) -> Response:
     return visit.show("audit.html", entries=entries, more=entries[-1].id if len(entries) == people.AUDIT_PAGE else None)
 
 
-def _show_link(visit: Visit, email: str, secret: str) -> Response:
-    address = f"{visit.kit.settings.server.address}/console/link/{secret}"
-    return visit.show("person_link.html", email=email, link=address)
+async def _deliver(visit: Visit, purpose: Purpose, email: str, name: str, secret: str) -> Response:
+    """By mail where the operator has set it up; otherwise, and where that fails, the link is shown to be passed on."""
+    link = mail.build_link(visit.kit, secret)
+    if not mail.is_set_up(visit.kit):
+        return visit.show("person_link.html", email=email, link=link, failure=None)
+    letter = mail.Letter(email, name, visit.session.organisation, purpose, link, visit.language)
+    try:
+        await mail.send(visit.kit, letter)
+    except mail.NotMailed as error:
+        return visit.show("person_link.html", email=email, link=link, failure=str(error))
+    return visit.show("person_mailed.html", email=email)
 
 
 def _role(text: str) -> Role:

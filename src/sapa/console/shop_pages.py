@@ -1,13 +1,13 @@
 """Customers, orders and products: lists to search, one of each to look at, and what is done with them most."""
 
-from typing import Any
+from secrets import token_hex
 
 from starlette.responses import Response
 
 from sapa.console.desk import EVERYBODY, Visit, desk, go_to
-from sapa.http.errors import Invalid
+from sapa.console.listing import read_list
+from sapa.console.loyalty_pages import adjust_points
 
-PAGE = 25
 STATUSES = ("active", "archived", "cancelled", "refunded")
 FULFILMENTS = ("unfulfilled", "fulfilled")
 PAYMENTS = ("pending", "paid", "refunded")
@@ -16,7 +16,7 @@ CHANGES = {"status": STATUSES, "fulfillmentStatus": FULFILMENTS, "financialStatu
 
 @desk.get("/{environment}/customers", roles=EVERYBODY)
 async def list_customers(visit: Visit) -> Response:
-    return visit.show("customers.html", **await _list(visit, "/customers", "tags"))
+    return visit.show("customers.html", **await read_list(visit, "/customers", "tags"))
 
 
 @desk.get("/{environment}/customers/{id}", roles=EVERYBODY)
@@ -32,30 +32,28 @@ async def show_customer(visit: Visit) -> Response:
         orders=orders["data"],
         wallet=wallet,
         timeline=timeline["data"],
+        once=token_hex(16),
         given={name: visit.given(name) for name in ("points", "reason", "direction")},
     )
 
 
 @desk.post("/{environment}/customers/{id}/points", roles=EVERYBODY, shown_by=show_customer)
-async def adjust_points(visit: Visit) -> Response:
-    id, points = visit.request.path_params["id"], visit.given("points")
-    if not points.isascii() or not points.isdigit():
-        raise Invalid.field("points", "must be a whole number")
-    body = {"direction": visit.given("direction"), "points": int(points), "reason": visit.given("reason") or None}
-    await visit.ask("POST", f"/loyalty/customers/{id}/points/adjust", body=body)
-    return go_to(visit.path(f"/customers/{id}"))
+async def change_points(visit: Visit) -> Response:
+    await adjust_points(visit)
+    return go_to(visit.path(f"/customers/{visit.request.path_params['id']}"))
 
 
 @desk.get("/{environment}/orders", roles=EVERYBODY)
 async def list_orders(visit: Visit) -> Response:
-    shown = await _list(visit, "/orders", "status", "fulfillmentStatus", "financialStatus", "customerId")
+    shown = await read_list(visit, "/orders", "status", "fulfillmentStatus", "financialStatus", "customerId")
     return visit.show("orders.html", choices=CHANGES, **shown)
 
 
 @desk.get("/{environment}/orders/{id}", roles=EVERYBODY)
 async def show_order(visit: Visit) -> Response:
     order = (await visit.ask("GET", f"/orders/{visit.request.path_params['id']}"))["data"]
-    return visit.show("order.html", order=order, choices=CHANGES)
+    shipments = await visit.ask("GET", "/shipping/shipments", {"orderId": order["id"], "limit": "10"})
+    return visit.show("order.html", order=order, choices=CHANGES, shipments=shipments["data"])
 
 
 @desk.post("/{environment}/orders/{id}", roles=EVERYBODY, shown_by=show_order)
@@ -68,22 +66,10 @@ async def change_order(visit: Visit) -> Response:
 
 @desk.get("/{environment}/products", roles=EVERYBODY)
 async def list_products(visit: Visit) -> Response:
-    return visit.show("products.html", **await _list(visit, "/products", "status"))
+    return visit.show("products.html", **await read_list(visit, "/products", "status"))
 
 
 @desk.get("/{environment}/products/{id}", roles=EVERYBODY)
 async def show_product(visit: Visit) -> Response:
     product = (await visit.ask("GET", f"/products/{visit.request.path_params['id']}"))["data"]
     return visit.show("product.html", product=product)
-
-
-async def _list(visit: Visit, path: str, *filters: str) -> dict[str, Any]:
-    """One page of a list, as it was asked for in the address."""
-    asked = visit.request.query_params
-    query = {name: asked.get(name, "").strip() for name in ("search", "page", *filters)}
-    try:
-        found = await visit.ask("GET", path, query | {"limit": str(PAGE)})
-    except Invalid as error:
-        visit.error = error
-        found = {"data": [], "meta": {"page": 1, "limit": PAGE, "total": 0, "hasNextPage": False}}
-    return {"items": found["data"], "meta": found["meta"], "query": query}

@@ -1,11 +1,15 @@
 """Developer settings: webhook endpoints, their deliveries, and the catalogue of events."""
 
+from datetime import datetime
+
 from msgspec import UNSET
 from starlette.responses import Response
 
 from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
+from sapa.console.fields import parse_instant
 from sapa.events import CATALOGUE
 from sapa.http.errors import Invalid
+from sapa.http.query_string import BadValue, parse_date_time
 from sapa.webhooks import actions as webhooks
 from sapa.webhooks import deliveries, trial
 from sapa.webhooks.types import DeliveryFilter, DeliveryStatus, EndpointIn, EndpointPatch, Missed
@@ -52,6 +56,7 @@ async def show_webhook(visit: Visit) -> Response:
     wanted = visit.request.query_params
     status = wanted.get("status") or None
     async with visit.kit.database.connection() as db:
+        notices = await webhooks.list_notices(db, visit.company_id)
         endpoint = await webhooks.get(db, visit.kit.vault, visit.company_id, visit.request.path_params["id"])
         shown = await deliveries.list_deliveries(
             db,
@@ -67,6 +72,8 @@ async def show_webhook(visit: Visit) -> Response:
         status=status,
         more=shown[-1].id if len(shown) == PAGE else None,
         choices=list(Missed),
+        suspended_at=next((notice.created_at for notice in notices if notice.resource_id == endpoint.id), None),
+        given={name: visit.given(name) for name in ("since", "until")},
     )
 
 
@@ -94,6 +101,30 @@ async def resume_webhook(visit: Visit) -> Response:
         endpoint = await webhooks.resume(tx, visit.kit.vault, visit.company_id, id, Missed(missed))
         await visit.record(tx, "webhook.resumed", endpoint.url)
     return go_to(visit.path(f"/webhooks/{id}"))
+
+
+@desk.post("/{environment}/webhooks/{id}/replay", roles=DEVELOPERS, shown_by=show_webhook)
+async def replay_events(visit: Visit) -> Response:
+    """What happened in a time is delivered once more, in its order, with the same event ids."""
+    id, kind = visit.request.path_params["id"], visit.given("event")
+    since, until = _read_instant(visit, "since"), _read_instant(visit, "until")
+    if since is None:
+        raise Invalid.field("since", "is required: from when on")
+    async with visit.kit.database.connection() as db:
+        endpoint = await webhooks.get(db, visit.kit.vault, visit.company_id, id)
+    database = visit.kit.database
+    count = await deliveries.replay(database, visit.company_id, id, since, until, [kind] if kind else None)
+    async with database.transaction() as tx:
+        await visit.record(tx, "webhook.replayed", f"{endpoint.url}: {count}")
+    return visit.show("webhook_replayed.html", endpoint=endpoint, count=count)
+
+
+def _read_instant(visit: Visit, name: str) -> datetime | None:
+    text = parse_instant(visit.given(name), is_end=name == "until")
+    try:
+        return parse_date_time(text) if text else None
+    except BadValue as error:
+        raise Invalid.field(name, str(error)) from None
 
 
 @desk.post("/{environment}/webhooks/{id}/pause", roles=DEVELOPERS, shown_by=show_webhook)

@@ -1,4 +1,5 @@
-"""The console's languages. English is written in the templates; here is what it says in Bahasa Indonesia."""
+"""The console's languages. English is written in the templates; here is what it says in Bahasa Indonesia, and in plain
+English what the API has a code for."""
 
 from functools import cache
 from pathlib import Path

@@ -21,10 +21,8 @@ const countDown = () => {
     time.textContent = parts.join(":");
   }
 };
-if (document.querySelector("[data-until]")) {
-  countDown();
-  setInterval(countDown, 1000);
-}
+countDown();
+setInterval(countDown, 1000);
 
 // A part of the page that is not finished yet is looked at again until it is.
 const refresh = async () => {
@@ -36,3 +34,80 @@ const refresh = async () => {
   setTimeout(refresh, 1000);
 };
 setTimeout(refresh, 1000);
+
+// What others change, too: a stream says when, and the parts that differ are put in place. Rows are matched by their id,
+// so that a screen reader hears of the new ones only; a part that somebody is typing in is left alone.
+const watched = document.querySelector("[data-events]");
+let stream, isLooking, isDue;
+
+const isInUse = (part) =>
+  part.contains(document.activeElement) ||
+  [...part.querySelectorAll("textarea, input")].some((field) => field.value !== field.defaultValue);
+
+const mergeRows = (old, fresh) => {
+  const rows = [...fresh.children];
+  const wanted = new Set(rows.map((row) => row.id));
+  for (const row of [...old.children]) if (!wanted.has(row.id)) row.remove();
+  rows.forEach((row, place) => {
+    const known = [...old.children].find((other) => other.id === row.id);
+    if (!known) old.insertBefore(row, old.children[place] ?? null);
+    else if (!known.isEqualNode(row)) known.replaceWith(row);
+  });
+};
+
+const putInPlace = (fresh) => {
+  const old = document.getElementById(fresh.id);
+  if (!old || old.isEqualNode(fresh)) return;
+  if (fresh.dataset.live === "rows") return mergeRows(old, fresh);
+  if (fresh.dataset.stand && (fresh.dataset.stand === old.dataset.stand || isInUse(old))) return;
+  const link = old.contains(document.activeElement) && document.activeElement.getAttribute("href");
+  old.replaceWith(fresh);
+  if (link) [...fresh.querySelectorAll("a")].find((other) => other.getAttribute("href") === link)?.focus();
+};
+
+const look = async () => {
+  isDue = true;
+  if (isLooking) return;
+  isLooking = true;
+  try {
+    while (isDue) {
+      isDue = false;
+      const answer = await fetch(watched.dataset.part);
+      if (answer.redirected) location.reload();
+      if (!answer.ok || answer.redirected) return;
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      for (const fresh of page.querySelectorAll("[data-live]")) putInPlace(document.adoptNode(fresh));
+      countDown();
+    }
+  } catch {
+    // The network is away: the stream notices that, too, and comes back.
+  } finally {
+    isLooking = false;
+  }
+};
+
+const setLost = (isLost) => {
+  for (const link of document.querySelectorAll("[data-lost]")) link.hidden = !isLost;
+};
+
+const watch = () => {
+  const address = new URL(watched.dataset.events, location.href);
+  address.searchParams.set("seen", watched.querySelector("[data-seen]").dataset.seen);
+  const opened = (stream = new EventSource(address));
+  opened.addEventListener("open", () => setLost(false));
+  opened.addEventListener("changed", look);
+  opened.addEventListener("error", () => {
+    if (opened !== stream) return;
+    setLost(true);
+    if (opened.readyState === EventSource.CLOSED) setTimeout(() => opened === stream && !document.hidden && watch(), 15000);
+  });
+};
+
+// Browsers keep few connections to one server: a page that nobody looks at gives its own back.
+if (watched) {
+  watch();
+  document.addEventListener("visibilitychange", () => {
+    stream.close();
+    if (!document.hidden) watch();
+  });
+}

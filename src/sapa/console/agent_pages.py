@@ -1,0 +1,70 @@
+"""Settings: who answers customers, people and AI agents, and how tickets come and go."""
+
+from typing import Any
+
+from starlette.responses import Response
+
+from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
+from sapa.console.listing import read_list
+from sapa.http.endpoints import Base
+from sapa.http.errors import Invalid
+from sapa.people import actions as people
+
+TYPES = ("human", "ai")
+ASSIGNEES = ("previous", "queue")
+HOURS = ("reopenWindowHours", "autoResolveHours")
+
+
+@desk.get("/{environment}/settings/agents", roles=DEVELOPERS)
+async def list_agents(visit: Visit) -> Response:
+    shown = await read_list(visit, "/agents", "type", "active", base=Base.MESSAGING)
+    async with visit.kit.database.connection() as db:
+        members = await people.list_members(db, visit.session.organisation_id)
+    given = {name: visit.given(name) for name in ("name", "type", "userId")}
+    changed = visit.request.path_params.get("id")
+    return visit.show("agents.html", members=members, types=TYPES, given=given, changed=changed, **shown)
+
+
+@desk.post("/{environment}/settings/agents", roles=DEVELOPERS, shown_by=list_agents)
+async def create_agent(visit: Visit) -> Response:
+    name = visit.given("name")
+    body = {"name": name, "type": visit.given("type"), "userId": _parse_user(visit)}
+    await visit.ask("POST", "/agents", body=body, base=Base.MESSAGING, noted=("agent.created", name))
+    return go_to(visit.path("/settings/agents"))
+
+
+@desk.post("/{environment}/settings/agents/{id}", roles=DEVELOPERS, shown_by=list_agents)
+async def change_agent(visit: Visit) -> Response:
+    name, path = visit.given("name"), f"/agents/{visit.request.path_params['id']}"
+    body: dict[str, Any] = {"name": name, "active": bool(visit.given("active")), "userId": _parse_user(visit)}
+    await visit.ask("PUT", path, body=body, base=Base.MESSAGING, noted=("agent.changed", name))
+    return go_to(visit.path("/settings/agents"))
+
+
+@desk.get("/{environment}/settings/support", roles=DEVELOPERS)
+async def show_support_settings(visit: Visit) -> Response:
+    stored = (await visit.ask("GET", "/support/settings", base=Base.MESSAGING))["data"]
+    typed = {name: visit.given(name) for name in (*HOURS, "reopenAssignee")}
+    return visit.show("support_settings.html", settings=typed if visit.form else stored, assignees=ASSIGNEES)
+
+
+@desk.post("/{environment}/settings/support", roles=DEVELOPERS, shown_by=show_support_settings)
+async def change_support_settings(visit: Visit) -> Response:
+    body: dict[str, Any] = {name: _parse_hours(name, visit.given(name)) for name in HOURS}
+    body["reopenAssignee"] = visit.given("reopenAssignee")
+    noted = ("settings.changed", "support")
+    await visit.ask("PUT", "/support/settings", body=body, base=Base.MESSAGING, noted=noted)
+    return go_to(visit.path("/settings/support"))
+
+
+def _parse_user(visit: Visit) -> int | None:
+    text = visit.given("userId")
+    if text and not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise Invalid.field("userId", "must be a person of this company")
+    return int(text) if text else None
+
+
+def _parse_hours(field: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 9:
+        raise Invalid.field(field, "must be a whole number of hours")
+    return int(text)

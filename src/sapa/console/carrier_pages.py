@@ -1,0 +1,86 @@
+"""Settings: carriers. Their credentials go in and are never shown again."""
+
+from starlette.responses import Response
+
+from sapa.access import actions as access
+from sapa.company import Company
+from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
+from sapa.db.pool import Tx
+from sapa.http.errors import Invalid, NotFound
+from sapa.shipping import connections
+from sapa.shipping.types import LABELS
+
+
+@desk.get("/{environment}/carriers", roles=DEVELOPERS)
+async def list_carriers(visit: Visit) -> Response:
+    known = await _list_known(visit)
+    shown = [(provider, LABELS[provider], known.get(provider)) for provider in connections.list_providers()]
+    return visit.show("carriers.html", carriers=shown)
+
+
+@desk.get("/{environment}/carriers/{id}", roles=DEVELOPERS)
+async def show_carrier(visit: Visit) -> Response:
+    provider = _get_provider(visit)
+    info = (await _list_known(visit)).get(provider)
+    known = info.public_fields if info else {}
+    return visit.show(
+        "carrier.html",
+        provider=provider,
+        label=LABELS[provider],
+        info=info,
+        adapters=connections.list_adapters(provider),
+        chosen=visit.given("adapter") or (info.adapter if info else ""),
+        given={field.name: visit.given(field.name) if visit.form else known.get(field.name, "")
+               for adapter in connections.list_adapters(provider) for field in adapter.fields if not field.is_secret},
+    )  # fmt: skip
+
+
+@desk.post("/{environment}/carriers/{id}", roles=DEVELOPERS, shown_by=show_carrier)
+async def connect_carrier(visit: Visit) -> Response:
+    """The callbacks' address is in this one answer."""
+    provider, company = _get_provider(visit), await _get_company(visit)
+    if company.environment == "test":
+        raise Invalid("A test environment's carriers are played by simulators, and are always there.")
+    adapter = connections.get_adapter(provider, visit.given("adapter") or None)
+    given = {field.name: visit.given(field.name) for field in adapter.fields}
+
+    async def note(tx: Tx) -> None:
+        await visit.record(tx, "carrier.connected", f"{LABELS[provider]}: {adapter.label}")
+
+    is_checked = not visit.given("unchecked")
+    made = await connections.connect(visit.kit, company, provider, adapter.name, given, is_checked, note)
+    return visit.show("carrier_made.html", provider=provider, label=LABELS[provider], made=made)
+
+
+@desk.post("/{environment}/carriers/{id}/test", roles=DEVELOPERS, shown_by=show_carrier)
+async def test_carrier(visit: Visit) -> Response:
+    provider = _get_provider(visit)
+    await connections.check(visit.kit, await _get_company(visit), provider)
+    return go_to(visit.path(f"/carriers/{provider}"))
+
+
+@desk.post("/{environment}/carriers/{id}/disconnect", roles=DEVELOPERS, shown_by=show_carrier)
+async def disconnect_carrier(visit: Visit) -> Response:
+    provider, company = _get_provider(visit), await _get_company(visit)
+    async with visit.kit.database.transaction() as tx:
+        await connections.disconnect(tx, company, provider)
+        await visit.record(tx, "carrier.disconnected", LABELS[provider])
+    return go_to(visit.path(f"/carriers/{provider}"))
+
+
+async def _get_company(visit: Visit) -> Company:
+    async with visit.kit.database.connection() as db:
+        return await access.get_company(db, visit.company_id)
+
+
+async def _list_known(visit: Visit) -> dict[str, connections.ConnectionInfo]:
+    company = await _get_company(visit)
+    async with visit.kit.database.connection() as db:
+        return {info.provider: info for info in await connections.list_connections(db, company)}
+
+
+def _get_provider(visit: Visit) -> str:
+    provider: str = visit.request.path_params["id"]
+    if provider not in connections.list_providers():
+        raise NotFound
+    return provider

@@ -1,0 +1,99 @@
+"""Settings: channels. Their secrets go in and are never shown again."""
+
+from starlette.responses import Response
+
+from sapa.access import actions as access
+from sapa.company import Company
+from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
+from sapa.http.errors import NotFound
+from sapa.messaging import connecting
+from sapa.messaging.connection_types import ConnectionInfo
+from sapa.messaging.types import Channel
+
+
+@desk.get("/{environment}/channels", roles=DEVELOPERS)
+async def list_channels(visit: Visit) -> Response:
+    company = await _get_company(visit)
+    known = await _list_present(visit, company)
+    shown = [(channel, known.get(channel.source)) for channel in connecting.list_channels()]
+    return visit.show("channels.html", channels=shown)
+
+
+@desk.get("/{environment}/channels/{id}", roles=DEVELOPERS)
+async def show_channel(visit: Visit) -> Response:
+    channel, company = _get_channel(visit), await _get_company(visit)
+    info = (await _list_present(visit, company)).get(channel.source)
+    is_played = company.environment == "test"
+    return visit.show(
+        "channel.html",
+        channel=channel,
+        info=info,
+        is_played=is_played,
+        hook=connecting.build_sandbox_hook(visit.kit, company, channel.source) if is_played else None,
+        given=_list_plain(visit, channel, info),
+    )
+
+
+@desk.post("/{environment}/channels/{id}", roles=DEVELOPERS, shown_by=show_channel)
+async def connect_channel(visit: Visit) -> Response:
+    """The hook's address and what we made for the account are in this one answer."""
+    channel, company, is_checked = _get_channel(visit), await _get_company(visit), not visit.given("unchecked")
+    async with visit.kit.database.connection() as db:
+        draft = await connecting.prepare(visit.kit, db, company, channel.source, _list_given(visit, channel))
+    if is_checked:
+        await connecting.check(visit.kit, company, draft)
+    async with visit.kit.database.transaction() as tx:
+        made = await connecting.connect(visit.kit, tx, company, draft, is_new_hook=bool(visit.given("new_hook")))
+        if is_checked:
+            await connecting.note_verified(tx, company, made.connection.id, None)
+        await visit.record(tx, "channel.connected", channel.label)
+    return visit.show("channel_made.html", channel=channel, made=made)
+
+
+@desk.post("/{environment}/channels/{id}/test", roles=DEVELOPERS, shown_by=show_channel)
+async def test_channel(visit: Visit) -> Response:
+    channel = _get_channel(visit)
+    await connecting.test(visit.kit, await _get_company(visit), channel.source)
+    return go_to(visit.path(f"/channels/{channel.source}"))
+
+
+@desk.post("/{environment}/channels/{id}/disconnect", roles=DEVELOPERS, shown_by=show_channel)
+async def disconnect_channel(visit: Visit) -> Response:
+    channel, company = _get_channel(visit), await _get_company(visit)
+    async with visit.kit.database.transaction() as tx:
+        await connecting.disconnect(tx, company, channel.source)
+        await visit.record(tx, "channel.disconnected", channel.label)
+    return go_to(visit.path(f"/channels/{channel.source}"))
+
+
+async def _get_company(visit: Visit) -> Company:
+    async with visit.kit.database.connection() as db:
+        return await access.get_company(db, visit.company_id)
+
+
+def _get_channel(visit: Visit) -> Channel:
+    channel = connecting.find_channel(visit.request.path_params["id"])
+    if channel is None:
+        raise NotFound
+    return channel
+
+
+async def _list_present(visit: Visit, company: Company) -> dict[str, ConnectionInfo]:
+    """Of each channel the account that is connected, or the last one that was."""
+    async with visit.kit.database.connection() as db:
+        infos = await connecting.list_infos(visit.kit, db, company)
+    ordered = sorted(infos, key=lambda info: (info.status == "connected", info.connected_at or ""))
+    return {info.source: info for info in ordered}
+
+
+def _list_given(visit: Visit, channel: Channel) -> dict[str, str]:
+    """A secret that is left empty stays as it is; anything else that is left empty is taken away."""
+    given = {field.name: visit.given(field.name) for field in channel.fields}
+    return {field.name: given[field.name] for field in channel.fields if given[field.name] or not field.is_secret}
+
+
+def _list_plain(visit: Visit, channel: Channel, info: ConnectionInfo | None) -> dict[str, str]:
+    """What may stand in the form: never a secret, not even one that was just typed."""
+    known = info.account if info else {}
+    plain = [field.name for field in channel.fields if not field.is_secret]
+    return {name: visit.given(name) if visit.form else known.get(name, "") for name in plain}

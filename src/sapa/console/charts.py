@@ -1,0 +1,141 @@
+"""Charts as plain geometry, drawn by `chart.html`. Pure: numbers in, places on a sheet out."""
+
+import math
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+
+from msgspec import Struct
+
+WIDTH, HEIGHT = 400.0, 200.0
+LEFT, RIGHT, TOP, BOTTOM = 44.0, 6.0, 10.0, 22.0
+MOST_LABELS = 5
+SHARE = 0.72
+"""How much of its place a column takes."""
+
+Number = int | float | Decimal
+
+
+class Mark(Struct, frozen=True):
+    """A word at a place of an axis."""
+
+    at: float
+    text: str
+
+
+class Box(Struct, frozen=True):
+    x: float
+    y: float
+    width: float
+    height: float
+    title: str
+    series: int = 1
+    said: str = ""
+    """What stands at its end, where there is room."""
+
+
+class Line(Struct, frozen=True):
+    name: str
+    series: int
+    points: str
+    dots: list[tuple[float, float]]
+
+
+class Chart(Struct, frozen=True):
+    """All that is drawn of a chart."""
+
+    height: float
+    boxes: list[Box]
+    lines: list[Line]
+    across: list[Mark]
+    """Lines across the sheet, by their height, with what they stand for."""
+    along: list[Mark]
+    """Words along the foot."""
+    names: list[str]
+    """The series, in the order of their colours."""
+
+
+def build_columns(labels: Sequence[str], name: str, values: Sequence[Number]) -> Chart:
+    """One column for each label."""
+    top = find_top(max(values, default=0))
+    place = _width() / max(len(labels), 1)
+    boxes = [
+        Box(
+            x=round(LEFT + place * (number + (1 - SHARE) / 2), 1),
+            y=round(_height_of(value, top), 1),
+            width=round(place * SHARE, 1),
+            height=round(HEIGHT - BOTTOM - _height_of(value, top), 1),
+            title=f"{label}: {show_number(value)}",
+        )
+        for number, (label, value) in enumerate(zip(labels, values, strict=True))
+    ]
+    return Chart(HEIGHT, boxes, [], _build_across(top), _build_along(labels), [name])
+
+
+def build_lines(labels: Sequence[str], series: Mapping[str, Sequence[Number]]) -> Chart:
+    """One line for each series, over the same labels."""
+    top = find_top(max((value for values in series.values() for value in values), default=0))
+    lines = []
+    for number, (name, values) in enumerate(series.items(), start=1):
+        dots = [(_middle(place, len(labels)), round(_height_of(value, top), 1)) for place, value in enumerate(values)]
+        lines.append(Line(name, number, " ".join(f"{x},{y}" for x, y in dots), dots))
+    return Chart(HEIGHT, [], lines, _build_across(top), _build_along(labels), list(series))
+
+
+def build_bars(rows: Sequence[tuple[str, Sequence[Number]]], names: Sequence[str]) -> Chart:
+    """Bars that lie, one above the other for each row and one for each name in it; the words stand beside them."""
+    top = find_top(max((value for _, values in rows for value in values), default=0))
+    thick, gap, room = 12.0, 14.0, 150.0
+    boxes, along, y = [], [], 4.0
+    for label, values in rows:
+        along.append(Mark(round(y + thick * len(values) / 2 + 4, 1), label))
+        for number, value in enumerate(values, start=1):
+            width = float(value) / float(top) * (WIDTH - room - 50)
+            title = f"{label}, {names[number - 1]}: {show_number(value)}"
+            boxes.append(Box(room, round(y, 1), round(width, 1), thick - 2, title, number, shorten(value)))
+            y += thick
+        y += gap
+    return Chart(round(max(y - gap + 4, 20.0), 1), boxes, [], [], along, list(names))
+
+
+def find_top(most: Number) -> Number:
+    """A round number that is not below the greatest value: 1, 2 or 5 and zeros; 4 where nothing is greater."""
+    if most <= 4:
+        return 4
+    size = Decimal(10) ** (len(str(math.ceil(most))) - 1)
+    return next(int(size * factor) for factor in (1, 2, 5, 10) if size * factor >= most)
+
+
+def show_number(value: Number) -> str:
+    """With its thousands apart, and no digits that are nothing."""
+    return f"{value:,f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
+
+
+def shorten(value: Number) -> str:
+    """For an axis: 1.5k, 20M, 3B."""
+    for size, unit in ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "k")):
+        if value >= size:
+            return f"{show_number(round(float(value) / size, 1))}{unit}"
+    return show_number(value)
+
+
+def _build_across(top: Number) -> list[Mark]:
+    steps = [top * part // 4 if isinstance(top, int) else top * part / 4 for part in range(5)]
+    return [Mark(round(_height_of(value, top), 1), shorten(value)) for value in steps]
+
+
+def _build_along(labels: Sequence[str]) -> list[Mark]:
+    """As many words as there is room for, from the first on in equal steps."""
+    apart = max(1, math.ceil(len(labels) / MOST_LABELS))
+    return [Mark(_middle(number, len(labels)), labels[number]) for number in range(0, len(labels), apart)]
+
+
+def _middle(number: int, count: int) -> float:
+    return round(LEFT + _width() / max(count, 1) * (number + 0.5), 1)
+
+
+def _width() -> float:
+    return WIDTH - LEFT - RIGHT
+
+
+def _height_of(value: Number, top: Number) -> float:
+    return HEIGHT - BOTTOM - float(value) / float(top) * (HEIGHT - TOP - BOTTOM)

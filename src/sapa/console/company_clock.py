@@ -1,0 +1,31 @@
+"""A company's own time, as its pages tell it. A test environment's clock may have been moved ahead."""
+
+from datetime import UTC, datetime, timedelta
+
+from msgspec import Struct
+
+from sapa.console.words import translate
+
+
+class Clock(Struct, frozen=True):
+    ahead_seconds: float
+
+    @property
+    def now(self) -> datetime:
+        return datetime.now(UTC) + timedelta(seconds=self.ahead_seconds)
+
+    def is_over(self, text: str) -> bool:
+        return datetime.fromisoformat(text) <= self.now
+
+    def read_real(self, text: str) -> str:
+        """The instant by the clock on the wall, which is what a browser counts by."""
+        return (datetime.fromisoformat(text) - timedelta(seconds=self.ahead_seconds)).isoformat()
+
+    def say_span(self, language: str, text: str) -> str:
+        """How far away an instant is, before or after, roughly."""
+        minutes = int(abs((datetime.fromisoformat(text) - self.now).total_seconds()) // 60)
+        if minutes >= 48 * 60:
+            return translate(language, "{n} days", n=minutes // (24 * 60))
+        if minutes >= 60:
+            return translate(language, "{h} h {m} min", h=minutes // 60, m=minutes % 60)
+        return translate(language, "{n} min", n=minutes)

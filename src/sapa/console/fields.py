@@ -1,0 +1,65 @@
+"""What browsers send, as the API takes it. A field is called as the API calls it, with dots into what is nested."""
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from sapa.console.desk import Visit
+from sapa.http.errors import Invalid
+
+MINUTE = len("2026-01-31T09:30")
+
+
+def gather(visit: Visit, texts: Iterable[str], numbers: Iterable[str] = ()) -> dict[str, Any]:
+    """The body that the fields of a form make; what was left empty is null, and so is what holds nothing else."""
+    body: dict[str, Any] = {}
+    for name in texts:
+        _put(body, name, visit.given(name) or None)
+    for name in numbers:
+        _put(body, name, parse_number(name, visit.given(name)))
+    return {name: _prune(value) for name, value in body.items()}
+
+
+def spread(resource: Any, names: Iterable[str]) -> dict[str, str]:
+    """A resource as the fields of a form show it."""
+    return {name: _read(resource, name.split(".")) for name in names}
+
+
+def parse_number(name: str, text: str) -> int | float | None:
+    if not text:
+        return None
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not math.isfinite(number):
+        raise Invalid.field(name, "must be a number, such as 1.5")
+    return int(number) if number.is_integer() else number
+
+
+def parse_instant(text: str, is_end: bool = False) -> str:
+    """A browser's date and time, which it gives without a zone and to the minute: in UTC, as the pages say; an end is
+    the end of its minute."""
+    if len(text) != MINUTE:
+        return text
+    return f"{text}:59.999Z" if is_end else f"{text}:00Z"
+
+
+def _put(body: dict[str, Any], name: str, value: Any) -> None:
+    *path, last = name.split(".")
+    for step in path:
+        body = body.setdefault(step, {})
+    body[last] = value
+
+
+def _prune(value: Any) -> Any:
+    if not isinstance(value, dict):
+        return value
+    pruned = {name: _prune(inner) for name, inner in value.items()}
+    return None if all(inner is None for inner in pruned.values()) else pruned
+
+
+def _read(value: Any, path: list[str]) -> str:
+    for step in path:
+        value = value.get(step) if isinstance(value, dict) else None
+    return "" if value is None else str(value)

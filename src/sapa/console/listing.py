@@ -1,0 +1,21 @@
+"""One page of a list, as it was asked for in the address."""
+
+from typing import Any
+
+from sapa.console.desk import Visit
+from sapa.http.endpoints import Base
+from sapa.http.errors import Invalid
+
+PAGE = 25
+
+
+async def read_list(visit: Visit, path: str, *filters: str, base: Base = Base.CUSTOMER) -> dict[str, Any]:
+    """What the API lists; what cannot be looked for is said where the list would be."""
+    asked = visit.request.query_params
+    query = {name: asked.get(name, "").strip() for name in ("search", "page", *filters)}
+    try:
+        found = await visit.ask("GET", path, query | {"limit": str(PAGE)}, base=base)
+    except Invalid as error:
+        visit.error = error
+        found = {"data": [], "meta": {"page": 1, "limit": PAGE, "total": 0, "hasNextPage": False}}
+    return {"items": found["data"], "meta": found["meta"], "query": query}

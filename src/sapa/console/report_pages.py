@@ -1,0 +1,210 @@
+"""Reports: an overview and the agents, any window, as charts with their tables and as CSV."""
+
+import csv
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from functools import partial
+from io import StringIO
+from typing import Any
+
+from starlette.responses import Response
+
+from sapa.access import actions as access
+from sapa.company import Company
+from sapa.console import charts
+from sapa.console.desk import DEVELOPERS, Visit, desk
+from sapa.console.rendering import HEADERS
+from sapa.console.words import translate
+from sapa.http.endpoints import Base
+from sapa.http.errors import Invalid, NotFound
+from sapa.reports import actions as reports
+from sapa.reports.types import PRESETS, Overview, Window
+
+FATES = ("sent", "delivered", "read", "replied")
+KINDS = {"human": "human agents", "ai": "AI agents"}
+CHANNELS = (
+    "msgapp",
+    "msgapp_cloud_api",
+    "msgapp_coex",
+    "photo_social",
+    "social_network",
+    "short_video",
+    "mail",
+    "widget",
+)
+
+
+@desk.get("/{environment}/reports", roles=DEVELOPERS)
+async def show_overview(visit: Visit) -> Response:
+    company = await _get_company(visit)
+    window = await _read_window(visit, company)
+    async with visit.kit.database.connection() as db:
+        overview = await reports.get_overview(db, company, window)
+    return visit.show("reports.html", overview=overview, drawn=_draw(visit, overview), **_frame(visit, window))
+
+
+@desk.get("/{environment}/reports/agents", roles=DEVELOPERS)
+async def show_agents(visit: Visit) -> Response:
+    window = await _read_window(visit, await _get_company(visit))
+    records = await _list_agents(visit, window)
+    kinds = [_add_up(kind, records) for kind in KINDS]
+    return visit.show(
+        "report_agents.html",
+        records=records,
+        kinds=kinds,
+        drawn=_draw_agents(visit, kinds),
+        channels=CHANNELS,
+        channel=visit.request.query_params.get("channel", ""),
+        **_frame(visit, window),
+    )
+
+
+@desk.get("/{environment}/reports/files/{id}", roles=DEVELOPERS)
+async def download(visit: Visit) -> Response:
+    """A part of a report, named as a file."""
+    part, _, ending = visit.request.path_params["id"].partition(".")
+    if ending != "csv" or part not in {*PARTS, "agents"}:
+        raise NotFound
+    company = await _get_company(visit)
+    window = await _read_window(visit, company)
+    if part == "agents":
+        rows = _list_agent_rows(await _list_agents(visit, window))
+    else:
+        async with visit.kit.database.connection() as db:
+            rows = PARTS[part](await reports.get_overview(db, company, window))
+    name = f"{part}-{window.first}-{window.last}.csv"
+    headers = HEADERS | {"content-disposition": f'attachment; filename="{name}"'}
+    return Response(build_csv(rows), 200, headers, "text/csv; charset=utf-8")
+
+
+def build_csv(rows: Iterable[Sequence[object]]) -> str:
+    """A text that a spreadsheet would take for a formula is marked as a text."""
+    written = StringIO()
+    writer = csv.writer(written)
+    for row in rows:
+        writer.writerow([f"'{cell}" if isinstance(cell, str) and cell[:1] in "=+-@\t\r" else cell for cell in row])
+    return written.getvalue()
+
+
+async def _get_company(visit: Visit) -> Company:
+    async with visit.kit.database.connection() as db:
+        return await access.get_company(db, visit.company_id)
+
+
+async def _read_window(visit: Visit, company: Company) -> Window:
+    """What was asked for in the address; the usual one, and a word about it, where that cannot be used."""
+    asked = visit.request.query_params
+    async with visit.kit.database.connection() as db:
+        try:
+            return await reports.get_window(db, company, *(asked.get(name, "") for name in ("days", "from", "to")))
+        except Invalid as error:
+            visit.error = error
+            return await reports.get_window(db, company, "", "", "")
+
+
+def _frame(visit: Visit, window: Window) -> dict[str, Any]:
+    """What both reports show above themselves."""
+    asked = visit.request.query_params
+    is_preset = not asked.get("from") and not asked.get("to") and visit.error is None
+    return {"window": window, "presets": PRESETS, "preset": (asked.get("days") or "30") if is_preset else ""}
+
+
+def _draw(visit: Visit, overview: Overview) -> dict[str, charts.Chart]:
+    say = partial(translate, visit.language)
+    labels = [_shorten_day(step.at, overview.window) for step in overview.messages]
+    fates = {say(fate): [getattr(step, fate) for step in overview.messages] for fate in FATES}
+    states = [(say(state.state).replace("_", " "), [state.shipments]) for state in overview.shipments]
+    return {
+        "messages": charts.build_lines(labels, fates),
+        "orders": charts.build_columns(labels, say("orders"), [step.orders for step in overview.orders]),
+        "revenue": charts.build_columns(labels, say("revenue"), [step.revenue for step in overview.orders]),
+        "shipments": charts.build_bars(states, [say("shipments")]),
+    }
+
+
+def _shorten_day(at: str, window: Window) -> str:
+    return at[:7] if window.step == "month" else at[5:]
+
+
+def _draw_agents(visit: Visit, kinds: list[dict[str, Any]]) -> dict[str, charts.Chart]:
+    say = partial(translate, visit.language)
+    times = ("first_response_time", "avg_response_time", "resolution_time")
+    rows = [(say(TIMES[name]), [_read_duration(kind[name]) / 60 for kind in kinds]) for name in times]
+    names = [say(words) for words in KINDS.values()]
+    return {
+        "tickets": charts.build_bars([(say("tickets"), [kind["tickets_handled"] for kind in kinds])], names),
+        "times": charts.build_bars(rows, names),
+    }
+
+
+TIMES = {"first_response_time": "first answer", "avg_response_time": "answer", "resolution_time": "resolution"}
+
+
+async def _list_agents(visit: Visit, window: Window) -> list[dict[str, Any]]:
+    query = {
+        "startAt": window.start.isoformat().replace("+00:00", "Z"),
+        "endAt": (window.end - timedelta(microseconds=1)).isoformat().replace("+00:00", "Z"),
+        "channel": visit.request.query_params.get("channel", ""),
+    }
+    try:
+        answer = await visit.ask("GET", "/analytics/agents", query, base=Base.MESSAGING)
+    except Invalid as error:
+        visit.error = error
+        return []
+    records: list[dict[str, Any]] = answer["data"]["records"]
+    return records
+
+
+def _add_up(kind: str, records: list[dict[str, Any]]) -> dict[str, Any]:
+    """Humans against AI: tickets together, times as the mean of their agents' weighted by tickets."""
+    of_kind = [record for record in records if record["agent_type"] == kind and record["tickets_handled"]]
+    tickets = sum(record["tickets_handled"] for record in of_kind)
+    means = {
+        name: show_duration(
+            sum(_read_duration(record[name]) * record["tickets_handled"] for record in of_kind) / max(tickets, 1)
+        )
+        for name in TIMES
+    }
+    return {"kind": KINDS[kind], "tickets_handled": tickets, **means}
+
+
+def _read_duration(text: str) -> float:
+    hours, minutes, seconds = text.split(":")
+    return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
+
+
+def show_duration(seconds: float) -> str:
+    whole = round(seconds)
+    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+
+
+def _list_messages(overview: Overview) -> list[Sequence[object]]:
+    rows = [(step.at, step.sent, step.delivered, step.read, step.replied, step.failed) for step in overview.messages]
+    return [(overview.window.step, *FATES, "failed"), *rows]
+
+
+def _list_orders(overview: Overview) -> list[Sequence[object]]:
+    rows = [(step.at, step.orders, step.cancelled, step.paid, step.revenue, step.currency) for step in overview.orders]
+    return [(overview.window.step, "orders", "cancelled_or_refunded", "paid", "revenue", "currency"), *rows]
+
+
+def _list_webhooks(overview: Overview) -> list[Sequence[object]]:
+    names = ("id", "url", "status", "attempts", "delivered", "failed", "milliseconds", "last_at", "waiting")
+    return [names, *([getattr(endpoint, name) for name in names] for endpoint in overview.endpoints)]
+
+
+def _list_shipments(overview: Overview) -> list[Sequence[object]]:
+    return [("state", "shipments"), *((state.state, state.shipments) for state in overview.shipments)]
+
+
+def _list_agent_rows(records: list[dict[str, Any]]) -> list[Sequence[object]]:
+    names = ("agent_id", "agent_name", "agent_type", "tickets_handled", *TIMES, "last_chat_handled")
+    return [names, *([record[name] for name in names] for record in records)]
+
+
+PARTS = {
+    "messages": _list_messages,
+    "orders": _list_orders,
+    "webhooks": _list_webhooks,
+    "shipments": _list_shipments,
+}

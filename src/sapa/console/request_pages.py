@@ -1,0 +1,109 @@
+"""Developer settings: the calls that asked for messages, without the keys that they were made with."""
+
+import json
+import re
+from typing import Any
+
+from starlette.responses import Response
+
+from sapa.console.desk import DEVELOPERS, Visit, desk
+from sapa.console.fields import parse_instant
+from sapa.http.endpoints import Base
+from sapa.http.errors import Invalid, NotFound
+from sapa.http.keys import PREFIXES
+
+PAGE = 25
+MOST_AT_ONCE = "100"
+MOST_SHOWN = 15_000
+"""Characters of a request or an answer: a page stays small, and the API has the rest."""
+SECRET_HEADERS = frozenset({"xapikey", "authorization", "proxyauthorization", "cookie"})
+MASK = "••••"
+WHOLE_KEY = 40
+"""A key has more characters than this; whoever shows four of a shorter text might show most of it."""
+
+_NO_LETTER = re.compile(r"[^a-z]")
+_RAW_KEY = re.compile(rf"({'|'.join(PREFIXES.values())})[A-Za-z0-9_-]+", re.IGNORECASE)
+
+
+@desk.get("/{environment}/requests", roles=DEVELOPERS)
+async def list_requests(visit: Visit) -> Response:
+    asked = visit.request.query_params
+    query = {name: asked.get(name, "").strip() for name in ("responseId", "templateId", "startDate", "endDate", "page")}
+    wanted = query | {
+        "startDate": parse_instant(query["startDate"]),
+        "endDate": parse_instant(query["endDate"], is_end=True),
+        "limit": str(PAGE),
+    }
+    try:
+        found = await visit.ask("GET", "/messages/requests", wanted, base=Base.MESSAGING)
+    except Invalid as error:
+        visit.error = error
+        found = {"data": [], "meta": {"page": 1, "total": 0, "hasNextPage": False}}
+    items = [record | {"to": find_recipient(record["request"]["body"])} for record in found["data"]]
+    return visit.show("requests.html", items=items, meta=found["meta"], query=query, is_filtered=any(query.values()))
+
+
+@desk.get("/{environment}/requests/{id}", roles=DEVELOPERS)
+async def show_request(visit: Visit) -> Response:
+    """Records are kept by their time, so an address of one says it."""
+    id, at = visit.request.path_params["id"], visit.request.query_params.get("at", "")
+    if not at:
+        raise NotFound
+    span = {"startDate": at, "endDate": at, "limit": MOST_AT_ONCE}
+    found = (await visit.ask("GET", "/messages/requests", span, base=Base.MESSAGING))["data"]
+    record = next((record for record in found if record["id"] == id), None)
+    if record is None:
+        raise NotFound
+    masked = mask(record)
+    return visit.show(
+        "request.html",
+        record=masked,
+        to=find_recipient(masked["request"]["body"]),
+        request_text=build_text(masked["request"]),
+        response_text=build_text(masked["response"]),
+        most=MOST_SHOWN,
+    )
+
+
+def find_recipient(body: Any) -> str:
+    """Whom the call wanted to reach, as far as it can be read."""
+    to = body.get("to") if isinstance(body, dict) else None
+    return _RAW_KEY.sub(_shorten, str(to))[:200] if to is not None else "–"
+
+
+def mask(record: dict[str, Any]) -> dict[str, Any]:
+    """The record without what opens anything: headers that hold secrets, however they are spelled, and every key of
+    ours, wherever it was put."""
+    request = record["request"]
+    headers = {name: MASK if _is_secret(name) else value for name, value in request["headers"].items()}
+    shown = record | {"request": request | {"headers": headers | _tell_key(request["headers"])}}
+    masked: dict[str, Any] = _replace(shown)
+    return masked
+
+
+def build_text(snapshot: Any) -> str:
+    return json.dumps(snapshot, indent=2, ensure_ascii=False)
+
+
+def _is_secret(header: str) -> bool:
+    return _NO_LETTER.sub("", header.lower()) in SECRET_HEADERS
+
+
+def _tell_key(headers: dict[str, str]) -> dict[str, str]:
+    """Which key it was, by its last characters, where it has the shape of one."""
+    return {name: value for name, value in headers.items() if _is_secret(name) and _RAW_KEY.fullmatch(value)}
+
+
+def _replace(value: Any) -> Any:
+    if isinstance(value, str):
+        return _RAW_KEY.sub(_shorten, value)
+    if isinstance(value, dict):
+        return {_replace(name): _replace(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_replace(inner) for inner in value]
+    return value
+
+
+def _shorten(found: re.Match[str]) -> str:
+    """As keys are listed: how they begin, and their last four. Of a piece of one, nothing."""
+    return f"{found[1]}{MASK}{found[0][-4:] if len(found[0]) >= WHOLE_KEY else ''}"

@@ -1,0 +1,137 @@
+"""Settings: the company with its environments and clock, and how its loyalty program works."""
+
+from datetime import timedelta
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from starlette.responses import Response
+
+from sapa.access import actions as access
+from sapa.access.types import ClockTooFar
+from sapa.console.desk import DEVELOPERS, OWNERS, Visit, desk, go_to
+from sapa.http.errors import Invalid
+
+UNITS = ("minutes", "hours", "days")
+MOST_AHEAD = 3_660
+EARN_ON = ("paid", "fulfilled", "created")
+ROUNDINGS = ("floor", "round", "ceil")
+EMPTY_TIERS = 2
+
+
+@desk.get("/{environment}/settings/company", roles=DEVELOPERS)
+async def show_company(visit: Visit) -> Response:
+    session = visit.session
+    async with visit.kit.database.connection() as db:
+        environments = [
+            await access.get_environment(db, company_id)
+            for company_id in (session.live_company_id, session.test_company_id)
+        ]
+    return visit.show(
+        "company.html",
+        environments=environments,
+        units=UNITS,
+        given={name: visit.given(name) for name in ("name", "amount", "unit")},
+    )
+
+
+@desk.post("/{environment}/settings/company", roles=OWNERS, shown_by=show_company)
+async def rename_company(visit: Visit) -> Response:
+    async with visit.kit.database.transaction() as tx:
+        company = await access.rename_company(tx, visit.company_id, visit.given("name"))
+        await visit.record(tx, "company.renamed", f"{visit.session.organisation} → {company.name}")
+    return go_to(visit.path("/settings/company"))
+
+
+@desk.post("/{environment}/settings/clock", roles=DEVELOPERS, shown_by=show_company)
+async def move_clock(visit: Visit) -> Response:
+    """Forward, or back to the real time."""
+    by = None if visit.given("reset") else _parse_span(visit)
+    async with visit.kit.database.transaction() as tx:
+        await access.move_clock(tx, visit.company_id, by)
+        await visit.record(tx, "clock.moved", "0" if by is None else f"+{by}")
+    return go_to(visit.path("/settings/company"))
+
+
+def _parse_span(visit: Visit) -> timedelta:
+    amount, unit = visit.given("amount"), visit.given("unit")
+    if unit not in UNITS:
+        raise Invalid.field("unit", f"must be one of {', '.join(UNITS)}")
+    if not amount.isascii() or not amount.isdigit() or not 1 <= int(amount[:9]) <= 1_000_000:
+        raise Invalid.field("amount", "must be a whole number from 1 to 1,000,000")
+    span = timedelta(**{unit: int(amount)})
+    if span > timedelta(days=MOST_AHEAD):
+        raise ClockTooFar
+    return span
+
+
+@desk.get("/{environment}/settings/loyalty", roles=DEVELOPERS)
+async def show_loyalty_settings(visit: Visit) -> Response:
+    settings = (await visit.ask("GET", "/loyalty/settings"))["data"]
+    tiers = (await visit.ask("GET", "/loyalty/point-conversion"))["data"]["tiers"]
+    return visit.show(
+        "loyalty_settings.html",
+        settings=_list_typed(visit) if visit.given("earnOn") else settings,
+        tiers=_list_rows(visit) if visit.form.get("amount") is not None else _fill(tiers),
+        earn_on=EARN_ON,
+        roundings=ROUNDINGS,
+    )
+
+
+@desk.post("/{environment}/settings/loyalty", roles=DEVELOPERS, shown_by=show_loyalty_settings)
+async def change_loyalty_settings(visit: Visit) -> Response:
+    months = visit.given("expiryMonths")
+    body = {
+        "enabled": bool(visit.given("enabled")),
+        "earnOn": visit.given("earnOn"),
+        "rounding": visit.given("rounding"),
+        "expiryMonths": _parse_number("expiryMonths", months) if months else None,
+        "reservationTtlSeconds": _parse_number("reservationTtlSeconds", visit.given("reservationTtlSeconds")),
+    }
+    await visit.ask("PUT", "/loyalty/settings", body=body, noted=("settings.changed", "loyalty"))
+    return go_to(visit.path("/settings/loyalty"))
+
+
+@desk.post("/{environment}/settings/loyalty/tiers", roles=DEVELOPERS, shown_by=show_loyalty_settings)
+async def replace_tiers(visit: Visit) -> Response:
+    rows = [row for row in _list_rows(visit) if row["currencyAmount"] or row["points"]]
+    tiers = [
+        {
+            "currencyAmount": _parse_amount(f"tiers[{number}].currencyAmount", row["currencyAmount"]),
+            "points": _parse_number(f"tiers[{number}].points", row["points"]),
+        }
+        for number, row in enumerate(rows)
+    ]
+    await visit.ask("POST", "/loyalty/point-conversion", body={"tiers": tiers}, noted=("settings.changed", "loyalty"))
+    return go_to(visit.path("/settings/loyalty"))
+
+
+def _list_typed(visit: Visit) -> dict[str, Any]:
+    names = ("earnOn", "rounding", "expiryMonths", "reservationTtlSeconds")
+    return {"enabled": bool(visit.given("enabled")), **{name: visit.given(name) for name in names}}
+
+
+def _list_rows(visit: Visit) -> list[dict[str, Any]]:
+    """The tiers as they were typed, the empty ones included."""
+    typed = zip(visit.all_given("amount"), visit.all_given("points"), strict=False)
+    return [{"currencyAmount": amount.strip(), "points": points.strip()} for amount, points in typed]
+
+
+def _fill(tiers: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [*tiers, *({"currencyAmount": "", "points": ""} for _ in range(EMPTY_TIERS))]
+
+
+def _parse_number(field: str, text: str) -> int:
+    if not text.isascii() or not text.isdigit() or len(text) > 15:
+        raise Invalid.field(field, "must be a whole number")
+    return int(text)
+
+
+def _parse_amount(field: str, text: str) -> int | float:
+    """As JSON has it: the API checks the rest."""
+    try:
+        amount = Decimal(text.replace(",", ""))
+    except InvalidOperation:
+        raise Invalid.field(field, "must be an amount, such as 10000") from None
+    if not amount.is_finite() or len(text) > 20:
+        raise Invalid.field(field, "must be an amount, such as 10000")
+    return int(amount) if amount == amount.to_integral_value() else float(amount)

@@ -1,0 +1,193 @@
+"""A new shipment: for an order, from a store, with a service that was chosen by its price."""
+
+from secrets import token_hex
+from typing import Any
+
+from starlette.responses import Response
+
+from sapa.console.areas import CHOSEN, list_choices
+from sapa.console.desk import EVERYBODY, Visit, desk, go_to
+from sapa.console.fields import gather, spread
+from sapa.http.errors import ApiError, FieldError, Invalid, NotFound
+
+PARTY = ("name", "phone", "email", "address", "city", "province", "zip", "notes")
+RECEIVER = tuple(f"delivery.{name}" for name in PARTY)
+PACKAGE = ("weight", "length", "width", "height", "itemValue", "itemQty")
+TEXTS = ("orderId", "provider", "storeLocationId", "pickupCity", "package.itemName", *RECEIVER)
+NUMBERS = (
+    "delivery.kecamatanId", "delivery.kelurahanId", "delivery.coordinates.lat", "delivery.coordinates.lng",
+    *(f"package.{name}" for name in PACKAGE),
+)  # fmt: skip
+FIELDS = (
+    *TEXTS, *NUMBERS, "delivery.provinceId", "delivery.cityId", "service", "serviceName", "fee", "insurance",
+)  # fmt: skip
+MOST_STORES = "100"
+SERVICE = ("serviceCode", "serviceName", "serviceType", "insuranceFee", "distance", "vehicleType")
+PLACE = ("city", "zip", "kecamatanId", "kelurahanId", "coordinates")
+KNOWN_AS = {
+    "destination.districtId": "delivery.kecamatanId",
+    "destination.subDistrictId": "delivery.kelurahanId",
+    "destination.coordinates": "delivery.coordinates.lat",
+    "options.pickupCity": "pickupCity",
+}
+"""Fields of a question for prices, as this form calls them."""
+
+
+@desk.get("/{environment}/shipments/new", roles=EVERYBODY)
+async def show_new_shipment(visit: Visit) -> Response:
+    values = {name: visit.given(name) for name in FIELDS} if visit.form else await _prefill(visit)
+    found = await visit.ask("GET", "/shipping/store-locations", {"limit": MOST_STORES})
+    providers = (await visit.ask("GET", "/shipping/providers"))["data"]
+    values["storeLocationId"] = values["storeLocationId"] or _find_default(found["data"])
+    values["provider"] = values["provider"] or _find_usual(providers)
+    return visit.show(
+        "shipment_new.html",
+        values=values,
+        stores=found["data"],
+        providers=providers,
+        has_prices=_has_prices(providers, values["provider"]),
+        lists=await list_choices(visit, "delivery.", values),
+        cities=await _list_pickup_cities(visit, values["provider"]),
+        quote=await _find_quote(visit),
+        once=token_hex(16),
+    )
+
+
+@desk.post("/{environment}/shipments/new", roles=EVERYBODY)
+async def go_on(visit: Visit) -> Response:
+    """The form again: with the places of what was chosen, or with prices."""
+    return await show_new_shipment(visit)
+
+
+@desk.post("/{environment}/shipments", roles=EVERYBODY, shown_by=show_new_shipment)
+async def create_shipment(visit: Visit) -> Response:
+    body = gather(visit, TEXTS, NUMBERS)
+    body |= {"insurance": bool(visit.given("insurance"))} | await _choose_service(visit)
+    if body["delivery"] is not None:
+        body["delivery"] |= await _name_area(visit)
+    if body["storeLocationId"] is None:
+        del body["storeLocationId"]
+    made = (await visit.ask("POST", "/shipping/shipments", body=body, once=visit.given("once") or None))["data"]
+    return go_to(visit.path(f"/shipments/{made['id']}"))
+
+
+async def _prefill(visit: Visit) -> dict[str, str]:
+    """What the order knows of its receiver and its goods."""
+    id = visit.request.query_params.get("orderId", "")
+    values = dict.fromkeys(FIELDS, "") | {"package.itemQty": "1"}
+    if not id or "/" in id:
+        return values
+    order = (await visit.ask("GET", f"/orders/{id}"))["data"]
+    values |= {"orderId": order["id"]} | spread({"delivery": _build_receiver(order)}, RECEIVER)
+    lines = order["lineItems"]
+    titles = ", ".join(line["title"] for line in lines)
+    values |= {"package.itemName": titles[:200], "package.itemValue": str(order["total"])}
+    return values | {"package.itemQty": str(sum(line["quantity"] for line in lines))}
+
+
+def _build_receiver(order: dict[str, Any]) -> dict[str, Any]:
+    customer, to = order["customer"] or {}, order["shippingAddress"] or {}
+    named = to if to.get("firstName") or to.get("lastName") else customer
+    lines = [line for line in (to.get("address1"), to.get("address2")) if line]
+    return {
+        "name": " ".join(name for name in (named.get("firstName"), named.get("lastName")) if name),
+        "phone": to.get("phone") or customer.get("phoneNumber"),
+        "email": customer.get("email"),
+        "address": ", ".join(lines),
+        "city": to.get("city"),
+        "province": to.get("province"),
+        "zip": to.get("zip"),
+    }
+
+
+def _find_default(stores: list[dict[str, Any]]) -> str:
+    return next((str(store["id"]) for store in stores if store["isDefault"]), "")
+
+
+def _find_usual(providers: list[dict[str, Any]]) -> str:
+    """The first that can be used, those with prices before the others."""
+    usable = [entry for entry in providers if entry["connected"]]
+    return str(max(usable, key=lambda entry: bool(entry["capabilities"]["quote"]))["provider"])
+
+
+def _has_prices(providers: list[dict[str, Any]], chosen: str) -> bool:
+    return any(entry["provider"] == chosen and entry["capabilities"]["quote"] for entry in providers)
+
+
+async def _list_pickup_cities(visit: Visit, provider: str) -> list[dict[str, Any]]:
+    if provider != "ev_courier":
+        return []
+    try:
+        found: list[dict[str, Any]] = (await visit.ask("GET", "/shipping/coverage/cities", {"provider": provider}))[
+            "data"
+        ]
+    except ApiError:
+        return []
+    return found
+
+
+async def _find_quote(visit: Visit) -> dict[str, Any] | None:
+    """The prices, when they were asked for; why there are none is shown at the field that is to blame."""
+    if visit.given("step") != "prices" and not visit.given("service"):
+        return None
+    try:
+        return await _ask_prices(visit)
+    except ApiError as error:
+        visit.error = visit.error or error
+        return None
+
+
+async def _ask_prices(visit: Visit) -> dict[str, Any]:
+    given = gather(visit, TEXTS, NUMBERS)
+    body = {
+        "provider": given["provider"],
+        "origin": await _read_origin(visit),
+        "destination": {name: given["delivery"].get(name) for name in PLACE} if given["delivery"] else {},
+        "package": given["package"] or {},
+        "options": {"pickupCity": given["pickupCity"], "insurance": bool(visit.given("insurance"))},
+    }
+    try:
+        quote: dict[str, Any] = (await visit.ask("POST", "/shipping/calculate-fee", body=body))["data"]
+    except Invalid as error:
+        raise _rename(error) from None
+    return quote
+
+
+async def _read_origin(visit: Visit) -> dict[str, Any]:
+    id = visit.given("storeLocationId")
+    try:
+        store = (await visit.ask("GET", f"/shipping/store-locations/{id}"))["data"] if id and "/" not in id else None
+    except NotFound:
+        store = None
+    if store is None:
+        raise Invalid.field("storeLocationId", "choose the store that it is picked up from")
+    return {name: store[name] for name in PLACE}
+
+
+def _rename(error: Invalid) -> Invalid:
+    details = [
+        FieldError(
+            "storeLocationId" if one.field.startswith("origin") else KNOWN_AS.get(one.field, one.field), one.message
+        )
+        for one in error.details or []
+    ]
+    return Invalid(error.message, details=details)
+
+
+async def _choose_service(visit: Visit) -> dict[str, Any]:
+    """The service with its price of now; where a provider has no prices, what was written by hand."""
+    providers = (await visit.ask("GET", "/shipping/providers"))["data"]
+    if not _has_prices(providers, visit.given("provider")):
+        return gather(visit, ["serviceName"], ["fee"])
+    options = (await _ask_prices(visit))["options"]
+    chosen = next((option for option in options if option["serviceCode"] == visit.given("service")), None)
+    if chosen is None:
+        raise Invalid.field("service", "choose a service: show the prices first")
+    return {name: chosen[name] for name in SERVICE} | {"fee": chosen["price"], "currency": chosen["currency"]}
+
+
+async def _name_area(visit: Visit) -> dict[str, str]:
+    chosen = {f"delivery.{field}": visit.given(f"delivery.{field}") for field in CHOSEN}
+    names = (await list_choices(visit, "delivery.", chosen))["names"]
+    told = {"kecamatan": names["delivery.kecamatanId"], "kelurahan": names["delivery.kelurahanId"]}
+    return {field: name for field, name in told.items() if name}

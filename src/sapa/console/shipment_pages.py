@@ -1,0 +1,125 @@
+"""Shipments: the list, one with its way so far, and what people do with it."""
+
+from typing import Any, get_args
+
+import msgspec
+from starlette.responses import Response
+
+from sapa.access import actions as access
+from sapa.console.desk import DEVELOPERS, EVERYBODY, Visit, desk, go_to
+from sapa.console.listing import read_list
+from sapa.http.errors import Invalid, NotFound
+from sapa.json_text import encode
+from sapa.shipping import bookings, tracking
+from sapa.shipping.states import BOOKABLE, GROUP_OF, STATUSES, UNDER_WAY, list_next
+from sapa.shipping.types import BY_PEOPLE, LABELS, LOCAL, SHIPMENT_ID, Provider
+
+TONES = {"delivered": "good", "failed": "bad", "cancelled": "over", "returned": "bad"}
+"""How a group of states looks; the others wait."""
+FILTERS = ("status", "provider", "needsAction", "orderId", "awb", "storeLocationId")
+TOO_LATE = UNDER_WAY | {"cancelled", "cancelled_by_business", "returning", "returned", "lost", "booking"}
+"""States in which there is nothing to cancel any more, or not yet."""
+
+
+@desk.get("/{environment}/shipments", roles=EVERYBODY)
+async def list_shipments(visit: Visit) -> Response:
+    shown = await read_list(visit, "/shipping/shipments", *FILTERS)
+    providers = [(name, LABELS[name]) for name in get_args(Provider)]
+    return visit.show("shipments.html", statuses=STATUSES, providers=providers, tone=find_tone, **shown)
+
+
+@desk.get("/{environment}/shipments/{id}", roles=EVERYBODY)
+async def show_shipment(visit: Visit) -> Response:
+    """What is known; with `track` in the address the carrier is asked first."""
+    id = visit.request.path_params["id"]
+    way = await _read_way(visit, id)
+    shipment = (await visit.ask("GET", f"/shipping/shipments/{id}"))["data"]
+    status, is_local = shipment["shippingStatus"], shipment["provider"] in LOCAL
+    return visit.show(
+        "shipment.html",
+        shipment=shipment,
+        way=way,
+        tone=find_tone,
+        can_book=status in BOOKABLE,
+        can_cancel=status not in TOO_LATE and (is_local or shipment["provider"] in BY_PEOPLE or shipment["awb"]),
+        by_hand=list_next(status, "L") if is_local else ["returned"] if status == "returning" else [],
+        can_advance=visit.environment == "test" and not is_local and GROUP_OF[status] in {"accepted", "in_delivery"},
+        given={name: visit.given(name) for name in ("reason", "orderNo", "status")},
+    )
+
+
+async def _read_way(visit: Visit, id: str) -> Any:
+    if visit.request.query_params.get("track") and not visit.form:
+        return (await visit.ask("GET", f"/shipping/shipments/{id}/tracking"))["data"]
+    if not SHIPMENT_ID.matches(id):
+        raise NotFound
+    async with visit.kit.database.connection() as db:
+        known = await tracking.get_known(db, visit.company_id, id)
+    return msgspec.json.decode(encode(known))
+
+
+def find_tone(status: str) -> str:
+    return TONES.get(GROUP_OF[status], "waiting")
+
+
+@desk.post("/{environment}/shipments/{id}/book", roles=EVERYBODY, shown_by=show_shipment)
+async def book(visit: Visit) -> Response:
+    """People book what the API does not, and everything else, too."""
+    id = visit.request.path_params["id"]
+    shipment = (await visit.ask("GET", f"/shipping/shipments/{id}"))["data"]
+    if shipment["provider"] in LOCAL:
+        await visit.ask("PATCH", f"/shipping/shipments/{id}", body={"triggerBooking": True})
+    else:
+        async with visit.kit.database.connection() as db:
+            company = await access.get_company(db, visit.company_id)
+        await bookings.book(visit.kit, company, id)
+    return go_to(visit.path(f"/shipments/{id}"))
+
+
+@desk.post("/{environment}/shipments/{id}/cancel", roles=EVERYBODY, shown_by=show_shipment)
+async def cancel(visit: Visit) -> Response:
+    id = visit.request.path_params["id"]
+    await visit.ask("POST", f"/shipping/shipments/{id}/cancel", body={"reason": visit.given("reason") or None})
+    return go_to(visit.path(f"/shipments/{id}"))
+
+
+@desk.post("/{environment}/shipments/{id}/status", roles=EVERYBODY, shown_by=show_shipment)
+async def move_by_hand(visit: Visit) -> Response:
+    """Where no carrier tells how far it is."""
+    id = visit.request.path_params["id"]
+    await visit.ask("PATCH", f"/shipping/shipments/{id}", body={"shippingStatus": visit.given("status")})
+    return go_to(visit.path(f"/shipments/{id}"))
+
+
+@desk.post("/{environment}/shipments/{id}/looked", roles=EVERYBODY, shown_by=show_shipment)
+async def say_looked_at(visit: Visit) -> Response:
+    """Somebody has seen what was wrong with it."""
+    id = visit.request.path_params["id"]
+    await visit.ask("PATCH", f"/shipping/shipments/{id}", body={"needsAction": False})
+    return go_to(visit.path(f"/shipments/{id}"))
+
+
+@desk.post("/{environment}/shipments/{id}/resolve", roles=EVERYBODY, shown_by=show_shipment)
+async def resolve(visit: Visit) -> Response:
+    """What somebody found out at the carrier about a booking whose outcome is not known."""
+    id = visit.request.path_params["id"]
+    found = {"outcome": visit.given("outcome"), "orderNo": visit.given("orderNo") or None}
+    try:
+        await visit.ask("PATCH", f"/shipping/shipments/{id}", body={"resolveBooking": found})
+    except Invalid as error:
+        raise Invalid.field("orderNo", error.details[0].message if error.details else error.message) from None
+    return go_to(visit.path(f"/shipments/{id}"))
+
+
+@desk.post("/{environment}/shipments/{id}/advance", roles=EVERYBODY, shown_by=show_shipment)
+async def advance(visit: Visit) -> Response:
+    """The simulated carrier of a test environment goes on."""
+    id = visit.request.path_params["id"]
+    await visit.ask("POST", f"/shipping/shipments/{id}/sandbox/advance", body={})
+    return go_to(visit.path(f"/shipments/{id}"))
+
+
+@desk.post("/{environment}/shipments/{id}/discard", roles=DEVELOPERS, shown_by=show_shipment)
+async def discard(visit: Visit) -> Response:
+    await visit.ask("DELETE", f"/shipping/shipments/{visit.request.path_params['id']}")
+    return go_to(visit.path("/shipments"))

@@ -1,0 +1,196 @@
+"""One ticket: the conversation, what can be done with it, and whom it is with."""
+
+import re
+from secrets import token_hex
+from typing import Any
+
+from starlette.responses import Response
+
+from sapa.console.desk import EVERYBODY, Visit, desk, go_to
+from sapa.console.inbox_pages import Team, build_word, is_script, list_channels, read_clock, read_team, watch
+from sapa.console.ticket_lines import build_lines
+from sapa.http.endpoints import Base
+from sapa.http.errors import Conflict, Invalid, NotFound
+
+APPROVING = frozenset({"MSGAPP_CLOUD", "MSGAPP_COEX"})
+"""Channels that send only templates that they have approved."""
+_PLACE = re.compile(r"\{\{\s*([1-9][0-9]{0,2})\s*\}\}")
+
+Json = dict[str, Any]
+
+
+class FileNotThere(Conflict):
+    """This file is not here: it is still being fetched from the channel, or could not be."""
+
+    code = "FILE_NOT_THERE"
+
+
+@desk.get("/{environment}/inbox/{id}", roles=EVERYBODY)
+async def show_ticket(visit: Visit) -> Response:
+    asked = visit.request.query_params
+    ticket, team = await _get_ticket(visit), await read_team(visit)
+    is_latest = not asked.get("before")
+    context: Json = {
+        "ticket": ticket,
+        "team": team,
+        "lines": build_lines(ticket, team.names, is_latest),
+        "files": await _read_files(visit, ticket),
+        "is_latest": is_latest,
+        "clock": await read_clock(visit),
+        "channels": list_channels(),
+        "seen": _build_word(ticket, team),
+        "once": token_hex(16),
+        "given": {name: visit.given(name) for name in ("body", "note", "name", "mediaUrl")},
+        "params": visit.all_given("param"),
+    }
+    if asked.get("part"):
+        return visit.show("ticket_part.html", **context)
+    others = await _read_templates(visit, ticket) | await _read_person(visit, ticket)
+    return visit.show("ticket.html", **context, **others)
+
+
+@desk.get("/{environment}/inbox/{id}/events", roles=EVERYBODY)
+async def watch_ticket(visit: Visit) -> Response:
+    """A stream for the page's script; whoever comes here otherwise gets the page."""
+    id = visit.request.path_params["id"]
+    if not is_script(visit):
+        return go_to(visit.path(f"/inbox/{id}"))
+    await _get_ticket(visit)
+
+    async def read() -> object:
+        return _list_shown(await _get_ticket(visit), await read_team(visit))
+
+    return watch(visit, read)
+
+
+@desk.post("/{environment}/inbox/{id}/replies", roles=EVERYBODY, shown_by=show_ticket)
+async def reply_to_ticket(visit: Visit) -> Response:
+    text = visit.given("body").replace("\r\n", "\n")
+    return await _do(visit, "replies", {"agentId": (await read_team(visit)).my_id, "body": text}, "#talk")
+
+
+@desk.post("/{environment}/inbox/{id}/notes", roles=EVERYBODY, shown_by=show_ticket)
+async def add_note(visit: Visit) -> Response:
+    text = visit.given("note").replace("\r\n", "\n")
+    return await _do(visit, "notes", {"agentId": (await read_team(visit)).my_id, "body": text}, "#talk")
+
+
+@desk.post("/{environment}/inbox/{id}/assign", roles=EVERYBODY, shown_by=show_ticket)
+async def assign_ticket(visit: Visit) -> Response:
+    return await _do(visit, "assign", {"agentId": await _find_chosen(visit)})
+
+
+@desk.post("/{environment}/inbox/{id}/handover", roles=EVERYBODY, shown_by=show_ticket)
+async def hand_over_ticket(visit: Visit) -> Response:
+    return await _do(visit, "handover", {"agentId": await _find_chosen(visit)})
+
+
+@desk.post("/{environment}/inbox/{id}/resolve", roles=EVERYBODY, shown_by=show_ticket)
+async def resolve_ticket(visit: Visit) -> Response:
+    return await _do(visit, "resolve", {"agentId": (await read_team(visit)).my_id})
+
+
+@desk.post("/{environment}/inbox/{id}/reopen", roles=EVERYBODY, shown_by=show_ticket)
+async def reopen_ticket(visit: Visit) -> Response:
+    return await _do(visit, "reopen", None)
+
+
+@desk.post("/{environment}/inbox/{id}/template", roles=EVERYBODY, shown_by=show_ticket)
+async def send_template(visit: Visit) -> Response:
+    ticket, team = await _get_ticket(visit), await read_team(visit)
+    template = (await _ask(visit, "GET", f"/templates/{visit.given('template')}"))["data"]
+    body = {
+        "to": ticket["clientNumber"],
+        "sources": ticket["source"],
+        "template_name": template["name"],
+        "template_source": template["source"],
+        "language": template["language"],
+        "params": visit.all_given("param"),
+        "mediaUrl": visit.given("mediaUrl") or None,
+        "agentId": team.my_id,
+    }
+    once = visit.given("once") or None
+    await visit.ask("POST", "/messages/send-template", body=body, base=Base.MESSAGING, once=once)
+    return go_to(visit.path(f"/inbox/{ticket['id']}#talk"))
+
+
+@desk.get("/{environment}/inbox/{id}/files/{message}", roles=EVERYBODY)
+async def open_file(visit: Visit) -> Response:
+    """On to a file that came with a message of this ticket, at an address that is good for a while."""
+    ticket_id, message_id = visit.request.path_params["id"], visit.request.path_params["message"]
+    message = (await _ask(visit, "GET", f"/messages/{message_id}"))["data"]
+    if message["ticketId"] != ticket_id:
+        raise NotFound
+    files = (await _ask(visit, "GET", f"/messages/{message_id}/media"))["data"]["files"]
+    number = visit.request.query_params.get("number", "0")
+    wanted = [file["url"] for place, file in enumerate(files) if str(place) == number and file["url"]]
+    if not wanted:
+        raise FileNotThere
+    return go_to(wanted[0])
+
+
+async def _ask(visit: Visit, method: str, path: str, query: dict[str, str] | None = None) -> Any:
+    return await visit.ask(method, path, query, base=Base.MESSAGING)
+
+
+async def _do(visit: Visit, verb: str, body: object, place: str = "") -> Response:
+    """What is sent twice by one form happens once."""
+    id, once = visit.request.path_params["id"], visit.given("once") or None
+    await visit.ask("POST", f"/tickets/{id}/{verb}", body=body, base=Base.MESSAGING, once=once)
+    return go_to(visit.path(f"/inbox/{id}{place}"))
+
+
+async def _get_ticket(visit: Visit) -> Json:
+    id, before = visit.request.path_params["id"], visit.request.query_params.get("before", "")
+    found: Json = (await _ask(visit, "GET", f"/tickets/{id}", {"before": before}))["data"]
+    return found
+
+
+async def _find_chosen(visit: Visit) -> int | None:
+    """The agent who was chosen, or nobody."""
+    text = visit.given("agentId")
+    if text == "me":
+        return (await read_team(visit)).my_id
+    if text and not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise Invalid.field("agentId", "must be an agent of this company")
+    return int(text) if text else None
+
+
+def _list_shown(ticket: Json, team: Team) -> object:
+    return [ticket, team.names, team.me]
+
+
+def _build_word(ticket: Json, team: Team) -> str:
+    return build_word(_list_shown(ticket, team))
+
+
+async def _read_files(visit: Visit, ticket: Json) -> dict[str, list[Json]]:
+    """Of the messages that customers sent files with."""
+    with_files = [one["messageId2"] for one in ticket["messages"] if one["direction"] == "in" and one["mediaUrl"]]
+    return {id: (await _ask(visit, "GET", f"/messages/{id}/media"))["data"]["files"] for id in with_files}
+
+
+async def _read_templates(visit: Visit, ticket: Json) -> Json:
+    """What can be sent at any time, and the one that was chosen with its parameters' places."""
+    approved = {"status": "APPROVED"} if ticket["source"] in APPROVING else {}
+    templates = (await _ask(visit, "GET", "/templates", {"limit": "100", **approved}))["data"]
+    wanted = visit.given("template") or visit.request.query_params.get("template", "")
+    chosen = next((template for template in templates if template["id"] == wanted), None)
+    places = sorted({int(place) for place in _PLACE.findall(chosen["body"])}) if chosen else []
+    return {"templates": templates, "chosen": chosen, "places": places}
+
+
+async def _read_person(visit: Visit, ticket: Json) -> Json:
+    """The customer as the other pages know them; a contact need not be one, and may not be one any more."""
+    id = ticket["customerId"]
+    nobody: Json = {"customer": None, "orders": [], "wallet": None, "timeline": []}
+    if id is None:
+        return nobody
+    try:
+        customer = (await visit.ask("GET", f"/customers/{id}"))["data"]
+    except NotFound:
+        return nobody
+    orders = await visit.ask("GET", "/orders", {"customerId": id, "limit": "5"})
+    wallet = (await visit.ask("GET", f"/loyalty/customers/{id}/wallet"))["data"]
+    timeline = await visit.ask("GET", f"/loyalty/customers/{id}/timeline", {"limit": "8"})
+    return {"customer": customer, "orders": orders["data"], "wallet": wallet, "timeline": timeline["data"]}

@@ -1,0 +1,62 @@
+"""What letters say, in both languages."""
+
+from msgspec import Struct
+
+from sapa.people.types import Purpose
+
+
+class Words(Struct, frozen=True):
+    subject: str
+    body: str
+
+
+WORDS = {
+    ("en", Purpose.INVITATION): Words(
+        "Your invitation to {organisation}",
+        """\
+Hello {name},
+
+you have been invited to the console of {organisation}. Choose a password here:
+
+{link}
+
+The link works once, for a week. If you do not know {organisation}, leave it be.
+""",
+    ),
+    ("id", Purpose.INVITATION): Words(
+        "Undangan Anda ke {organisation}",
+        """\
+Halo {name},
+
+Anda diundang ke konsol {organisation}. Pilih kata sandi di sini:
+
+{link}
+
+Tautan ini berlaku sekali, selama seminggu. Jika Anda tidak mengenal {organisation}, abaikan saja.
+""",
+    ),
+    ("en", Purpose.RESET): Words(
+        "A new password for {organisation}",
+        """\
+Hello {name},
+
+somebody asked for a new password for your account at {organisation}. Choose it here:
+
+{link}
+
+The link works once, for an hour. If it was not you, leave it be: your password stays as it is.
+""",
+    ),
+    ("id", Purpose.RESET): Words(
+        "Kata sandi baru untuk {organisation}",
+        """\
+Halo {name},
+
+ada yang meminta kata sandi baru untuk akun Anda di {organisation}. Pilih di sini:
+
+{link}
+
+Tautan ini berlaku sekali, selama satu jam. Jika bukan Anda, abaikan saja: kata sandi Anda tetap sama.
+""",
+    ),
+}

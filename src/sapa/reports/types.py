@@ -1,0 +1,155 @@
+"""Reports: the window they look at, and what they say of it."""
+
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Literal
+
+from msgspec import Struct
+
+from sapa.http.errors import Invalid
+
+Step = Literal["day", "week", "month"]
+
+PRESETS = {"7": 7, "30": 30, "90": 90, "365": 365}
+"""Windows that end today, by their days."""
+DEFAULT_PRESET = "30"
+MOST_DAYS_BY_DAY = 62
+MOST_DAYS_BY_WEEK = 370
+MOST_DAYS = 5 * 366
+
+
+class Window(Struct, frozen=True):
+    """Whole days in UTC, the first and the last included."""
+
+    first: date
+    last: date
+
+    @property
+    def start(self) -> datetime:
+        return datetime.combine(self.first, time(), UTC)
+
+    @property
+    def end(self) -> datetime:
+        """The first instant after it."""
+        return datetime.combine(self.last + timedelta(days=1), time(), UTC)
+
+    @property
+    def days(self) -> int:
+        return (self.last - self.first).days + 1
+
+    @property
+    def step(self) -> Step:
+        """What a point of a chart stands for: few enough points to be read."""
+        if self.days <= MOST_DAYS_BY_DAY:
+            return "day"
+        return "week" if self.days <= MOST_DAYS_BY_WEEK else "month"
+
+    @property
+    def steps(self) -> list[str]:
+        """The first day of every step, those before the window's own first day included."""
+        day, found = _begin(self.first, self.step), []
+        while day <= self.last:
+            found.append(day.isoformat())
+            day = _follow(day, self.step)
+        return found
+
+
+class MessageStep(Struct, frozen=True):
+    """Messages of one step, and what became of them since."""
+
+    at: str
+    sent: int
+    delivered: int
+    read: int
+    replied: int
+    failed: int
+
+
+class OrderStep(Struct, frozen=True):
+    """Orders of one step in one currency."""
+
+    at: str
+    currency: str
+    orders: int
+    cancelled: int
+    """Cancelled or refunded."""
+    paid: int
+    revenue: Decimal
+    """Of those that are paid."""
+
+
+class EndpointHealth(Struct, frozen=True):
+    """How a webhook endpoint fared of late."""
+
+    id: str
+    url: str
+    status: str
+    attempts: int
+    """The latest of the window, so many at most as are looked at."""
+    delivered: int
+    failed: int
+    milliseconds: int | None
+    """How long an answer took, on average."""
+    last_at: str | None
+    waiting: int
+    """Still to be delivered, so many at most as are counted."""
+
+
+class ShipmentState(Struct, frozen=True):
+    """Shipments of the window that are in a state now."""
+
+    state: str
+    shipments: int
+
+
+class Overview(Struct, frozen=True):
+    """A company's window at a glance."""
+
+    window: Window
+    currency: str
+    messages: list[MessageStep]
+    orders: list[OrderStep]
+    """In the company's own currency."""
+    totals: list[OrderStep]
+    """Of the whole window, by currency; the company's own first."""
+    endpoints: list[EndpointHealth]
+    shipments: list[ShipmentState]
+
+
+def parse_window(today: date, preset: str, first: str, last: str) -> Window:
+    """The days that were asked for; a preset where none were. Raises Invalid naming the one that cannot be used."""
+    if not first and not last:
+        days = PRESETS.get(preset or DEFAULT_PRESET)
+        if days is None:
+            raise Invalid.field("days", f"must be one of {', '.join(PRESETS)}")
+        return Window(today - timedelta(days=days - 1), today)
+    end = _parse_day("to", last) if last else today
+    start = _parse_day("from", first) if first else end - timedelta(days=PRESETS[DEFAULT_PRESET] - 1)
+    if start > end:
+        raise Invalid.field("from", "must not be after the last day")
+    window = Window(start, end)
+    if window.days > MOST_DAYS:
+        raise Invalid.field("from", f"must be at most {MOST_DAYS} days before the last day")
+    return window
+
+
+def _parse_day(field: str, text: str) -> date:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise Invalid.field(field, "must be a day such as 2026-01-31") from None
+    if not 2000 <= day.year <= 2100:
+        raise Invalid.field(field, "must be a day from 2000 to 2100")
+    return day
+
+
+def _begin(day: date, step: Step) -> date:
+    if step == "week":
+        return day - timedelta(days=day.weekday())
+    return day.replace(day=1) if step == "month" else day
+
+
+def _follow(day: date, step: Step) -> date:
+    if step == "month":
+        return (day + timedelta(days=31)).replace(day=1)
+    return day + timedelta(days=7 if step == "week" else 1)

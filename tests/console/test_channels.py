@@ -1,0 +1,123 @@
+"""Channels and carriers at the console: connected, tested, disconnected, and their secrets never seen again."""
+
+import re
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from tests.conftest import Installation
+from tests.console.own import open_own
+from tests.console.people import make_person, open_browser, read_token
+from tests.factories import Environments
+from tests.messaging.channels.peer import Peer, open_peer
+
+WHATSAPP = {
+    "phone_number_id": "1122",
+    "waba_id": "3344",
+    "phone_number": "+622150001234",
+    "access_token": "planted-access-token",
+    "app_secret": "planted-app-secret",
+}
+SECRETS = ("planted-access-token", "planted-app-secret", "planted-api-key", "planted-other-key")
+
+
+@pytest.fixture
+async def peer() -> AsyncIterator[Peer]:
+    async with open_peer() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def owner(
+    installation: Installation, database: Database, company: Environments, peer: Peer
+) -> AsyncIterator[httpx.AsyncClient]:
+    email = await make_person(database, company)
+    upstreams = {"SAPA_UPSTREAM_MSGAPP_CLOUD": peer.address, "SAPA_UPSTREAM_KIRIMINAJA": peer.address}
+    async with open_own(installation, email, **upstreams) as client:
+        yield client
+
+
+async def test_a_channel_is_refused_connected_fails_and_is_disconnected(owner: httpx.AsyncClient, peer: Peer) -> None:
+    form, page = {"token": await read_token(owner), **WHATSAPP}, "/live/channels/MSGAPP_CLOUD"
+    bad = await owner.post(page, data=form | {"phone_number": "0812"})
+    assert bad.status_code == 400
+    assert 'id="phone_number-problem"' in bad.text
+    peer.answers = [(401, {"error": {"message": f"bad token {WHATSAPP['access_token']}", "code": 190}})]
+    refused = await owner.post(page, data=form)
+    assert refused.status_code == 409
+    assert 'value="+622150001234"' in refused.text
+    peer.answers = [(200, {"id": "1122"})]
+    made = await owner.post(page, data=form)
+    hook = re.search(r'id="hook">http[^<]*/hooks/channels/(hook_[^<]+)<', made.text)
+    word = re.search(r'id="made-verify_token">([^<]+)<', made.text)
+    assert hook is not None
+    assert word is not None
+    shown = (await owner.get(page)).text
+    assert "works" in shown
+    assert hook[1] not in shown
+    assert word[1] not in shown
+    peer.answers = [(401, {"error": {"message": "expired", "code": 190}})]
+    assert (await owner.post(f"{page}/test", data=form)).status_code == 303
+    failing = (await owner.get("/live/channels")).text
+    assert "fails" in failing
+    peer.answers = [(200, {"id": "1122"})]
+    kept = {name: value for name, value in form.items() if name not in {"access_token", "app_secret"}}
+    assert (await owner.post(page, data=kept)).status_code == 200
+    assert peer.asked[-1].headers["authorization"] == "Bearer planted-access-token"
+    assert (await owner.post(f"{page}/disconnect", data=form)).status_code == 303
+    assert (await owner.post(f"{page}/test", data=form)).status_code == 409
+    audit = (await owner.get("/live/audit")).text
+    assert audit.count("channel.connected") == 2
+    assert audit.count("channel.disconnected") == 1
+    for seen in (bad.text, refused.text, made.text, shown, failing, audit):
+        assert not any(secret in seen for secret in SECRETS)
+
+
+async def test_the_web_chat_is_connected_with_its_snippet(owner: httpx.AsyncClient) -> None:
+    form = {"token": await read_token(owner), "title": "Halo"}
+    made = await owner.post("/live/channels/WIDGET", data=form)
+    assert "&lt;script" in made.text
+    assert 'id="made-secret"' in made.text
+
+
+async def test_a_carrier_is_refused_connected_tested_and_disconnected(owner: httpx.AsyncClient, peer: Peer) -> None:
+    page = "/live/carriers/aggregator_carrier"
+    form = {"token": await read_token(owner), "adapter": "kiriminaja", "api_key": "planted-api-key"}
+    missing = await owner.post(page, data=form | {"api_key": ""})
+    assert missing.status_code == 400
+    assert 'id="api_key-problem"' in missing.text
+    peer.answers = [(401, {"status": False, "text": "planted-api-key is unknown"})]
+    refused = await owner.post(page, data=form)
+    assert refused.status_code == 400
+    assert (await owner.post(f"{page}/test", data=form)).status_code == 409
+    peer.answers = [(200, {"status": True, "text": "ok", "datas": []})]
+    made = await owner.post(page, data=form)
+    assert "/hooks/carriers/" in made.text
+    peer.answers = [(401, {"status": False, "text": "gone"})]
+    assert (await owner.post(f"{page}/test", data=form)).status_code == 303
+    shown = (await owner.get(page)).text
+    assert "fails" in shown
+    assert "/hooks/carriers/" not in shown
+    assert (await owner.post(f"{page}/disconnect", data=form)).status_code == 303
+    assert "not connected" in (await owner.get(page)).text
+    audit = (await owner.get("/live/audit")).text
+    assert (audit.count("carrier.connected"), audit.count("carrier.disconnected")) == (1, 1)
+    for seen in (missing.text, refused.text, made.text, shown, audit):
+        assert not any(secret in seen for secret in SECRETS)
+
+
+async def test_simulators_stand_there_in_a_test_environment_and_cannot_be_taken_away(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    async with open_browser(installation, await make_person(database, company)) as client:
+        form = {"token": await read_token(client), **WHATSAPP, "api_key": "planted-api-key"}
+        for page in ("/test/channels/MSGAPP_CLOUD", "/test/carriers/aggregator_carrier"):
+            assert (await client.post(f"{page}/test", data=form)).status_code == 303
+            assert "works" in (await client.get(page)).text
+            assert (await client.post(page, data=form)).status_code in {400, 409}
+            assert (await client.post(f"{page}/disconnect", data=form)).status_code in {400, 409}
+        assert "/hooks/channels/" in (await client.get("/test/channels/MSGAPP_CLOUD")).text
+        for page in ("/live/channels/NOTHING", "/live/carriers/custom"):
+            assert (await client.get(page)).status_code == 404

@@ -1,0 +1,137 @@
+"""Developer settings at the console: who still uses a rotated key, and events delivered once more."""
+
+import asyncio
+import re
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.access import actions as access
+from sapa.db.pool import Database
+from sapa.vault import Vault
+from tests.conftest import Installation, connect
+from tests.console.people import make_person, open_browser, read_token
+from tests.factories import Environments, MadeKey, make_customer, make_endpoint, make_import, make_key
+from tests.webhooks.station import Station, until
+
+PATIENCE = 40
+_SECRET = re.compile(r'id="secret">([^<]+)<')
+_ENDS = re.compile(r'data-until="([^"]+)"')
+
+
+@pytest.fixture
+async def owner(post_office: Installation, post: Database, client: Environments) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_browser(post_office, await make_person(post, client)) as browser:
+        yield browser
+
+
+async def submit(browser: httpx.AsyncClient, path: str, **fields: Any) -> httpx.Response:
+    return await browser.post(path, data={"token": await read_token(browser), **fields})
+
+
+async def wait_for(ask: Callable[[], Awaitable[str]], sign: str) -> str:
+    deadline = time.monotonic() + PATIENCE
+    while sign not in (page := await ask()):
+        assert time.monotonic() < deadline, f"{sign} did not appear: {page}"
+        await asyncio.sleep(0.2)
+    return page
+
+
+async def test_a_rotated_key_is_counted_down_and_shows_who_still_uses_it(
+    post_office: Installation, post: Database, client: Environments, owner: httpx.AsyncClient
+) -> None:
+    old = await make_key(post, client.test)
+    async with post.transaction() as tx:
+        await access.move_clock(tx, client.test, timedelta(days=3))
+    rotated = (await submit(owner, f"/test/keys/{old.id}/rotate")).text
+    found = _SECRET.search(rotated)
+    assert found
+    new = MadeKey("", found[1])
+    assert "It was never used." in rotated
+
+    async def read() -> str:
+        return (await owner.get("/test/keys")).text
+
+    page = await read()
+    assert "not used since" in page
+    assert new.raw not in page
+    ends = _ENDS.search(page)
+    assert ends
+    left = await _read_seconds_left(post, ends[1])
+    assert 23.9 * 3600 < left < 24.1 * 3600
+    async with connect(post_office, new.raw) as api:
+        assert (await api.get("/customers")).status_code == 200
+
+    async def use_and_read() -> str:
+        async with connect(post_office, old.raw) as api:
+            assert (await api.get("/customers")).status_code == 200
+        return await read()
+
+    page = await wait_for(use_and_read, "still in use")
+    assert "from 127.0.0.1" in page
+    assert f"…{new.raw[-4:]}" in page
+
+
+async def _read_seconds_left(database: Database, instant: str) -> float:
+    async with database.connection() as db:
+        return float(await db.fetchval("SELECT extract(epoch FROM $1::text::timestamptz - now())", instant))
+
+
+async def test_what_happened_in_a_time_is_delivered_once_more(
+    post_office: Installation,
+    post: Database,
+    client: Environments,
+    seal: Vault,
+    station: Station,
+    owner: httpx.AsyncClient,
+) -> None:
+    endpoint = (await make_endpoint(post, seal, client.live, station.url("hooks"))).endpoint
+    async with connect(post_office, (await make_key(post, client.live)).raw) as api:
+        for _ in range(2):
+            await make_customer(api)
+    await until(station.has(2))
+    path = f"/live/webhooks/{endpoint.id}"
+    missing = await submit(owner, f"{path}/replay", since="")
+    assert missing.status_code == 400
+    assert 'id="since-problem"' in missing.text
+    nothing = await submit(owner, f"{path}/replay", since="2026-01-01T00:00", event="order.created")
+    assert "Nothing happened in that time" in nothing.text
+    again = await submit(owner, f"{path}/replay", since="2026-01-01T00:00", event="customer.created")
+    assert "2 events are on their way" in again.text
+    await until(station.has(4))
+    ids = [arrival.event_id for arrival in station.arrivals]
+    assert sorted(ids[:2]) == sorted(ids[2:])
+    assert "webhook.replayed" in (await owner.get("/live/audit")).text
+    await submit(owner, f"{path}/pause")
+    held = await submit(owner, f"{path}/replay", since="2026-01-01T00:00")
+    assert held.status_code == 409
+    assert "resume it first" in held.text
+    assert 'value="2026-01-01T00:00"' in held.text
+    assert len(station.arrivals) == 4
+
+
+async def test_the_lines_that_failed_come_as_a_file(
+    post_office: Installation, post: Database, client: Environments, owner: httpx.AsyncClient
+) -> None:
+    lines = b"".join(b"nobody-%d,=1+1\n" % number for number in range(101))
+    async with connect(post_office, (await make_key(post, client.live)).raw) as api:
+        job = await make_import(api, b"email,firstName\n" + lines)
+
+    async def read() -> str:
+        return (await owner.get(f"/live/imports/{job['id']}")).text
+
+    page = await wait_for(read, "What failed")
+    assert "<progress" in page
+    file = f"/live/imports/{job['id']}/errors.csv"
+    assert f'href="/console{file}"' in page
+    await wait_for(read, "101 failed")
+    answer = await owner.get(file)
+    assert answer.headers["content-disposition"].startswith("attachment")
+    header, *rows = answer.text.splitlines()
+    assert header == "line,field,reason"
+    assert [int(row.partition(",")[0]) for row in rows] == list(range(2, 103))
+    assert (await owner.get(file.replace(job["id"], job["id"][:-4] + "0000"))).status_code == 404

@@ -1,0 +1,290 @@
+"""The inbox without scripts: whose tickets there are, the conversation, and what agents do there."""
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from html import unescape
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.console.live import MOST_STREAMS_OF_A_PERSON
+from sapa.console.ticket_lines import build_lines
+from sapa.db.pool import Database
+from sapa.people.types import Role
+from tests.conftest import Installation, connect
+from tests.console.people import make_person, open_browser, read_token
+from tests.factories import Environments, make_company, make_customer, make_key
+from tests.http.wire import eventually
+from tests.messaging.conftest import connect_messaging
+from tests.messaging.conversing import read_outbox, speak
+from tests.messaging.sending import make_template
+from tests.support.desk import NUMBER, Desk
+
+EVENTS = {"accept": "text/event-stream"}
+_TAGS = re.compile(r"<[^>]*>")
+_COUNT = re.compile(r'view=(\w+)[^>]*>[^<]*<span class="count">([0-9,]+)')
+_ONCE = re.compile(r'name="once" value="(\w+)"')
+
+
+class Seat:
+    """An agent's browser at the test environment's inbox."""
+
+    def __init__(self, browser: httpx.AsyncClient) -> None:
+        self.browser = browser
+
+    async def open(self, path: str = "", **query: str) -> str:
+        answer = await self.browser.get(f"/test/inbox{path}", params=query)
+        assert answer.status_code == 200, answer.text
+        return answer.text
+
+    async def post(self, path: str, status: int = 303, **fields: Any) -> httpx.Response:
+        data = {"token": await read_token(self.browser), **fields}
+        answer = await self.browser.post(f"/test/inbox/{path}", data=data)
+        assert answer.status_code == status, answer.text
+        return answer
+
+    async def count(self, **query: str) -> dict[str, str]:
+        return dict(_COUNT.findall(await self.open(**query)))
+
+    async def wait_for(self, path: str, words: str) -> str:
+        async def look() -> str | None:
+            page = await self.open(path)
+            return page if words in page else None
+
+        return await eventually(look)
+
+
+def read(page: str) -> str:
+    """A page as it is read, in one line."""
+    return unescape(" ".join(_TAGS.sub(" ", page).split()))
+
+
+def list_shown(page: str) -> list[str]:
+    """The tickets of a list."""
+    return re.findall(r'<li id="(tkt_\w+)"', page)
+
+
+@pytest.fixture
+async def desk(installation: Installation, database: Database, company: Environments) -> AsyncIterator[Desk]:
+    async with connect_messaging(installation, (await make_key(database, company.test)).raw) as client:
+        yield Desk(client)
+
+
+@pytest.fixture
+async def seat(installation: Installation, database: Database, company: Environments) -> AsyncIterator[Seat]:
+    """Somebody of the role agent, who answers as Sari."""
+    async with open_browser(installation, await make_person(database, company, Role.AGENT)) as browser:
+        seat = Seat(browser)
+        await seat.post("agent", name="Sari")
+        yield seat
+
+
+async def test_somebody_new_chooses_the_name_to_answer_as(
+    installation: Installation, database: Database, company: Environments, desk: Desk
+) -> None:
+    ticket = await desk.hear()
+    async with open_browser(installation, await make_person(database, company, Role.AGENT)) as browser:
+        new = Seat(browser)
+        assert 'value="Sari agent"' in await new.open()
+        assert "Reply as" not in await new.open(f"/{ticket['id']}")
+        refused = await new.post(f"{ticket['id']}/replies", 409, body="Masih.")
+        assert "choose a name to answer as first" in refused.text
+        answer = await new.post("agent", name="Sari", ticket=ticket["id"])
+        assert answer.headers["location"] == f"/console/test/inbox/{ticket['id']}"
+        assert "Reply as Sari" in await new.open(f"/{ticket['id']}")
+        await new.post("agent", 409, name="Once more")
+        away = await new.post("agent", 409, name="Sari", ticket="//evil.example")
+        assert "evil" not in away.headers.get("location", "")
+    (agent,) = await desk.get("/agents")
+    assert (agent["name"], agent["type"]) == ("Sari", "human")
+    await desk.client.put(f"/agents/{agent['id']}", json={"active": False})
+
+
+async def test_tickets_are_listed_by_whose_they_are_and_counted_exactly(
+    installation: Installation, database: Database, company: Environments, desk: Desk, seat: Seat
+) -> None:
+    async with connect(installation, (await make_key(database, company.test)).raw) as api:
+        await make_customer(api, firstName="Ayu", lastName="Lestari", phoneNumber="+628123456701")
+    waiting = await desk.hear("Halo <b>kak</b>", "+628123456701")
+    mine, other, done = [await desk.hear(sender=f"+62812345670{n}") for n in (2, 3, 4)]
+    mailed = await desk.hear(sender="ayu@toko.example", source="MAIL")
+    await seat.post(f"{mine['id']}/assign", agentId="me")
+    await seat.post(f"{other['id']}/assign", agentId=str(await desk.hire("Budi")))
+    await seat.post(f"{done['id']}/resolve")
+    assert await seat.count() == {"open": "2", "mine": "1", "others": "1", "resolved": "1"}
+    assert (await seat.count(channel="MAIL"))["open"] == "1"
+    page = await seat.open()
+    assert list_shown(page) == [mailed["id"], waiting["id"]]
+    assert "Halo &lt;b&gt;kak" in page
+    assert "WhatsApp" in page
+    assert "waits 0 min" in read(page)
+    for view, ticket in (("mine", mine), ("others", other), ("resolved", done)):
+        assert list_shown(await seat.open(view=view)) == [ticket["id"]]
+    assert "Budi" in read(await seat.open(view="others"))
+    assert list_shown(await seat.open(search="lestari")) == [waiting["id"]]
+    assert "No customer who is called so" in await seat.open(search="somebody else")
+    found = await seat.browser.get("/test/inbox", params={"search": done["id"]})
+    assert found.headers["location"] == f"/console/test/inbox/{done['id']}"
+
+
+async def test_a_conversation_shows_what_was_said_noted_and_done(desk: Desk, seat: Seat) -> None:
+    await speak(desk.client, source="MSGAPP_CLOUD", text="Masih ada?", **{"from": NUMBER})
+    ticket = await desk.hear("Halo?")
+    path = f"/{ticket['id']}"
+    await seat.post(f"{ticket['id']}/notes", note="Pelanggan VIP")
+    await seat.post(f"{ticket['id']}/replies", body="Masih, kak.\r\nKirim ke mana?")
+    await seat.wait_for(path, "tick read")
+    await seat.post(f"{ticket['id']}/handover", agentId="")
+    await seat.post(f"{ticket['id']}/resolve")
+    page = await seat.open(path)
+    said = read(page[page.index('id="conversation"') :])
+    places = [
+        said.index(words)
+        for words in (
+            "Ticket opened", "Masih ada?", "Halo?", "Note of Sari, for agents only", "Pelanggan VIP", "Masih, kak.",
+            "Handed over to the queue", "Resolved (by an agent)",
+        )
+    ]  # fmt: skip
+    assert places == sorted(places)
+    assert "Assigned to Sari" in said
+    assert 'class="line note"' in page
+    assert "Reopen" in page
+    await seat.post(f"{ticket['id']}/reopen")
+    assert "Reopened" in read(await seat.open(path))
+
+
+async def test_what_a_form_sends_twice_goes_out_once(desk: Desk, seat: Seat) -> None:
+    ticket = await desk.hear()
+    page = await seat.open(f"/{ticket['id']}")
+    once = _ONCE.findall(page)[0]
+    await asyncio.gather(*(seat.post(f"{ticket['id']}/replies", body="Masih.", once=once) for _ in range(3)))
+    await asyncio.gather(*(seat.post(f"{ticket['id']}/notes", note="VIP", once=once) for _ in range(3)))
+    seen = await desk.look(ticket)
+    assert [message["body"] for message in seen["messages"]] == ["Masih ada?", "Masih."]
+    assert [note["body"] for note in seen["notes"]] == ["VIP"]
+    assert len(await read_outbox(desk.client)) == 1
+    assert once not in _ONCE.findall(await seat.open(f"/{ticket['id']}"))
+
+
+async def test_what_was_not_sent_stays_in_the_form_and_says_why(desk: Desk, seat: Seat) -> None:
+    ticket = await desk.hear(sender="+12015550110")
+    refused = await seat.post(f"{ticket['id']}/replies", 502, body="Masih <ada>, kak")
+    assert ">Masih &lt;ada&gt;, kak</textarea>" in refused.text
+    assert "Not delivered: " in refused.text
+    empty = await seat.post(f"{ticket['id']}/notes", 400, note="  ")
+    assert "alert" in empty.text
+    odd = await seat.post(f"{ticket['id']}/assign", 400, agentId="somebody")
+    assert "must be an agent of this company" in odd.text
+
+
+async def test_the_window_is_counted_down_and_then_a_template_goes_out(desk: Desk, seat: Seat) -> None:
+    template = await make_template(desk.client)
+    ticket = await desk.hear()
+    page = await seat.open(f"/{ticket['id']}")
+    assert re.search(r'data-until="[^"]+">23 h 5\d min<', page)
+    assert 'id="template">' in page
+    await desk.pass_time(25 * 3600)
+    page = await seat.open(f"/{ticket['id']}", template=template["id"])
+    assert "Window closed" in page
+    assert "waits 25 h 0 min" in read(page)
+    assert 'id="template" open>' in page
+    late = await seat.post(f"{ticket['id']}/replies", 409, body="Masih.")
+    assert ">Masih.</textarea>" in late.text
+    fields = {"template": template["id"], "param": ["Ayu", "INV-1"], "once": _ONCE.findall(page)[0]}
+    wrong = await seat.post(f"{ticket['id']}/template", 409, **{**fields, "param": ["Ayu"]})
+    assert 'value="Ayu"' in wrong.text
+    for _ in range(2):
+        await seat.post(f"{ticket['id']}/template", **fields)
+    seen = await desk.look(ticket)
+    assert [message["body"] for message in seen["messages"]][1:] == ["Halo Ayu, pesanan INV-1 dikirim."]
+    assert seen["waitingSince"] is None
+
+
+async def test_a_file_is_a_link_away(desk: Desk, seat: Seat) -> None:
+    told = await speak(desk.client, source="MSGAPP_CLOUD", media="image", **{"from": NUMBER})
+    ticket = await eventually(lambda: desk.find_ticket_of(told["messageId"]))
+    (message,) = ticket["messages"]
+    link = f"/{ticket['id']}/files/{message['messageId2']}?number=0"
+    assert f"/inbox{link}" in await seat.open(f"/{ticket['id']}")
+
+    async def fetch() -> str | None:
+        answer = await seat.browser.get(f"/test/inbox{link}")
+        return answer.headers["location"] if answer.status_code == 303 else None
+
+    address = await eventually(fetch)
+    assert (await seat.browser.get(address)).status_code == 200
+    other = await desk.hear(sender="+628123456702")
+    strange = await seat.browser.get(f"/test/inbox/{other['id']}/files/{message['messageId2']}")
+    assert strange.status_code == 404
+
+
+def test_a_part_of_a_conversation_shows_what_happened_meanwhile() -> None:
+    def say(second: int) -> dict[str, Any]:
+        return {"timestamp": second, "messageId2": f"m{second}", "direction": "in", "ack": 2, "agentId": None}
+
+    notes = [{"id": f"n{n}", "agentId": 1, "body": "", "createdAt": f"1970-01-01T00:00:{n}.500Z"} for n in (10, 21, 35)]
+    ticket = {"messages": [say(20), say(30)], "earlier": "m20", "events": [], "notes": notes}
+    assert [line.key for line in build_lines(ticket, {1: "Sari"})] == ["m20", "n21", "m30", "n35"]
+    assert [line.key for line in build_lines(ticket, {}, is_latest=False)] == ["m20", "n21", "m30"]
+
+
+async def test_another_companys_ticket_is_out_of_reach(
+    installation: Installation, database: Database, desk: Desk, seat: Seat
+) -> None:
+    stranger = await make_company(database)
+    async with connect_messaging(installation, (await make_key(database, stranger.test)).raw) as client:
+        foreign = await Desk(client).hear("Rahasia")
+    for path in ("", "/events", f"/files/{foreign['messages'][0]['messageId2']}"):
+        answer = await seat.browser.get(f"/test/inbox/{foreign['id']}{path}", headers=EVENTS)
+        assert answer.status_code == 404
+    for verb in ("replies", "notes", "assign", "handover", "resolve", "reopen", "template"):
+        await seat.post(f"{foreign['id']}/{verb}", 404, body="x", note="x", agentId="", template=foreign["id"])
+    assert foreign["id"] not in await seat.open(search="62812")
+    own = await desk.hear()
+    assert (await seat.browser.get(f"/live/inbox/{own['id']}")).status_code == 404
+
+
+async def test_a_stream_says_that_something_is_new_until_its_reader_signs_out(desk: Desk, seat: Seat) -> None:
+    ticket = await desk.hear()
+    page = await seat.open(f"/{ticket['id']}")
+    seen = re.findall(r'data-seen="(\w+)"', page)[0]
+    address = f"/test/inbox/{ticket['id']}/events?seen={seen}"
+    async with asyncio.timeout(30), seat.browser.stream("GET", address, headers=EVENTS) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        assert "default-src 'none'" in stream.headers["content-security-policy"]
+        lines = stream.aiter_lines()
+        assert [await anext(lines), await anext(lines), await anext(lines)] == [": ready", "", ": still here"]
+        await desk.act(ticket, "notes", 201, agentId=await desk.hire("Budi"), body="VIP")
+        assert "event: changed" in [line async for line in _take_until(lines, "event: changed")]
+        token = await read_token(seat.browser)
+        async with httpx.AsyncClient(cookies=seat.browser.cookies) as other:
+            await other.post(f"{seat.browser.base_url}sign-out", data={"token": token})
+        await desk.act(ticket, "resolve")
+        rest = [line async for line in lines]
+        assert "event: changed" not in rest
+
+
+async def _take_until(lines: AsyncIterator[str], word: str) -> AsyncIterator[str]:
+    async for line in lines:
+        yield line
+        if line == word:
+            return
+
+
+async def test_a_person_has_so_many_streams_and_no_more(seat: Seat) -> None:
+    """Over both processes there are twice as many places."""
+    opened = []
+    try:
+        for _ in range(2 * MOST_STREAMS_OF_A_PERSON + 1):
+            request = seat.browser.build_request("GET", "/test/inbox/events", headers=EVENTS)
+            opened.append(await seat.browser.send(request, stream=True))
+        refused = [answer for answer in opened if answer.status_code == 503]
+        assert refused
+        assert refused[0].headers["x-frame-options"] == "DENY"
+    finally:
+        for answer in opened:
+            await answer.aclose()
+    plain = await seat.browser.get("/test/inbox/events")
+    assert plain.headers["location"] == "/console/test/inbox"

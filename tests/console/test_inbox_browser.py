@@ -1,0 +1,107 @@
+"""The inbox in a real browser, with a visitor of a shop's site on the other side."""
+
+from collections.abc import AsyncIterator
+from typing import Literal
+
+import pytest
+from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
+from playwright.async_api import Browser, Page, expect
+
+from sapa.db.pool import Database
+from sapa.people.types import Role
+from tests.conftest import Installation
+from tests.console.people import PASSWORD, make_person
+from tests.console.test_browser import WIDTHS
+from tests.factories import Environments
+from tests.messaging.site import build_chat, open_site
+
+PATIENCE = 30_000
+LOOKS: list[tuple[str, Literal["light", "dark"], str]] = [("desk", "light", "en"), ("phone", "dark", "id")]
+
+
+@pytest.fixture
+async def agent(
+    browser: Browser, installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[Page]:
+    """Somebody of the role agent at the test environment's inbox, whose browser complains of nothing."""
+    email = await make_person(database, company, Role.AGENT)
+    context = await browser.new_context(
+        base_url=installation.address, viewport=WIDTHS["desk"], locale="en-GB", reduced_motion="reduce"
+    )
+    context.set_default_timeout(PATIENCE)
+    page = await context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: complaints.append(said.text) if "Content Security" in said.text else None)
+    await page.goto("/console/test/inbox")
+    await page.fill("[name=email]", email)
+    await page.fill("[name=password]", PASSWORD)
+    await page.click("button.main")
+    await page.wait_for_url("**/console/test/inbox")
+    yield page
+    assert complaints == []
+    await context.close()
+
+
+@pytest.fixture
+async def visitor(
+    browser: Browser, installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[Page]:
+    """Somebody at the shop's page, in Indonesian, with the chat open."""
+    async with open_site(build_chat(installation, database, company.test)) as address:
+        context = await browser.new_context(viewport={"width": 1000, "height": 760}, reduced_motion="reduce")
+        context.set_default_timeout(PATIENCE)
+        page = await context.new_page()
+        await page.goto(address)
+        await page.get_by_role("button", name="Buka obrolan").click()
+        yield page
+        await context.close()
+
+
+async def write(visitor: Page, text: str) -> None:
+    await visitor.get_by_role("textbox", name="Tulis pesan").fill(text)
+    await visitor.get_by_role("button", name="Kirim", exact=True).click()
+
+
+async def check(page: Page, width: str, scheme: Literal["light", "dark"]) -> None:
+    """Nothing serious for axe, nothing cut off, not too large."""
+    await page.set_viewport_size(WIDTHS[width])
+    await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+    found = (await Axe().run(page)).response["violations"]
+    assert [one["id"] for one in found if one["impact"] in {"serious", "critical"}] == [], page.url
+    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), page.url
+    assert len((await page.content()).encode()) < 200_000
+
+
+async def test_a_visitor_of_the_chat_is_answered_and_everything_shows_by_itself(agent: Page, visitor: Page) -> None:
+    await agent.fill("[name=name]", "Sari")
+    await agent.click("button:has-text('Begin')")
+    await expect(agent.locator("#tickets .empty")).to_be_visible(timeout=PATIENCE)
+    await expect(agent.locator("[data-lost]")).to_be_hidden(timeout=PATIENCE)
+    await agent.evaluate("window.neverLeft = true")
+
+    await write(visitor, "Halo, kopi Gayo masih ada?")
+    row = agent.locator(".tickets li")
+    await expect(row).to_contain_text("Halo, kopi Gayo masih ada?", timeout=PATIENCE)
+    assert await agent.evaluate("window.neverLeft")
+    for width, scheme, _ in LOOKS:
+        await check(agent, width, scheme)
+
+    await row.locator("a").click()
+    await agent.wait_for_url("**/inbox/tkt_*")
+    await agent.fill("[name=body]", "Masih ada, kak.")
+    await agent.click("#composer button:has-text('Send') >> nth=0")
+    await expect(visitor.get_by_role("log").get_by_text("Masih ada, kak.")).to_be_visible(timeout=PATIENCE)
+    await expect(agent.locator(".tick.read")).to_have_count(1, timeout=PATIENCE)
+    await expect(agent.locator("#ticket-head")).to_contain_text("With Sari", timeout=PATIENCE)
+
+    await expect(agent.locator("[data-lost]")).to_be_hidden(timeout=PATIENCE)
+    await agent.fill("[name=body]", "Sebentar")
+    await write(visitor, "Kirim ke Bandung bisa?")
+    await expect(agent.locator(".line.in")).to_have_count(2, timeout=PATIENCE)
+    assert await agent.input_value("[name=body]") == "Sebentar"
+    for width, scheme, language in LOOKS:
+        await agent.click(".account summary")
+        await agent.click(f".menu button[value={language}]")
+        await expect(agent.locator("html")).to_have_attribute("lang", language, timeout=PATIENCE)
+        await check(agent, width, scheme)

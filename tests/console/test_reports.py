@@ -1,0 +1,158 @@
+"""Reports at the console: charts with their tables, any window, and the same as a file."""
+
+import csv
+import re
+from collections.abc import AsyncIterator
+from io import StringIO
+
+import httpx
+import pytest
+
+from sapa.console.charts import build_bars, build_columns, build_lines, find_top, shorten
+from sapa.console.report_pages import build_csv
+from sapa.db.pool import Database
+from sapa.people.types import Role
+from sapa.vault import Vault
+from tests.conftest import Installation, connect
+from tests.console.people import make_person, open_browser, read_token
+from tests.factories import Environments, make_endpoint, make_key, make_order
+
+
+@pytest.fixture
+async def owner(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_browser(installation, await make_person(database, company)) as client:
+        yield client
+
+
+def read_csv(answer: httpx.Response) -> list[list[str]]:
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+    return list(csv.reader(StringIO(answer.text)))
+
+
+async def test_orders_are_shown_as_a_chart_with_its_table_and_as_a_file(
+    api: httpx.AsyncClient, owner: httpx.AsyncClient
+) -> None:
+    empty = (await owner.get("/live/reports")).text
+    assert "No order was placed in this window" in empty
+    ids = [(await make_order(api))["id"] for _ in range(3)]
+    await api.put(f"/orders/{ids[0]}", json={"financialStatus": "paid"})
+    await make_order(api, currency="USD", lineItems=[{"title": "Kopi", "price": 9.5, "quantity": 1}])
+    page = (await owner.get("/live/reports?days=7")).text
+    charts = re.findall(r'<svg[^>]*aria-labelledby="(\w+)-title \w+-desc".*?</svg>', page, re.DOTALL)
+    assert charts == ["orders", "revenue"]
+    assert page.count("<rect") == 14 + 1
+    assert "IDR 150,000" in page
+    assert "USD 0" in page
+    rows = read_csv(await owner.get("/live/reports/files/orders.csv?days=7"))
+    assert rows[0] == ["day", "orders", "cancelled_or_refunded", "paid", "revenue", "currency"]
+    assert rows[-1][1:] == ["3", "0", "1", "150000", "IDR"]
+    assert len(rows) == 8
+    assert (await owner.get("/test/reports?days=7")).text.count("<svg") == empty.count("<svg")
+
+
+async def test_the_health_of_webhooks_is_shown(
+    installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
+) -> None:
+    url = "https://hooks.example.com/=SUM(A1)"
+    made = await make_endpoint(database, Vault(installation.server.secret_key), company.live, url=url)
+    insert = """
+        INSERT INTO webhook_attempts (company_id, endpoint_id, started_at, delivery_id, number, event_id, event_at,
+                                      kind, milliseconds, outcome)
+        SELECT $1, $2, now() - make_interval(secs => n), 'whd_' || n, 1, 'evt_' || n, now(), 'order.created', 100,
+               CASE WHEN n % 4 = 0 THEN 'failed' ELSE 'delivered' END
+          FROM generate_series(1, 1200) AS n"""
+    async with database.transaction() as tx:
+        await tx.execute(insert, company.live, made.endpoint.id)
+    page = (await owner.get("/live/reports?days=7")).text
+    assert "75 %" in page
+    assert "100 ms" in page
+    rows = read_csv(await owner.get("/live/reports/files/webhooks.csv?days=7"))
+    assert rows[1][:7] == [made.endpoint.id, url, "active", "1000", "750", "250", "100"]
+
+
+async def test_people_and_ai_agents_are_compared_and_settings_made(
+    installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
+) -> None:
+    assert "There is no agent yet" in (await owner.get("/test/reports/agents")).text
+    token, page = await read_token(owner), "/test/settings/agents"
+    for name, kind in (("Sari", "human"), ("=HYPERLINK()", "ai")):
+        form = {"token": token, "name": name, "type": kind, "userId": ""}
+        assert (await owner.post(page, data=form)).status_code == 303
+    wrong = await owner.post(page, data={"token": token, "name": "", "type": "human", "userId": "1x"})
+    assert wrong.status_code == 400
+    listed = (await owner.get(page)).text
+    sari = re.findall(r'id="agent-(\d+)"', listed)[-1]
+    user = re.findall(r'<option value="(\d+)"', listed)[0]
+    form = {"token": token, "name": "Sari Dewi", "userId": user}
+    assert (await owner.post(f"{page}/{sari}", data=form)).status_code == 303
+    assert (await owner.post(f"/live/settings/agents/{sari}", data=form)).status_code == 404
+    async with connect(installation, (await make_key(database, company.test)).raw) as api:
+        agent = (await api.get(f"{installation.address}/messaging/v1/agents/{sari}")).json()["data"]
+    assert (agent["name"], agent["active"], agent["userId"]) == ("Sari Dewi", False, int(user))
+    support = {"token": token, "reopenWindowHours": "48", "autoResolveHours": "0", "reopenAssignee": "queue"}
+    assert (await owner.post("/test/settings/support", data=support)).status_code == 303
+    late = await owner.post("/test/settings/support", data=support | {"reopenWindowHours": "9000"})
+    assert late.status_code == 400
+    assert 'id="reopenWindowHours-problem"' in late.text
+    assert 'value="48"' in (await owner.get("/test/settings/support")).text
+    rows = read_csv(await owner.get("/test/reports/files/agents.csv"))
+    assert [row[1] for row in rows[1:]] == ["'=HYPERLINK()"]
+    assert "00:00:00" in (await owner.get("/test/reports/agents?channel=widget")).text
+    audit = (await owner.get("/test/audit")).text
+    assert (audit.count("agent.created"), audit.count("agent.changed"), audit.count("settings.changed")) == (2, 1, 1)
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("from=yesterday", "from: must be a day such as 2026-01-31"),
+        ("from=2026-02-01&to=2026-01-01", "must not be after the last day"),
+        ("from=2001-01-01&to=2026-01-01", "must be at most 1830 days before the last day"),
+        ("days=8", "days: must be one of 7, 30, 90, 365"),
+    ],
+)
+async def test_a_window_that_cannot_be_used_is_said_and_the_usual_one_shown(
+    owner: httpx.AsyncClient, asked: str, said: str
+) -> None:
+    page = await owner.get(f"/live/reports?{asked}")
+    assert page.status_code == 200
+    assert said in page.text
+
+
+async def test_agents_see_no_reports(installation: Installation, database: Database, company: Environments) -> None:
+    async with open_browser(installation, await make_person(database, company, Role.AGENT)) as agent:
+        for path in ("/live/reports", "/live/reports/agents", "/live/reports/files/orders.csv"):
+            assert (await agent.get(path)).status_code == 403
+        assert "/reports" not in (await agent.get("/live")).text
+
+
+def test_what_a_spreadsheet_would_run_is_a_text() -> None:
+    assert build_csv([("=1+1", "+62", "-", "@x", "ok", -3)]).splitlines() == ["'=1+1,'+62,'-,'@x,ok,-3"]
+
+
+@pytest.mark.parametrize(
+    ("most", "top"), [(0, 4), (4, 4), (5, 5), (6, 10), (11, 20), (99, 100), (101, 200), (2001, 5000), (10**9, 10**9)]
+)
+def test_an_axis_ends_at_a_round_number(most: int, top: int) -> None:
+    assert find_top(most) == top
+
+
+def test_charts_stay_on_their_sheet() -> None:
+    labels = [f"01-{day:02d}" for day in range(1, 63)]
+    values = [day * 7919 % 1000 for day in range(62)]
+    columns, lines = (
+        build_columns(labels, "orders", values),
+        build_lines(labels, {"sent": values, "read": values[::-1]}),
+    )
+    bars = build_bars([("delivered", [3, 9]), ("draft", [0, 0])], ["human", "ai"])
+    for box in columns.boxes + bars.boxes:
+        assert 0 <= box.x <= box.x + box.width <= 400
+        assert box.height >= 0
+    tallest = max(columns.boxes, key=lambda box: box.height)
+    assert tallest.title == f"{labels[values.index(max(values))]}: {max(values)}"
+    assert all(0 <= x <= 400 and 0 <= y <= 200 for line in lines.lines for x, y in line.dots)
+    assert len(columns.along) <= 5
+    assert [shorten(number) for number in (950, 1500, 20_000_000, 3_000_000_000)] == ["950", "1.5k", "20M", "3B"]

@@ -1,0 +1,130 @@
+"""The history of message requests at the console: found, shown, and never with a key."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sapa.console.request_pages import build_text, mask
+from sapa.db.pool import Database
+from sapa.http.keys import new_key
+from tests.conftest import Installation
+from tests.console.people import make_person, open_browser
+from tests.factories import Environments, MadeKey, make_company, make_key
+from tests.messaging.conftest import connect_messaging
+from tests.messaging.sending import build_message, get_record, list_records, make_template, send
+
+RAW = new_key("live")
+_places = st.recursive(
+    st.sampled_from([RAW, f"Bearer {RAW}", f"x{RAW}", "text", None, 7]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", RAW, "to"]), inner, max_size=3),
+    max_leaves=8,
+)
+_names = st.sampled_from(["x-api-key", "X-API-KEY", "X_Api_Key", "xApiKey", "authorization", "Cookie", "x-other"])
+
+
+@pytest.fixture
+async def key(database: Database, company: Environments) -> MadeKey:
+    return await make_key(database, company.test)
+
+
+@pytest.fixture
+async def sandbox(installation: Installation, key: MadeKey) -> AsyncIterator[httpx.AsyncClient]:
+    async with connect_messaging(installation, key.raw) as client:
+        yield client
+
+
+@pytest.fixture
+async def owner(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_browser(installation, await make_person(database, company)) as client:
+        yield client
+
+
+def address_of(record: dict[str, Any]) -> str:
+    return f"/test/requests/{record['id']}?at={quote(record['createdAt'])}"
+
+
+async def test_calls_are_listed_filtered_and_shown_without_their_key(
+    owner: httpx.AsyncClient, sandbox: httpx.AsyncClient, key: MadeKey
+) -> None:
+    assert "No message was asked for yet" in (await owner.get("/test/requests")).text
+    await make_template(sandbox)
+    spelled = {"X-Api_Key": key.raw, "authorization": f"Bearer {key.raw}", "cookie": "session=very-secret"}
+    body = build_message(metadata={"note": f"sent with {key.raw}"})
+    message = (await sandbox.post("/messages/send", json=body, headers=spelled)).json()["data"]
+    refused = await sandbox.post(
+        "/messages/send-template", json={"to": "+628123456789", "template_name": "unknown_one", "params": []}
+    )
+    assert refused.status_code >= 400
+    listed = (await owner.get("/test/requests")).text
+    assert "plain message" in listed
+    assert "template message" in listed
+    assert refused.json()["error"]["code"] in listed
+    record = await get_record(sandbox, message["messageId2"])
+    shown = (await owner.get(address_of(record))).text
+    assert message["messageId2"] in shown
+    assert "sent with" in shown
+    assert key.raw[-4:] in shown
+    for page in (listed, shown):
+        assert key.raw not in page
+        assert key.raw.removeprefix("svc_test_")[:20] not in page
+        assert "very-secret" not in page
+
+
+async def test_each_filter_finds_its_own(owner: httpx.AsyncClient, sandbox: httpx.AsyncClient) -> None:
+    await make_template(sandbox)
+    plain = await send(sandbox)
+    record = await get_record(sandbox, plain["messageId2"])
+    await sandbox.post("/messages/send-template", json={"to": "+628123456789", "template_name": "unknown_one"})
+    (failed,) = (await list_records(sandbox, templateId="unknown_one"))["data"]
+
+    async def find(**query: str) -> set[str]:
+        page = (await owner.get("/test/requests", params=query)).text
+        return {one["id"] for one in (record, failed) if one["id"] in page}
+
+    assert await find(responseId=plain["messageId2"]) == {record["id"]}
+    assert await find(templateId="unknown_one") == {failed["id"]}
+    assert await find(startDate=record["createdAt"][:16], endDate=failed["createdAt"][:16]) == {
+        record["id"],
+        failed["id"],
+    }
+    assert await find(endDate="2020-01-31T09:30") == set()
+    wrong = await owner.get("/test/requests", params={"startDate": "tomorrow"})
+    assert 'aria-describedby="startDate-problem"' in wrong.text
+
+
+async def test_a_long_call_is_cut_and_the_page_stays_small(
+    owner: httpx.AsyncClient, sandbox: httpx.AsyncClient
+) -> None:
+    await sandbox.post("/messages/send", json=build_message(to="nobody", message='"' * 300_000))
+    (record,) = (await list_records(sandbox))["data"]
+    shown = await owner.get(address_of(record))
+    assert len(shown.content) < 200_000
+    assert "This is its beginning" in shown.text
+
+
+async def test_another_companys_calls_are_out_of_reach(
+    installation: Installation, database: Database, owner: httpx.AsyncClient
+) -> None:
+    other = await make_company(database)
+    async with connect_messaging(installation, (await make_key(database, other.test)).raw) as api:
+        message = await send(api)
+        record = await get_record(api, message["messageId2"])
+    assert (await owner.get(address_of(record))).status_code == 404
+    assert (await owner.get(f"/test/requests/{record['id']}")).status_code == 404
+    assert record["id"] not in (await owner.get(f"/test/requests?responseId={message['messageId2']}")).text
+
+
+@given(headers=st.dictionaries(_names, st.sampled_from([RAW, f"Bearer {RAW}", "other-secret-of-theirs"])), body=_places)
+def test_wherever_a_key_is_put_it_is_masked(headers: dict[str, str], body: Any) -> None:
+    request = {"headers": headers, "body": body, "query": {"key": RAW}}
+    text = build_text(mask({"request": request, "response": {"data": body}}))
+    assert RAW not in text
+    assert RAW[9:] not in text
+    assert ("other-secret-of-theirs" in text) is (headers.get("x-other") == "other-secret-of-theirs")

@@ -1,0 +1,130 @@
+"""The company, its test clock, its loyalty program and its templates at the console."""
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from sapa.people.types import Role
+from tests.conftest import Installation, connect
+from tests.console.people import make_person, open_browser, read_token
+from tests.factories import Environments, make_company, make_key
+
+
+@pytest.fixture
+async def owner(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_browser(installation, await make_person(database, company)) as client:
+        yield client
+
+
+async def test_an_owner_renames_the_company_and_a_developer_does_not(
+    installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
+) -> None:
+    page, name = "/live/settings/company", f"Toko {company.live}"
+    token = await read_token(owner)
+    taken = await make_company(database)
+    refused = await owner.post(page, data={"token": token, "name": taken.name})
+    assert refused.status_code == 409
+    assert "A company with this name already exists" in refused.text
+    assert 'id="name-problem"' in (await owner.post(page, data={"token": token, "name": "x" * 101})).text
+    assert (await owner.post(page, data={"token": token, "name": name})).status_code == 303
+    assert name in (await owner.get("/test")).text
+    assert "company.renamed" in (await owner.get("/live/audit")).text
+    async with open_browser(installation, await make_person(database, company, Role.DEVELOPER)) as developer:
+        form = {"token": await read_token(developer), "name": "Other"}
+        assert 'name="name"' not in (await developer.get(page)).text
+        assert (await developer.post(page, data=form)).status_code == 403
+
+
+async def test_the_clock_of_the_test_environment_is_moved_and_set_back(owner: httpx.AsyncClient) -> None:
+    token, page = await read_token(owner), "/test/settings/company"
+    form = {"token": token, "amount": "25", "unit": "hours"}
+    assert (await owner.post("/test/settings/clock", data=form)).status_code == 303
+    assert "1 d 1 h 0 min ahead" in (await owner.get(page)).text
+    assert (await owner.post("/live/settings/clock", data=form)).status_code == 409
+    for wrong in ({"amount": "0"}, {"amount": "x"}, {"unit": "years"}, {"amount": "900000", "unit": "days"}):
+        assert (await owner.post("/test/settings/clock", data=form | wrong)).status_code == 400
+    assert (await owner.post("/test/settings/clock", data={"token": token, "reset": "1"})).status_code == 303
+    assert "It shows the real time" in (await owner.get(page)).text
+    assert (await owner.get("/test/audit")).text.count("clock.moved") == 2
+
+
+async def test_the_loyalty_program_is_changed_and_mistakes_are_shown_at_their_fields(
+    installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
+) -> None:
+    token, page = await read_token(owner), "/live/settings/loyalty"
+    form = {
+        "token": token,
+        "earnOn": "fulfilled",
+        "rounding": "ceil",
+        "expiryMonths": "12",
+        "reservationTtlSeconds": "600",
+    }
+    assert (await owner.post(page, data=form)).status_code == 303
+    wrong = await owner.post(page, data=form | {"expiryMonths": "1201"})
+    assert wrong.status_code == 400
+    assert 'id="expiryMonths-problem"' in wrong.text
+    assert 'value="1201"' in wrong.text
+    tiers = {"token": token, "amount": ["10000", "", "299000.50"], "points": ["1", "", "40"]}
+    assert (await owner.post(f"{page}/tiers", data=tiers)).status_code == 303
+    twice = await owner.post(f"{page}/tiers", data=tiers | {"amount": ["10000", "10000", ""], "points": ["1", "2", ""]})
+    assert twice.status_code == 400
+    assert "a second time" in twice.text
+    async with connect(installation, (await make_key(database, company.live)).raw) as api:
+        settings = (await api.get("/loyalty/settings")).json()["data"]
+        conversion = (await api.get("/loyalty/point-conversion")).json()["data"]
+    assert settings == {
+        "enabled": False,
+        "earnOn": "fulfilled",
+        "rounding": "ceil",
+        "expiryMonths": 12,
+        "reservationTtlSeconds": 600,
+    }
+    assert conversion["tiers"] == [
+        {"currencyAmount": 10000, "points": 1},
+        {"currencyAmount": 299000.5, "points": 40},
+    ]
+    assert (await owner.get("/live/audit")).text.count("settings.changed") == 2
+
+
+async def test_a_template_is_made_previewed_changed_and_deleted(
+    installation: Installation, database: Database, owner: httpx.AsyncClient
+) -> None:
+    form = {
+        "token": await read_token(owner),
+        "name": "order_update",
+        "language": "id",
+        "category": "UTILITY",
+        "header": "text",
+        "header_text": "Pesanan <Anda>",
+        "body": "Halo {{1}},\r\npesanan {{2}} dikirim.",
+        "footer": "Toko",
+        "button_type": ["url", "quick_reply"],
+        "button_text": ["Lihat", ""],
+        "button_target": ["https://toko.example", ""],
+    }
+    wrong = await owner.post("/test/templates", data=form | {"body": "Halo {{2}}"})
+    assert wrong.status_code == 400
+    assert 'id="body-problem"' in wrong.text
+    assert "Halo {{2}}</textarea>" in wrong.text
+    made = await owner.post("/test/templates", data=form)
+    assert made.status_code == 303
+    page = made.headers["location"].removeprefix("/console")
+    assert "APPROVED" in (await owner.get(page)).text
+    shown = (await owner.get(page, params={"param": ["Ayu", "INV-7"]})).text
+    assert "Pesanan &lt;Anda&gt;" in shown
+    assert "Halo Ayu,\npesanan INV-7 dikirim." in shown
+    plain = {"button_text": ["", ""], "button_target": ["", ""]}
+    assert (await owner.post(page, data=form | plain | {"body": "Halo {{1}}!"})).status_code == 303
+    listed = (await owner.get("/test/templates?search=order")).text
+    assert "Halo {{1}}!" in listed
+    assert "order_update" not in (await owner.get("/live/templates")).text
+    foreign = await owner.get(page.replace("/test/", "/live/"))
+    assert foreign.status_code == 404
+    assert (await owner.post(f"{page}/delete", data=form)).status_code == 303
+    assert (await owner.get(page)).status_code == 404
+    audit = (await owner.get("/test/audit")).text
+    assert all(f"template.{verb}" in audit for verb in ("created", "changed", "deleted"))

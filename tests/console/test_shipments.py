@@ -1,0 +1,215 @@
+"""Shipments at the console: from an order's price to its cancellation, and what stands in the way."""
+
+import re
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from sapa.people.types import Role
+from tests.conftest import Installation, connect
+from tests.console.people import make_person, open_browser, read_token
+from tests.factories import Environments, make_company, make_key, make_order
+from tests.shipping import parcels
+
+STORE = {
+    "name": "Gudang Menteng", "contactName": "Budi", "phone": "081234567890", "address": "Jl. Menteng Raya No. 21",
+    "city": "Jakarta Pusat", "zip": "10310", "kecamatanId": "317106", "kelurahanId": "3171061001",
+    "coordinates.lat": "-6.1963", "coordinates.lng": "106.8346",
+}  # fmt: skip
+RECEIVER = {
+    "delivery.name": "Ayu <Lestari>", "delivery.phone": "+6281298765432", "delivery.address": "Jl. Melawai Raya No. 8",
+    "delivery.zip": "12160", "delivery.kecamatanId": "317407", "delivery.kelurahanId": "3174071002",
+    "delivery.coordinates.lat": "-6.2431", "delivery.coordinates.lng": "106.7997", "package.weight": "1.5",
+}  # fmt: skip
+SHIPPING_ADDRESS = {
+    "firstName": "Ayu", "lastName": "Lestari", "phone": "+6281298765432", "address1": "Jl. Melawai Raya No. 8",
+    "city": "Jakarta Selatan", "zip": "12160",
+}  # fmt: skip
+_SERVICES = re.compile(r'name="service" value="([^"]+)"')
+
+
+@pytest.fixture
+async def sandbox(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with connect(installation, (await make_key(database, company.test)).raw) as client:
+        yield client
+
+
+@pytest.fixture
+async def owner(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_browser(installation, await make_person(database, company)) as client:
+        yield client
+
+
+@pytest.fixture
+async def agent(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_browser(installation, await make_person(database, company, Role.AGENT)) as client:
+        yield client
+
+
+async def submit(browser: httpx.AsyncClient, path: str, **fields: Any) -> httpx.Response:
+    return await browser.post(f"/test{path}", data={"token": await read_token(browser), **fields})
+
+
+async def make_store(owner: httpx.AsyncClient, sandbox: httpx.AsyncClient, **fields: str) -> dict[str, Any]:
+    """A store location made with the form; the newest one."""
+    answer = await submit(owner, "/stores", **STORE | fields)
+    assert answer.status_code == 303, answer.text
+    found: dict[str, Any] = (await sandbox.get("/shipping/store-locations")).json()["data"][0]
+    return found
+
+
+async def test_an_order_is_priced_shipped_booked_tracked_and_cancelled(
+    owner: httpx.AsyncClient, agent: httpx.AsyncClient, sandbox: httpx.AsyncClient
+) -> None:
+    store = await make_store(owner, sandbox)
+    order = await make_order(sandbox, shippingAddress=SHIPPING_ADDRESS)
+    assert f"/shipments/new?orderId={order['id']}" in (await agent.get(f"/test/orders/{order['id']}")).text
+    form = (await agent.get("/test/shipments/new", params={"orderId": order["id"]})).text
+    assert 'value="Ayu Lestari"' in form
+    assert 'value="Jl. Melawai Raya No. 8"' in form
+    assert 'value="150000"' in form
+    given = RECEIVER | {"orderId": order["id"], "provider": "aggregator_carrier", "storeLocationId": store["id"]}
+    priced = await submit(agent, "/shipments/new", step="prices", **given)
+    services = _SERVICES.findall(priced.text)
+    assert services
+    assert 'value="Ayu &lt;Lestari&gt;"' in priced.text
+    made = await submit(agent, "/shipments", service=services[0], once="5f1d", **given)
+    assert made.status_code == 303, made.text
+    again = await submit(agent, "/shipments", service=services[0], once="5f1d", **given)
+    assert again.headers["location"] == made.headers["location"]
+    id = made.headers["location"].rpartition("/")[2]
+    draft = await parcels.get(sandbox, id)
+    assert (draft["shippingStatus"], draft["orderId"], draft["serviceCode"]) == ("draft", order["id"], services[0])
+    assert draft["fee"] is not None
+    assert draft["sender"]["name"] == "Budi"
+    assert (await submit(agent, f"/shipments/{id}/book")).status_code == 303
+    await parcels.until_status(sandbox, id, awb=...)
+    page = (await agent.get(f"/test/shipments/{id}?track=1")).text
+    assert "Asked just now." in page
+    assert (await parcels.get(sandbox, id))["awb"] in page
+    assert f"/shipments/{id}" in (await agent.get(f"/test/orders/{order['id']}")).text
+    cancelled = await submit(agent, f"/shipments/{id}/cancel", reason="The customer moved")
+    assert cancelled.status_code == 303
+    assert "The customer moved" in (await agent.get(f"/test/shipments/{id}")).text
+    assert (await parcels.get(sandbox, id))["shippingStatus"] == "cancelled"
+
+
+async def test_people_book_what_the_api_does_not(agent: httpx.AsyncClient, sandbox: httpx.AsyncClient) -> None:
+    made = await parcels.create(sandbox, "instant_carrier", autoBook=True)
+    assert made["shippingStatus"] == "awaiting"
+    assert (await submit(agent, f"/shipments/{made['id']}/book")).status_code == 303
+    booked = await parcels.until_status(sandbox, made["id"], orderNo=...)
+    assert booked["shippingStatus"] not in {"awaiting", "booking"}
+    again = await submit(agent, f"/shipments/{made['id']}/book")
+    assert again.status_code == 303
+    assert (await parcels.get(sandbox, made["id"]))["orderNo"] == booked["orderNo"]
+
+
+async def test_a_refused_booking_is_shown_and_can_be_tried_again(
+    agent: httpx.AsyncClient, sandbox: httpx.AsyncClient
+) -> None:
+    made = await parcels.create(sandbox, "aggregator_carrier", sim="booking_rejected")
+    await submit(agent, f"/shipments/{made['id']}/book")
+    page = (await agent.get(f"/test/shipments/{made['id']}")).text
+    assert "Somebody has to look at this." in page
+    assert "Book it again" in page
+    waiting = {"status": "booking_failed", "needsAction": "true"}
+    assert made["id"] in (await agent.get("/test/shipments", params=waiting)).text
+    assert (await submit(agent, f"/shipments/{made['id']}/looked")).status_code == 303
+    assert made["id"] not in (await agent.get("/test/shipments", params=waiting)).text
+
+
+async def test_a_form_that_is_refused_keeps_what_was_typed_and_says_where(
+    owner: httpx.AsyncClient, agent: httpx.AsyncClient, sandbox: httpx.AsyncClient
+) -> None:
+    store = await make_store(
+        owner, sandbox, kecamatanId="", kelurahanId="", **{"coordinates.lat": "", "coordinates.lng": ""}
+    )
+    given = RECEIVER | {"provider": "aggregator_carrier", "storeLocationId": store["id"]}
+    unpriced = await submit(agent, "/shipments/new", step="prices", **given)
+    assert 'id="storeLocationId-problem"' in unpriced.text
+    nowhere = await submit(agent, "/shipments", **given | {"storeLocationId": ""})
+    assert nowhere.status_code == 400
+    assert "choose the store that it is picked up from" in nowhere.text
+    assert 'value="+6281298765432"' in nowhere.text
+    by_hand = {"provider": "custom", "serviceName": "Own rider", "fee": "ten"}
+    wrong = await submit(agent, "/shipments", **given | by_hand)
+    assert 'aria-describedby="fee-problem"' in wrong.text
+    assert 'value="Own rider"' in wrong.text
+    made = await submit(agent, "/shipments", **given | by_hand | {"fee": "10000"})
+    id = made.headers["location"].rpartition("/")[2]
+    assert (await submit(agent, f"/shipments/{id}/discard")).status_code == 403
+    long = await submit(agent, f"/shipments/{id}/cancel", reason="x" * 501)
+    assert long.status_code == 400
+    assert "x" * 501 in long.text
+    await submit(agent, f"/shipments/{id}/book")
+    assert (await submit(agent, f"/shipments/{id}/status", status="picked_up")).status_code == 303
+    assert (await submit(agent, f"/shipments/{id}/status", status="draft")).status_code == 409
+    assert (await parcels.get(sandbox, id))["shippingStatus"] == "picked_up"
+    assert (await submit(owner, f"/shipments/{id}/discard")).status_code == 409
+
+
+async def test_shipments_are_found_filtered_and_drafts_discarded(
+    owner: httpx.AsyncClient, sandbox: httpx.AsyncClient
+) -> None:
+    ayu = await parcels.create(sandbox, "custom", delivery={"name": "Ayu", "address": "Jl. Satu"})
+    budi = await parcels.create(sandbox, "custom", delivery={"name": "Budi", "address": "Jl. Dua"}, autoBook=True)
+    listed = (await owner.get("/test/shipments", params={"search": "Ayu", "provider": "custom"})).text
+    assert (ayu["id"] in listed, budi["id"] in listed) == (True, False)
+    confirmed = (await owner.get("/test/shipments", params={"status": "confirmed"})).text
+    assert (ayu["id"] in confirmed, budi["id"] in confirmed) == (False, True)
+    assert "must be" in (await owner.get("/test/shipments", params={"status": "nowhere"})).text
+    assert "Nothing was shipped yet" in (await owner.get("/live/shipments")).text
+    assert (await submit(owner, f"/shipments/{ayu['id']}/discard")).status_code == 303
+    assert (await owner.get(f"/test/shipments/{ayu['id']}")).status_code == 404
+
+
+async def test_store_locations_are_made_changed_and_removed_and_the_log_says_by_whom(
+    owner: httpx.AsyncClient, agent: httpx.AsyncClient, sandbox: httpx.AsyncClient
+) -> None:
+    lists = await submit(owner, "/stores/new", step="areas", **STORE | {"provinceId": "31"})
+    assert 'name="cityId"' in lists.text
+    assert 'value="Gudang Menteng"' in lists.text
+    store = await make_store(owner, sandbox)
+    assert (store["isDefault"], store["kecamatanId"]) == (True, 317106)
+    refused = await submit(owner, f"/stores/{store['id']}", **STORE | {"name": "Gudang", "phone": "12"})
+    assert refused.status_code == 400
+    assert 'aria-describedby="phone-problem"' in refused.text
+    changed = await submit(owner, f"/stores/{store['id']}", **STORE | {"name": "Gudang Dua", "isDefault": "1"})
+    assert changed.status_code == 303
+    assert "Gudang Dua" in (await agent.get("/test/stores")).text
+    assert (await submit(agent, "/stores", **STORE)).status_code == 403
+    assert (await submit(owner, f"/stores/{store['id']}/delete")).status_code == 303
+    log = (await owner.get("/test/audit")).text
+    assert all(f"store.{what}" in log for what in ("created", "changed", "deleted"))
+    assert "there is none yet" in (await owner.get("/test/stores")).text
+
+
+async def test_another_companys_shipments_and_stores_are_out_of_reach(
+    installation: Installation, database: Database, owner: httpx.AsyncClient
+) -> None:
+    other = await make_company(database)
+    async with connect(installation, (await make_key(database, other.test)).raw) as api:
+        shipment = await parcels.create(api, "custom", delivery={"name": "Ayu", "address": "Jl. Satu"})
+        store = (await api.post("/shipping/store-locations", json={"name": "Toko", "address": "Jl. Satu"})).json()
+        order = await make_order(api)
+        for what in ("book", "cancel", "discard", "status", "looked", "resolve", "advance"):
+            form = {"status": "confirmed", "outcome": "booked"}
+            assert (await submit(owner, f"/shipments/{shipment['id']}/{what}", **form)).status_code == 404
+        id = store["data"]["id"]
+        for path in (f"/stores/{id}", f"/stores/{id}/areas", f"/stores/{id}/delete"):
+            assert (await submit(owner, path, **STORE)).status_code == 404
+        for path in (f"/shipments/{shipment['id']}", f"/stores/{id}", f"/shipments/new?orderId={order['id']}"):
+            assert (await owner.get(f"/test{path}")).status_code == 404
+        given = RECEIVER | {"provider": "custom", "storeLocationId": id, "orderId": order["id"]}
+        assert (await submit(owner, "/shipments", **given)).status_code == 400
+        assert (await parcels.get(api, shipment["id"])) == shipment
