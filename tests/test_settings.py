@@ -70,8 +70,10 @@ def test_an_empty_variable_is_an_absent_one(name: str) -> None:
         ("SAPA_PORT", "0"), ("SAPA_PORT", "65536"), ("SAPA_PORT", "http"), ("SAPA_PORT", "-1"), ("SAPA_PORT", "80.0"),
         ("SAPA_PORT", " 80"), ("SAPA_PORT", "８０"), ("SAPA_PROCESSES", "0"), ("SAPA_PROCESSES", "65"),
         ("SAPA_DATABASE_POOL", "1"), ("SAPA_DATABASE_POOL", "201"), ("SAPA_LOG_LEVEL", "loud"),
+        ("SAPA_HISTORY_MONTHS", "0"), ("SAPA_HISTORY_MONTHS", "121"),
         ("SAPA_TRUSTED_PROXIES", "10.0.0.0/33"), ("SAPA_TRUSTED_PROXIES", "10.0.0.1, proxy.example"),
         ("SAPA_TLS_CERT", "/nowhere/cert.pem"), ("SAPA_TLS_KEY", "/nowhere/key.pem"),
+        ("SAPA_SMTP_URL", "http://mail.example"), ("SAPA_SMTP_URL", "smtp://"), ("SAPA_SMTP_URL", "smtp://a:99999"),
     ],
 )  # fmt: skip
 def test_a_value_that_cannot_be_used_is_refused_by_the_variable_s_name(name: str, value: str) -> None:
@@ -92,6 +94,16 @@ def test_a_certificate_without_its_key_is_refused(tmp_path: Path) -> None:
     for name in ("SAPA_TLS_CERT", "SAPA_TLS_KEY"):
         with pytest.raises(BadSetting, match="belong together"):
             read_settings({name: str(tmp_path / "file.pem")})
+
+
+def test_mail_needs_its_server_and_its_sender() -> None:
+    both = {"SAPA_SMTP_URL": "smtps://sapa:p%40ss@mail.example:465", "SAPA_MAIL_FROM": "Sapa <no-reply@sapa.example>"}
+    assert read_settings(both).mail.sender == both["SAPA_MAIL_FROM"]
+    for name, value in both.items():
+        with pytest.raises(BadSetting, match="belong together"):
+            read_settings({name: value})
+    with pytest.raises(BadSetting, match=r"^SAPA_MAIL_FROM .*\.$"):
+        read_settings({**both, "SAPA_MAIL_FROM": "Sapa"})
 
 
 @pytest.mark.parametrize(

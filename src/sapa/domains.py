@@ -1,6 +1,9 @@
 """The one list of domains: what the app serves, the worker does and the documents describe."""
 
+from functools import partial
+
 from sapa.access import actions as access
+from sapa.analytics import api as analytics
 from sapa.customers import api as customers
 from sapa.db import counters
 from sapa.http.endpoints import Routes
@@ -13,7 +16,7 @@ from sapa.loyalty import api as loyalty
 from sapa.loyalty import jobs as loyalty_jobs
 from sapa.loyalty.rewards import api as rewards
 from sapa.messaging import api as messages
-from sapa.messaging import callbacks, media, media_api, media_pages, processing, renewing
+from sapa.messaging import callbacks, media, media_api, media_pages, processing, renewing, unsettled
 from sapa.messaging.templates import api as templates
 from sapa.messaging.templates import registry as template_registry
 from sapa.messaging.widget import jobs as widget_jobs
@@ -27,10 +30,13 @@ from sapa.sandbox import callbacks as sandbox
 from sapa.sandbox.carriers import simulators as carriers
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels import simulators as channels
+from sapa.settings import Settings
 from sapa.shipping import api as shipments
 from sapa.shipping import callbacks as carrier_callbacks
 from sapa.shipping import connections, coverage_api, providers_api, quotes, quotes_api, stores_api
 from sapa.shipping import jobs as shipping_jobs
+from sapa.support import api as support
+from sapa.support import jobs as support_jobs
 from sapa.timeline import api as timeline
 from sapa.webhooks import catch_up, dispatcher
 from sapa.work import retention
@@ -52,6 +58,10 @@ ROUTES: list[Routes] = [
     messages.routes,
     templates.routes,
     media_api.routes,
+    analytics.routes,
+    support.routes,
+    support.agent_routes,
+    support.settings_routes,
     sandbox_api.routes,
 ]
 
@@ -59,18 +69,28 @@ JOBS: list[Job] = [
     Job("fold counters", 1, counters.fold),
     Job("catch up with webhooks", 1, catch_up.catch_up),
     Job("expire keys", 10, access.expire_keys),
+    Job("bring back shipments", 5, shipping_jobs.bring_back),
     Job("expire points", 5, loyalty_jobs.expire_overdue),
     Job("check wallets", 60, loyalty_jobs.check_wallets),
+    Job("resolve silent tickets", 5, support_jobs.resolve_silent),
     Job("forget idempotency records", 60, retention.forget_idempotency_records),
     Job("forget quotes", 60, quotes.forget_expired),
     Job("forget sessions", 3600, people.forget_old),
     Job("forget imports", 3600, import_actions.forget_old),
     Job("forget carrier callbacks", 3600, carrier_callbacks.forget_old),
+    Job("forget carrier calls", 3600, shipping_jobs.forget_old),
     Job("forget channel callbacks", 3600, callbacks.forget_old),
     Job("forget the sandbox's outbox", 3600, outbox.forget_old),
     Job("forget widget sessions", 600, widget_jobs.forget_old),
-    Job("keep partitions", 3600, retention.keep_partitions),
+    Job("give up on unsettled messages", 5, unsettled.give_up),
 ]
+
+
+def build_jobs(settings: Settings) -> list[Job]:
+    """All of them, also those that an operator's settings have a part in."""
+    keep_partitions = partial(retention.keep_partitions, history_months=settings.history_months)
+    return [*JOBS, Job("keep partitions", 3600, keep_partitions)]
+
 
 SERVICES: list[Service] = [
     Service("webhooks", dispatcher.deliver),

@@ -1,5 +1,6 @@
 """What is not the API itself: health, metrics, the API's documents and their reference pages."""
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -25,6 +26,7 @@ from sapa.http.errors import (
     MethodNotAllowed,
     NotFound,
     PayloadTooLarge,
+    RequestTimeout,
     ServiceUnavailable,
 )
 from sapa.http.exchange import new_request_id
@@ -37,6 +39,8 @@ from sapa.webhooks.listen import Listeners, Stream
 from sapa.work.ages import collect_queue_ages
 
 MOST_HOOK_BYTES = 32 * 1_048_576
+MOST_UNASKED_BYTES = 1_048_576
+HOOK_SECONDS = 30
 
 # The page itself says what it may load: nothing.
 PAGE_HEADERS = {"content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
@@ -136,24 +140,38 @@ class Identified:
 
 def _hook_route(kit: Kit, hook: Hook[Kit]) -> Route:
     async def receive(request: Request) -> Response:
-        answer = await answer_hook(kit, [hook], await _describe(request))
+        body = await _read_hook_body(kit, hook, request)
+        answer = await answer_hook(kit, [hook], _describe(request, body))
         return Response(answer.body, answer.status, answer.headers)
 
     return Route(hook.prefix + "{rest:path}", receive, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
 
 
-async def _describe(request: Request) -> HookCall:
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > MOST_HOOK_BYTES:
-            raise PayloadTooLarge(f"The request's body is larger than {MOST_HOOK_BYTES // 1_048_576} MiB.")
+async def _read_hook_body(kit: Kit, hook: Hook[Kit], request: Request) -> bytes:
+    """A large one is taken only from those who know an address of ours."""
+    body, is_admitted = bytearray(), hook.admits is None
+    try:
+        async with asyncio.timeout(HOOK_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MOST_HOOK_BYTES:
+                    raise PayloadTooLarge(f"The request's body is larger than {MOST_HOOK_BYTES // 1_048_576} MiB.")
+                if len(body) > MOST_UNASKED_BYTES and not is_admitted and hook.admits is not None:
+                    is_admitted = await hook.admits(kit, request.url.path)
+                    if not is_admitted:
+                        raise NotFound
+    except TimeoutError:
+        raise RequestTimeout(f"The request's body did not arrive within {HOOK_SECONDS} seconds.") from None
+    return bytes(body)
+
+
+def _describe(request: Request, body: bytes) -> HookCall:
     return HookCall(
         method=request.method,
         path=request.url.path,
         query=dict(request.query_params),
         headers=dict(request.headers),
-        body=bytes(body),
+        body=body,
         address=request.client.host if request.client else "",
     )
 

@@ -12,6 +12,10 @@ Network = IPv4Network | IPv6Network
 
 _UPSTREAM = "SAPA_UPSTREAM_"
 _HOST = r"(?:\[[0-9a-fA-F:.%]+\]|[^\[\]:/?@,]*)(?::[0-9]+)?"
+_SMTP_URL = re.compile(
+    r"smtps?://(?:[^@/\s]+@)?(?:\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::(?P<port>[0-9]{1,5}))?/?"
+).fullmatch
+_SENDER = re.compile(r"(?:[^<>\r\n]*<)?[^\s<>@]+@[^\s<>@]+>?").fullmatch
 _DATABASE_URL = re.compile(rf"postgres(?:ql)?://(?:[^@/]*@)?{_HOST}(?:,{_HOST})*(?:[/?].*)?").fullmatch
 
 
@@ -63,14 +67,24 @@ class WebhookSettings(Struct, frozen=True):
     """SAPA_WEBHOOK_ALLOWED_NETWORKS: comma-separated private addresses or CIDRs that webhooks may reach."""
 
 
+class MailSettings(Struct, frozen=True):
+    smtp_url: str | None
+    """SAPA_SMTP_URL: the server that invitations and new passwords are sent by: smtp://user:password@host:587 or smtps://…:465."""
+    sender: str
+    """SAPA_MAIL_FROM: whom such mail comes from, for example Sapa <no-reply@example.com>."""
+
+
 class Settings(Struct, frozen=True):
     data: Path
     """SAPA_DATA: the folder of the embedded server, its passwords and the secret key."""
     database: DatabaseSettings
     server: ServerSettings
     webhooks: WebhookSettings
+    mail: MailSettings
     upstreams: Mapping[str, str]
     """SAPA_UPSTREAM_: with a provider behind it, its other address: SAPA_UPSTREAM_KIRIMINAJA=https://staging.example.com."""
+    history_months: int
+    """SAPA_HISTORY_MONTHS: how many months the records of send calls are kept, beside the present one."""
     secret_key: str | None
     """SAPA_SECRET_KEY: 32 bytes in base64 that seal stored secrets. The embedded server has its own."""
     log_level: str
@@ -104,7 +118,9 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
             allow_insecure=_choice(environ, "SAPA_WEBHOOK_ALLOW_INSECURE", "0", ("0", "1")) == "1",
             allowed_networks=tuple(_networks(environ, "SAPA_WEBHOOK_ALLOWED_NETWORKS")),
         ),
+        mail=_mail(environ),
         upstreams=_upstreams(environ),
+        history_months=_number(environ, "SAPA_HISTORY_MONTHS", 12, 1, 120),
         secret_key=environ.get("SAPA_SECRET_KEY") or None,
         log_level=_choice(environ, "SAPA_LOG_LEVEL", "info", ("debug", "info", "warning", "error")),
     )
@@ -116,6 +132,18 @@ def _url(environ: Mapping[str, str], name: str) -> str | None:
     if text is not None and not _DATABASE_URL(text):
         raise BadSetting(f"{name} must be an address such as postgresql://user:password@host:5432/sapa.")
     return text
+
+
+def _mail(environ: Mapping[str, str]) -> MailSettings:
+    url, sender = environ.get("SAPA_SMTP_URL") or None, environ.get("SAPA_MAIL_FROM") or ""
+    parts = _SMTP_URL(url or "")
+    if url is not None and (parts is None or int(parts["port"] or 0) > 65535):
+        raise BadSetting("SAPA_SMTP_URL must be an address such as smtp://user:password@mail.example.com:587.")
+    if (url is None) != (not sender):
+        raise BadSetting("SAPA_SMTP_URL and SAPA_MAIL_FROM belong together: set both to send mail, or neither.")
+    if sender and not _SENDER(sender):
+        raise BadSetting("SAPA_MAIL_FROM must be an address such as Sapa <no-reply@example.com>.")
+    return MailSettings(url, sender)
 
 
 def _upstreams(environ: Mapping[str, str]) -> dict[str, str]:

@@ -11,7 +11,11 @@ INFRASTRUCTURE = {"http", "db", "outbound", "work", "cli", "sandbox"}
 
 DOMAIN_FREE = {"http", "db", "outbound", "settings"}
 LAYERS = ["types", "queries", "actions", "api"]
-OPEN_TO_OTHER_DOMAINS = {"types", "actions", "stock", "bulk", "carried", "deliveries", "trial", "accounts"}
+OPEN_TO_OTHER_DOMAINS = {
+    "types", "actions", "stock", "bulk", "carried", "deliveries", "trial", "accounts", "samples", "sends",
+    "conversation", "connecting", "connection_types", "connections", "mail", "bookings", "tracking", "states",
+    "reconciliation",
+}  # fmt: skip
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "core", "manager", "service", "base"}
 SILENT = {"types", "queries", "api"}
 """Modules of a domain that may not announce anything: the rest are its verbs and jobs."""

@@ -51,6 +51,17 @@ async def get_company(db: Connection, company_id: int) -> Company:
     return Company(row.company_id, row.environment, row.region, row.currency)
 
 
+async def get_environment(db: Connection, company_id: int) -> CompanyRow:
+    """The same as people see it: with its name and its clock."""
+    return await queries.get_company(db, company_id)
+
+
+async def rename_company(tx: Tx, company_id: int, name: str) -> CompanyRow:
+    """Both environments have the one name."""
+    await queries.rename_company(tx, company_id, _checked_name(name))
+    return await queries.get_company(tx, company_id)
+
+
 async def create_key(tx: Tx, company_id: int, given: KeyIn) -> NewKey:
     company = await queries.get_company(tx, company_id)
     raw = new_key(company.environment)

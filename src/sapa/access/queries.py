@@ -39,6 +39,13 @@ LIST_COMPANIES = sql(
     crosses=DIRECTORY,
 )
 
+RENAME_COMPANY = sql(
+    """
+    UPDATE organisations
+       SET name = $2
+     WHERE id = (SELECT organisation_id FROM companies WHERE company_id = $1)"""
+)
+
 MOVE_CLOCK = sql(
     """
     UPDATE companies
@@ -186,6 +193,10 @@ async def get_company(db: Connection, company_id: int) -> CompanyRow:
     if company is None:
         raise CompanyNotFound
     return company
+
+
+async def rename_company(tx: Tx, company_id: int, name: str) -> None:
+    await RENAME_COMPANY.run(tx, company_id, name)
 
 
 async def move_clock(tx: Tx, company_id: int, by: timedelta | None) -> None:

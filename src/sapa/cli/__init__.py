@@ -10,6 +10,8 @@ from rich.console import Console
 
 from sapa import __version__
 from sapa.cli import (
+    agent,
+    analytics,
     areas,
     carrier,
     channel,
@@ -50,6 +52,8 @@ app.add_typer(webhook.app, name="webhook")
 app.add_typer(token.app, name="token")
 app.add_typer(channel.app, name="channel")
 app.add_typer(user.app, name="user")
+app.add_typer(agent.app, name="agent")
+app.add_typer(analytics.app, name="analytics")
 for command in run.COMMANDS:
     app.command()(command)
 app.command("import")(import_.import_)

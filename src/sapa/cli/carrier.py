@@ -164,8 +164,14 @@ def _summary(info: ConnectionInfo) -> dict[str, str]:
 
 def _show_new(new: NewConnection, as_json: bool) -> None:
     if as_json:
-        show({**msgspec.to_builtins(new.connection), "callbackUrl": new.callback_url}, as_json, "", [])
+        told = {"callbackUrl": new.callback_url, "leftBehind": new.left_behind}
+        show({**msgspec.to_builtins(new.connection), **told}, as_json, "", [])
         return
     _show([new.connection], as_json, "Carrier connected")
     words = f"\n  {new.callback_url}\n\nGive the carrier this address for its callbacks. It is shown this once."
+    if new.left_behind:
+        words += (
+            f"\n\n{new.left_behind} shipments are on their way with the carrier that was connected before. They are"
+            " tracked and cancelled again once it is connected again."
+        )
     Console(soft_wrap=True).print(words, highlight=False, markup=False)

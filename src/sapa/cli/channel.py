@@ -119,17 +119,7 @@ def snippet(company: CompanyId, json: AsJson = False) -> None:
 def ask(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
     """Ask the channel whether it still knows the account. Nothing is sent."""
 
-    async def run(kit: Kit, company: Company) -> ConnectionInfo:
-        async with kit.database.connection() as db:
-            opened = await connections.open_connection(kit, db, company, source)
-        if opened is None:
-            raise ChannelNotConnected
-        error = await connecting.verify(opened)
-        async with kit.database.connection() as db:
-            await connecting.note_verified(db, company, opened.connection.id, error)
-            return await connecting.get_info(kit, db, company, source, opened.connection.id)
-
-    info = _run(company, run)
+    info = _run(company, lambda kit, company: connecting.test(kit, company, source))
     show(info, json, "Channel", COLUMNS)
     sys.exit(0 if info.health == "ok" else 1)
 

@@ -15,7 +15,7 @@ from sapa.cli.doctor import doctor
 from sapa.db.embedded import open_embedded
 from sapa.db.migrations import migrate as apply_migrations
 from sapa.db.pool import Database
-from sapa.domains import HOOKS, JOBS, SERVICES, SIMULATORS
+from sapa.domains import HOOKS, SERVICES, SIMULATORS, build_jobs
 from sapa.kit import build_kit
 from sapa.logs import configure_logs
 from sapa.processes import CannotStart
@@ -76,9 +76,10 @@ def _need_url(settings: Settings) -> str:
 
 
 async def _work(settings: Settings, url: str) -> None:
-    database = Database(url, len(JOBS) + len(SERVICES) * CONNECTIONS_OF_A_SERVICE + 1, "sapa worker")
+    jobs = build_jobs(settings)
+    database = Database(url, len(jobs) + len(SERVICES) * CONNECTIONS_OF_A_SERVICE + 1, "sapa worker")
     try:
-        await Worker(build_kit(settings, database, [*HOOKS, *SIMULATORS]), JOBS, SERVICES).run()
+        await Worker(build_kit(settings, database, [*HOOKS, *SIMULATORS]), jobs, SERVICES).run()
     finally:
         await database.close()
 

@@ -60,8 +60,8 @@ GRANT SELECT, INSERT, UPDATE ON loyalty_redemptions TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_callbacks TO {app};
 
 GRANT SELECT, INSERT, UPDATE, DELETE ON carrier_connections TO {app};
-GRANT SELECT, INSERT ON carrier_calls TO {app};
-GRANT SELECT, INSERT, UPDATE ON sandbox_bookings TO {app};
+GRANT SELECT, INSERT, DELETE ON carrier_calls TO {app};
+GRANT SELECT, INSERT, UPDATE, DELETE ON sandbox_bookings TO {app};
 
 GRANT SELECT, INSERT, UPDATE ON areas TO {app};
 GRANT SELECT, INSERT, DELETE ON area_arrivals TO {app};
@@ -105,3 +105,13 @@ GRANT SELECT, INSERT, UPDATE ON messages TO {app};
 GRANT SELECT, INSERT ON message_events TO {app};
 GRANT SELECT, INSERT, UPDATE, DELETE ON message_templates TO {app};
 GRANT SELECT, INSERT, UPDATE ON api_requests TO {app};
+
+GRANT SELECT, INSERT, DELETE ON support_samples TO {app};
+GRANT SELECT, INSERT, UPDATE ON analytics_sums TO {app};
+GRANT SELECT, INSERT, UPDATE ON analytics_tickets TO {app};
+
+GRANT SELECT, INSERT, UPDATE ON support_settings TO {app};
+GRANT SELECT, INSERT, UPDATE ON agents TO {app};
+GRANT SELECT, INSERT, UPDATE ON tickets TO {app};
+GRANT SELECT, INSERT ON ticket_events TO {app};
+GRANT SELECT, INSERT ON ticket_notes TO {app};

@@ -109,13 +109,16 @@ class Database:
             if bells:
                 self.bell.ring(bells)
 
-    async def transact(self, work: Callable[[Tx], Awaitable[Result]]) -> Result:
-        """One transaction, run again when another one stood in its way."""
+    async def transact(
+        self, work: Callable[[Tx], Awaitable[Result]], races: tuple[type[Exception], ...] = ()
+    ) -> Result:
+        """One transaction, run again when another one stood in its way; `races` says what else shows that."""
+        retried: tuple[type[Exception], ...] = (*RETRYABLE, *races)
         for tries_left in range(MOST_TRIES - 1, -1, -1):
             try:
                 async with self.transaction() as tx:
                     return await work(tx)
-            except RETRYABLE:
+            except retried:
                 if not tries_left:
                     raise
         raise AssertionError("unreachable")

@@ -283,7 +283,9 @@ CREATE TABLE orders (
 
 CREATE UNIQUE INDEX orders_order_id_key ON orders (company_id, order_id);
 CREATE UNIQUE INDEX orders_order_number_key ON orders (company_id, order_number);
-CREATE INDEX orders_created_idx ON orders (company_id, created_at, id);
+-- With what a report adds up, so that it reads the index alone.
+CREATE INDEX orders_created_idx ON orders (company_id, created_at, id)
+    INCLUDE (currency, status, financial_status, total);
 CREATE INDEX orders_cell_idx ON orders (company_id, cell, created_at, id);
 CREATE INDEX orders_customer_idx ON orders (company_id, customer_id, created_at, id);
 CREATE INDEX orders_search_idx ON orders USING gin (company_id, customer_text gin_trgm_ops);
@@ -780,6 +782,7 @@ CREATE TABLE sandbox_callbacks (
 );
 
 CREATE INDEX sandbox_callbacks_due_idx ON sandbox_callbacks (company_id, due_at, id);
+CREATE INDEX sandbox_callbacks_due_at_idx ON sandbox_callbacks (due_at, id);
 
 
 -- Carriers: each company's accounts with them, what was asked of them, and what their simulators remember.
@@ -797,14 +800,18 @@ CREATE TABLE carrier_connections (
     last_error     text,
     hook_hash      bytea          NOT NULL,
     created_at     timestamptz(3) NOT NULL DEFAULT now(),
+    -- Of the addresses that the same carrier was told before: it may go on calling there.
+    earlier_hooks  bytea[]        NOT NULL DEFAULT '{}',
     CONSTRAINT carrier_connections_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT carrier_connections_provider_key UNIQUE (company_id, provider),
     CONSTRAINT carrier_connections_status_check CHECK (status IN ('connected', 'invalid'))
 );
 
 CREATE INDEX carrier_connections_hook_idx ON carrier_connections (hook_hash);
+CREATE INDEX carrier_connections_earlier_idx ON carrier_connections USING gin (earlier_hooks);
 
--- Append-only. Written before a booking's outcome is, so that an answer of a carrier is never lost with a transaction.
+-- Written before a booking's outcome is, so that an answer of a carrier is never lost with a transaction. Never changed,
+-- and forgotten after a while.
 CREATE TABLE carrier_calls (
     company_id     bigint         NOT NULL,
     id             bigint         GENERATED ALWAYS AS IDENTITY,
@@ -819,6 +826,7 @@ CREATE TABLE carrier_calls (
 );
 
 CREATE INDEX carrier_calls_reference_idx ON carrier_calls (company_id, reference, id);
+CREATE INDEX carrier_calls_created_idx ON carrier_calls (company_id, created_at);
 
 -- What the simulators of carriers took on. A booking's state is its last step that has come by the company's clock.
 CREATE TABLE sandbox_bookings (
@@ -837,6 +845,8 @@ CREATE TABLE sandbox_bookings (
     CONSTRAINT sandbox_bookings_order_no_key UNIQUE (company_id, adapter, order_no),
     CONSTRAINT sandbox_bookings_awb_key UNIQUE (company_id, adapter, awb)
 );
+
+CREATE INDEX sandbox_bookings_booked_idx ON sandbox_bookings (company_id, booked_at);
 
 
 -- Places and quotes.
@@ -1133,6 +1143,8 @@ CREATE TABLE message_threads (
     -- How many messages went out since the contact last wrote.
     sent_since       integer        NOT NULL DEFAULT 0,
     last_message_id  text           COLLATE "C",
+    -- What the contact wrote last: an answer belongs to it.
+    last_inbound_id  text           COLLATE "C",
     CONSTRAINT message_threads_pkey PRIMARY KEY (company_id, connection_id, contact_id)
 ) WITH (fillfactor = 80);
 
@@ -1336,6 +1348,9 @@ CREATE INDEX shipments_store_idx ON shipments (company_id, store_location_id) WH
 CREATE INDEX shipments_search_idx ON shipments USING gin (company_id, search_text gin_trgm_ops);
 CREATE INDEX shipments_cancel_idx ON shipments (company_id, cancel_due_at) WHERE cancel_due_at IS NOT NULL;
 CREATE INDEX shipments_poll_idx ON shipments (company_id, poll_at) WHERE poll_at IS NOT NULL;
+CREATE INDEX shipments_cancel_at_idx ON shipments (cancel_due_at) WHERE cancel_due_at IS NOT NULL;
+CREATE INDEX shipments_poll_at_idx ON shipments (poll_at) WHERE poll_at IS NOT NULL;
+CREATE INDEX shipments_needing_action_idx ON shipments (company_id, created_at, id) WHERE needs_action;
 
 -- Every try to book with a carrier, written before the first byte leaves. What is pending was certainly not sent; what
 -- is sent may have been, and is never sent again.
@@ -1369,6 +1384,7 @@ CREATE TABLE shipment_bookings (
 CREATE UNIQUE INDEX shipment_bookings_open_key ON shipment_bookings (company_id, shipment_id)
     WHERE state IN ('pending', 'sent', 'unknown', 'succeeded');
 CREATE INDEX shipment_bookings_due_idx ON shipment_bookings (company_id, due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX shipment_bookings_due_at_idx ON shipment_bookings (due_at) WHERE due_at IS NOT NULL;
 CREATE INDEX shipment_bookings_order_no_idx ON shipment_bookings (company_id, order_no) WHERE order_no IS NOT NULL;
 
 -- What carriers said of a shipment, applied or not. Append-only.
@@ -1456,6 +1472,9 @@ CREATE TABLE messages (
     -- Where the record of the call is that asked for it.
     request_id         text           COLLATE "C",
     request_stored_at  timestamptz(3),
+    ticket_id          text           COLLATE "C",
+    -- Of a letter that came in: the ids of the conversation up to it, the oldest first.
+    thread             text[],
     CONSTRAINT messages_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT messages_direction_check CHECK (direction IN ('in', 'out')),
     CONSTRAINT messages_status_check CHECK (CASE direction
@@ -1467,6 +1486,16 @@ CREATE UNIQUE INDEX messages_provider_key ON messages (company_id, source, provi
 
 -- What went to a customer over a channel: what a watermark speaks of, and what an answer may be to.
 CREATE INDEX messages_identity_idx ON messages (company_id, source, identity, created_at) WHERE direction = 'out';
+
+CREATE INDEX messages_ticket_idx ON messages (company_id, ticket_id, id) WHERE ticket_id IS NOT NULL;
+
+-- What reports walk. Nothing but what never changes: what becomes of a message is written to its row alone.
+CREATE INDEX messages_created_idx ON messages (company_id, created_at) WHERE direction = 'out';
+
+-- Out there, and neither taken nor refused as far as anybody knows. None of its columns changes once a channel spoke,
+-- so that later reports touch no index.
+CREATE INDEX messages_unsettled_idx ON messages (created_at)
+    WHERE direction = 'out' AND sent_at IS NULL AND failed_at IS NULL;
 
 -- Append-only: what became of messages, and what channels said of it, known or not.
 CREATE TABLE message_events (
@@ -1538,6 +1567,211 @@ CREATE TABLE api_requests_default PARTITION OF api_requests DEFAULT;
 CREATE INDEX api_requests_created_idx ON api_requests (company_id, created_at, id) INCLUDE (stored_at);
 CREATE INDEX api_requests_template_idx ON api_requests (company_id, template_id, created_at, id) INCLUDE (stored_at)
     WHERE template_id IS NOT NULL;
+
+
+-- Analytics.
+
+-- What agents did and how long customers waited for it. Derived from tickets and their messages: what has to be taken
+-- back is deleted, and all of it can be made anew.
+CREATE TABLE support_samples (
+    company_id  bigint      NOT NULL,
+    id          bigint      GENERATED ALWAYS AS IDENTITY,
+    agent_id    bigint      NOT NULL,
+    ticket_id   text        COLLATE "C" NOT NULL,
+    cycle       integer     NOT NULL,
+    source      text        COLLATE "C" NOT NULL,
+    metric      text        COLLATE "C" NOT NULL,
+    -- Microseconds, so that sums are exact.
+    micros      bigint      NOT NULL,
+    started_at  timestamptz NOT NULL,
+    at          timestamptz NOT NULL,
+    message_id  text        COLLATE "C",
+    CONSTRAINT support_samples_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT support_samples_metric_check CHECK (
+        metric IN ('handled', 'first_response', 'response', 'resolution')),
+    CONSTRAINT support_samples_micros_check CHECK (micros >= 0)
+);
+
+CREATE UNIQUE INDEX support_samples_same_key
+    ON support_samples (company_id, ticket_id, cycle, metric, agent_id, at, message_id) NULLS NOT DISTINCT;
+CREATE INDEX support_samples_agent_idx ON support_samples (company_id, agent_id, at, id);
+-- The two ends of a window, of which the days are not whole.
+CREATE INDEX support_samples_at_idx
+    ON support_samples (company_id, at) INCLUDE (agent_id, source, metric, micros, ticket_id);
+
+-- The samples of one agent on one channel in one day or one month in UTC, added up.
+CREATE TABLE analytics_sums (
+    company_id             bigint      NOT NULL,
+    span                   text        COLLATE "C" NOT NULL,
+    starts_on              date        NOT NULL,
+    agent_id               bigint      NOT NULL,
+    source                 text        COLLATE "C" NOT NULL,
+    first_response_count   bigint      NOT NULL,
+    first_response_micros  bigint      NOT NULL,
+    response_count         bigint      NOT NULL,
+    response_micros        bigint      NOT NULL,
+    resolution_count       bigint      NOT NULL,
+    resolution_micros      bigint      NOT NULL,
+    -- The tickets that the agent handled then and never before.
+    tickets_begun          bigint      NOT NULL,
+    last_handled_at        timestamptz,
+    CONSTRAINT analytics_sums_pkey PRIMARY KEY (company_id, span, starts_on, agent_id, source),
+    CONSTRAINT analytics_sums_span_check CHECK (span IN ('day', 'month'))
+) WITH (fillfactor = 80);
+
+-- The days on which an agent handled a ticket. Tickets of several days would be counted several times, did one add up
+-- the days' tickets.
+CREATE TABLE analytics_tickets (
+    company_id  bigint NOT NULL,
+    ticket_id   text   COLLATE "C" NOT NULL,
+    agent_id    bigint NOT NULL,
+    source      text   COLLATE "C" NOT NULL,
+    -- In order; the first and the last are null when there is none (any more).
+    days        date[] NOT NULL DEFAULT '{}',
+    first_day   date,
+    last_day    date,
+    CONSTRAINT analytics_tickets_pkey PRIMARY KEY (company_id, ticket_id, agent_id)
+);
+
+CREATE INDEX analytics_tickets_first_idx ON analytics_tickets (company_id, first_day, agent_id);
+CREATE INDEX analytics_tickets_long_idx ON analytics_tickets (company_id, last_day, first_day)
+    WHERE last_day > first_day;
+
+
+-- Support: agents, tickets and what happened to them.
+
+CREATE TABLE support_settings (
+    company_id           bigint         NOT NULL,
+    reopen_window_hours  integer        NOT NULL DEFAULT 24,
+    auto_resolve_hours   integer        NOT NULL DEFAULT 72,
+    reopen_assignee      text           COLLATE "C" NOT NULL DEFAULT 'previous',
+    updated_at           timestamptz(3) NOT NULL DEFAULT now(),
+    CONSTRAINT support_settings_pkey PRIMARY KEY (company_id),
+    CONSTRAINT support_settings_hours_check CHECK (reopen_window_hours >= 0 AND auto_resolve_hours >= 0),
+    CONSTRAINT support_settings_assignee_check CHECK (reopen_assignee IN ('previous', 'queue'))
+);
+
+CREATE TABLE agents (
+    company_id       bigint         NOT NULL,
+    id               bigint         GENERATED ALWAYS AS IDENTITY,
+    name             text           NOT NULL,
+    -- Folded: what a search looks through.
+    name_text        text           COLLATE "C" NOT NULL,
+    type             text           COLLATE "C" NOT NULL,
+    active           boolean        NOT NULL DEFAULT true,
+    -- The person of the console who is this agent.
+    user_id          bigint,
+    -- Whoever answers on the company's own telephone.
+    is_business_app  boolean        NOT NULL DEFAULT false,
+    created_at       timestamptz(3) NOT NULL DEFAULT now(),
+    updated_at       timestamptz(3) NOT NULL DEFAULT now(),
+    -- The counter's cell and the list's.
+    cell             text           COLLATE "C" NOT NULL
+        GENERATED ALWAYS AS (type || CASE WHEN active THEN '/active' ELSE '/inactive' END) STORED,
+    CONSTRAINT agents_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT agents_user_key UNIQUE (company_id, user_id),
+    CONSTRAINT agents_type_check CHECK (type IN ('human', 'ai')),
+    CONSTRAINT agents_user_check CHECK (user_id IS NULL OR type = 'human')
+);
+
+CREATE UNIQUE INDEX agents_business_app_key ON agents (company_id) WHERE is_business_app;
+CREATE INDEX agents_created_idx ON agents (company_id, created_at, id);
+CREATE INDEX agents_cell_idx ON agents (company_id, cell, created_at, id);
+
+-- Instants are the company's.
+CREATE TABLE tickets (
+    company_id        bigint         NOT NULL,
+    id                text           COLLATE "C" NOT NULL,
+    source            text           COLLATE "C" NOT NULL,
+    connection_id     text           COLLATE "C" NOT NULL,
+    contact_id        text           COLLATE "C" NOT NULL,
+    customer_id       text           COLLATE "C",
+    -- Whom the channel knows the customer as: where replies go.
+    identity          text           COLLATE "C" NOT NULL,
+    client_number     text           NOT NULL,
+    connected_number  text           NOT NULL,
+    status            text           COLLATE "C" NOT NULL,
+    -- The owner; once it is resolved, the last one.
+    agent_id          bigint,
+    -- People have taken over: no AI agent may answer until the ticket is given to it again.
+    ai_paused         boolean        NOT NULL DEFAULT false,
+    -- From the customer's first message to the ticket's resolution; a reopened ticket begins another one.
+    cycle             integer        NOT NULL DEFAULT 1,
+    -- What the clock of the cycle has to remember.
+    clock             json           NOT NULL DEFAULT '{}',
+    waiting_since     timestamptz(3),
+    -- The number of its newest event.
+    number            integer        NOT NULL DEFAULT 0,
+    last_message      text,
+    last_message_at   timestamptz(3) NOT NULL,
+    -- The last message or reopening.
+    silent_since      timestamptz(3) NOT NULL,
+    resolved_at       timestamptz(3),
+    resolved_reason   text           COLLATE "C",
+    created_at        timestamptz(3) NOT NULL,
+    updated_at        timestamptz(3) NOT NULL,
+    -- The counter's cell and the list's.
+    cell              text           COLLATE "C" NOT NULL
+        GENERATED ALWAYS AS (status || '/' || source) STORED,
+    CONSTRAINT tickets_pkey PRIMARY KEY (company_id, id),
+    CONSTRAINT tickets_status_check CHECK (CASE status
+        WHEN 'open' THEN agent_id IS NULL
+        WHEN 'assigned' THEN agent_id IS NOT NULL
+        ELSE status = 'resolved' END),
+    CONSTRAINT tickets_resolved_check CHECK ((status = 'resolved') = (resolved_at IS NOT NULL))
+) WITH (fillfactor = 80);
+
+-- One that is not resolved for each contact and connection.
+CREATE UNIQUE INDEX tickets_active_key ON tickets (company_id, connection_id, contact_id) WHERE status <> 'resolved';
+
+CREATE INDEX tickets_thread_idx ON tickets (company_id, connection_id, contact_id, resolved_at);
+CREATE INDEX tickets_created_idx ON tickets (company_id, created_at, id);
+CREATE INDEX tickets_cell_idx ON tickets (company_id, cell, created_at, id);
+CREATE INDEX tickets_last_message_idx ON tickets (company_id, last_message_at, id);
+CREATE INDEX tickets_cell_last_message_idx ON tickets (company_id, cell, last_message_at, id);
+CREATE INDEX tickets_agent_idx ON tickets (company_id, agent_id, status, last_message_at, id)
+    WHERE agent_id IS NOT NULL;
+CREATE INDEX tickets_customer_idx ON tickets (company_id, customer_id, created_at, id) WHERE customer_id IS NOT NULL;
+
+-- Those that silence may resolve: nobody waits for an answer.
+CREATE INDEX tickets_silent_idx ON tickets (company_id, silent_since) WHERE status <> 'resolved' AND waiting_since IS NULL;
+
+-- Append-only. Numbers are handed out under the ticket's lock, so they are in the order in which things happened to it:
+-- all that is measured can be found again by going through them.
+CREATE TABLE ticket_events (
+    company_id  bigint         NOT NULL,
+    ticket_id   text           COLLATE "C" NOT NULL,
+    number      integer        NOT NULL,
+    cycle       integer        NOT NULL,
+    kind        text           COLLATE "C" NOT NULL,
+    at          timestamptz(3) NOT NULL,
+    -- Whose ticket it is from then on, or who wrote.
+    agent_id    bigint,
+    -- What that agent was then.
+    agent_type  text           COLLATE "C",
+    -- Who did it, where somebody said so.
+    actor_id    bigint,
+    actor_type  text           COLLATE "C",
+    message_id  text           COLLATE "C",
+    reason      text           COLLATE "C",
+    CONSTRAINT ticket_events_pkey PRIMARY KEY (company_id, ticket_id, number),
+    CONSTRAINT ticket_events_kind_check CHECK (kind IN (
+        'opened', 'assigned', 'unassigned', 'handover', 'resolved', 'reopened', 'heard', 'said', 'announced'))
+);
+
+CREATE INDEX ticket_events_message_idx ON ticket_events (company_id, message_id) WHERE message_id IS NOT NULL;
+
+CREATE TABLE ticket_notes (
+    company_id  bigint         NOT NULL,
+    id          text           COLLATE "C" NOT NULL,
+    ticket_id   text           COLLATE "C" NOT NULL,
+    agent_id    bigint         NOT NULL,
+    body        text           NOT NULL,
+    created_at  timestamptz(3) NOT NULL,
+    CONSTRAINT ticket_notes_pkey PRIMARY KEY (company_id, id)
+);
+
+CREATE INDEX ticket_notes_ticket_idx ON ticket_notes (company_id, ticket_id, created_at, id);
 
 
 -- Partitions.

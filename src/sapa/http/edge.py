@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from hashlib import blake2b
 from typing import Any
 from urllib.parse import unquote_to_bytes
@@ -92,8 +92,8 @@ class Edge:
     async def _serve(self, exchange: Exchange, endpoint: Endpoint, key: Key, path_values: list[str]) -> Answer:
         if not key.allow_list.allows(exchange.address):
             raise IpNotAllowed(f"The address {exchange.address} is not in the key's allow-list.")
-        media_type, body = await read_body(exchange, endpoint.uploads) if endpoint.body is not None else ("", b"")
-        exchange.body = body
+        takes_body = endpoint.body is not None
+        media_type, body = await read_body(exchange, endpoint.uploads, endpoint.needs_body) if takes_body else ("", b"")
         arguments = endpoint.bind(path_values, exchange.scope["query_string"], media_type, body)
         if endpoint.leads_outside:
             return await self._lead_outside(exchange, endpoint, key, arguments, body)
@@ -109,6 +109,9 @@ class Edge:
             return await self._serve(exchange, endpoint, key, path_values)
         except Exception as error:
             refused = explain(error, exchange)
+            if isinstance(refused, IpNotAllowed):  # raised before the body was read, which the record is to show
+                with suppress(ApiError):
+                    await read_body(exchange, endpoint.uploads, endpoint.needs_body)
             if not exchange.is_recorded and not isinstance(refused, ServiceUnavailable):
                 await recorder(self._kit, key.company, exchange.describe(endpoint.routes.base), refused)
             raise refused from None

@@ -69,7 +69,8 @@ class Endpoint:
         self._unknown = next((error for error in raises if issubclass(error, NotFound)), NotFound)
         hints = get_type_hints(handler, include_extras=True)
         self.result = hints.pop("return")
-        first, *names = inspect.signature(handler).parameters
+        declared = inspect.signature(handler).parameters
+        first, *names = declared
         self.leads_outside = hints[first] is Errand
         self.parameters = {name: hints[name] for name in names}
         in_path = {camel(name): name for name in self.parameters if name not in {"query", "body"}}
@@ -81,6 +82,9 @@ class Endpoint:
         self.path_ids = {name: _id_kind(self.parameters[name]) for name in self._path_names}
         self._path_parsers = {name: parser_of(self.parameters[name]) for name in self.path_ids}
         self.body = self.parameters.get("body")
+        self._no_body = declared["body"].default if self.body else None
+        self.needs_body = self._no_body is inspect.Parameter.empty
+        """False where the handler's `body` has a default, which stands for a request without one."""
         self.query = self.parameters.get("query")
         self.writes = method != "GET"
         self.has_etag = not self.writes and not self.leads_outside and not is_envelope(self.result)
@@ -99,11 +103,15 @@ class Endpoint:
     def bind(self, path_values: Sequence[str], query: bytes, media_type: str, body: bytes) -> list[Any]:
         """The handler's arguments after the call: query and body are validated first, then the ids' shapes."""
         query_value = self._query_reader.read(query)
-        body_value = decode_body(body, self._decoder) if self._decoder else Upload(media_type, body)
-        values = {"query": query_value, "body": body_value}
+        values = {"query": query_value, "body": self._body_value(media_type, body)}
         for name, value in zip(self._path_names, path_values, strict=True):
             values[name] = self._path_value(name, value)
         return [values[name] for name in self.parameters]
+
+    def _body_value(self, media_type: str, body: bytes) -> Any:
+        if not body and not self.needs_body:
+            return self._no_body
+        return decode_body(body, self._decoder) if self._decoder else Upload(media_type, body)
 
     def _path_value(self, name: str, value: str) -> Any:
         kind = self.path_ids[name]

@@ -83,8 +83,11 @@ def build_query(raw: bytes) -> dict[str, Any]:
     return {name: given[0] if len(given) == 1 else given for name, given in values.items()}
 
 
-async def read_body(exchange: Exchange, uploads: bool) -> tuple[str, bytes]:
-    """Its media type and the whole body: at most 1 MiB of JSON within 30 seconds, or a file."""
+async def read_body(exchange: Exchange, uploads: bool, is_needed: bool) -> tuple[str, bytes]:
+    """Its media type and the whole body: at most 1 MiB of JSON within 30 seconds, or a file.
+
+    A body that may be left out has no media type when it is.
+    """
     accepted, most, seconds = (
         (UPLOADED_TYPES, MOST_UPLOADED, UPLOAD_SECONDS)
         if uploads
@@ -95,6 +98,9 @@ async def read_body(exchange: Exchange, uploads: bool) -> tuple[str, bytes]:
             body = await _receive_all(exchange, most)
     except TimeoutError:
         raise RequestTimeout(f"The request's body did not arrive within {seconds:.0f} seconds.") from None
+    exchange.body = body
+    if not body and not is_needed:
+        return "", body
     content_type = (exchange.header(b"content-type") or "").lower().replace(" ", "")
     media_type, _, parameters = content_type.partition(";")
     if media_type not in accepted or parameters not in {"", "charset=utf-8", 'charset="utf-8"'}:

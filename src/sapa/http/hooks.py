@@ -38,21 +38,23 @@ class Hook(Struct, Generic[Kit], frozen=True):
 
     prefix: str
     answer: Callable[[Kit, HookCall], Awaitable[HookAnswer]]
+    admits: Callable[[Kit, str], Awaitable[bool]] | None = None
+    """Whether anybody may call at this path: asked before a large body is read."""
 
 
 async def answer_hook(kit: Kit, hooks: Sequence[Hook[Kit]], call: HookCall) -> HookAnswer:
     """By the hook whose prefix the path begins with; what goes wrong leaves in the API's envelope."""
+    hook = next((hook for hook in hooks if call.path.startswith(hook.prefix)), None)
+    if hook is None:
+        return HookAnswer(NotFound.status, NotFound().encode())
     try:
-        for hook in hooks:
-            if call.path.startswith(hook.prefix):
-                return await hook.answer(kit, call)
-        raise NotFound
+        return await hook.answer(kit, call)
     except ApiError as error:
         return HookAnswer(error.status, error.encode(), {**_JSON, **error.headers})
     except AWAY as error:
-        log.warning("database unavailable", path=call.path, reason=f"{type(error).__name__}: {error}")
+        log.warning("database unavailable", hook=hook.prefix, reason=f"{type(error).__name__}: {error}")
         away = ServiceUnavailable(headers={"retry-after": "1"})
         return HookAnswer(away.status, away.encode(), {**_JSON, **away.headers})
     except Exception:
-        log.exception("hook failed", path=call.path)
+        log.exception("hook failed", hook=hook.prefix)  # the rest of the path is a secret
         return HookAnswer(500, InternalError().encode())

@@ -185,7 +185,7 @@ class _Writer:
         if endpoint.body is not None:
             file = {media_type: {"schema": {"type": "string"}} for media_type in UPLOADED_TYPES}
             content = file if endpoint.uploads else _json(self._book.given(endpoint.body))
-            operation["requestBody"] = {"required": True, "content": content}
+            operation["requestBody"] = {"required": endpoint.needs_body, "content": content}
         return operation
 
     def _parameters(self, endpoint: Endpoint) -> list[Schema]:

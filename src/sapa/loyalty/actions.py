@@ -13,7 +13,7 @@ import msgspec
 
 from sapa.company import Company
 from sapa.customers.types import CUSTOMER_ID
-from sapa.db.pool import Tx
+from sapa.db.pool import Connection, Tx
 from sapa.events import emit
 from sapa.http.errors import Invalid, NotFound
 from sapa.json_text import encode
@@ -57,19 +57,26 @@ def wallet_id_of(customer_id: str) -> str:
     return WALLET_ID.prefix + customer_id.removeprefix(CUSTOMER_ID.prefix)
 
 
-async def adjust(tx: Tx, company: Company, customer_id: str, given: AdjustmentIn) -> Adjusted:
-    """Adds or deducts points by hand. With a key that was used before, nothing happens again."""
-    memo = build_memo(customer_id, given)
+async def list_wallets(db: Connection, company_id: int, customer_ids: Sequence[str]) -> list[Wallet]:
+    """Those of some customers, as far as they ever had a point."""
+    return await queries.list_wallets(db, company_id, [wallet_id_of(id) for id in customer_ids])
+
+
+async def adjust(tx: Tx, company: Company, customer_id: str, given: AdjustmentIn, by: int | None = None) -> Adjusted:
+    """Adds or deducts points by hand; `by` is a user of the console. With a key that was used before, nothing happens
+    again."""
+    memo = build_memo(customer_id, given, by)
+    source: Source = "api" if by is None else "console"
     book = await open_book(tx, company, customer_id)
     known = await find_repeated(tx, company, memo)
     if known is not None:
-        return Adjusted(await close_book(tx, company, book, "api"), known)
+        return Adjusted(await close_book(tx, company, book, source), known)
     refuse_closed(book)
     if given.direction == "add":
         book.grant("adjust_add", given.points, memo)
     else:
         book.take("adjust_deduct", await pick_lots(tx, company, book, given.points), memo)
-    return Adjusted(await close_book(tx, company, book, "api"), book.written[-1])
+    return Adjusted(await close_book(tx, company, book, source), book.written[-1])
 
 
 async def reserve(
@@ -250,11 +257,12 @@ def refuse_closed(book: Book) -> None:
         raise LoyaltyDisabled
 
 
-def build_memo(customer_id: str, given: AdjustmentIn) -> Memo:
+def build_memo(customer_id: str, given: AdjustmentIn, by: int | None) -> Memo:
     """What the entry of an adjustment says; raises Invalid when it cannot be said."""
     key = parse_key(given.idempotency_key)
     return Memo(
-        reference_type="api",
+        reference_type="api" if by is None else "console",
+        created_by_id=by,
         note=given.reason,
         metadata=build_metadata(given.metadata),
         idempotency_key=key,

@@ -65,8 +65,7 @@ GET_STANDING = sql(
 
 # As it would be after the settlement that the next write begins with: overdue reservations give their points back,
 # and points of lots whose time is over are gone.
-FIND_WALLET = sql(
-    """
+_WALLETS = """
     SELECT w.id, w.company_id, w.customer_id,
            (w.available + due.returned - due.lapsed)::text AS available_points,
            (w.reserved - due.released)::text AS reserved_points,
@@ -84,9 +83,11 @@ FIND_WALLET = sql(
              JOIN loyalty_holds h ON h.company_id = $1 AND h.reservation_id = r.id
              JOIN loyalty_lots l ON l.company_id = $1 AND l.id = h.lot_id
             WHERE r.company_id = $1 AND r.wallet_id = w.id AND r.status = 'reserved' AND r.expires_at <= t.now) AS due
-     WHERE w.company_id = $1 AND w.id = $2""",
-    row=Wallet,
-)
+     WHERE w.company_id = $1"""
+
+FIND_WALLET = sql(f"{_WALLETS} AND w.id = $2", row=Wallet)
+
+LIST_WALLETS = sql(f"{_WALLETS} AND w.id = ANY($2::text[])", row=Wallet)
 
 
 class DeadLot(Struct, frozen=True):
@@ -269,6 +270,10 @@ HISTORIES = {"all": HISTORY, "points_added": HISTORY_ADDED, "points_deducted": H
 async def find_wallet(db: Connection, company_id: int, wallet_id: str) -> Wallet | None:
     """As it stands at this moment, what is overdue counted as settled."""
     return await FIND_WALLET.find(db, company_id, wallet_id)
+
+
+async def list_wallets(db: Connection, company_id: int, wallet_ids: Sequence[str]) -> list[Wallet]:
+    return await LIST_WALLETS.all(db, company_id, list(wallet_ids))
 
 
 async def get_stored_wallet(tx: Tx, company_id: int, wallet_id: str) -> Wallet:

@@ -231,6 +231,21 @@ FIND_DRIFT = sql(
 )
 
 
+class Check(Struct, frozen=True):
+    """What the worker found when it last went through a company's wallets, and when it was last at it."""
+
+    drifting: int
+    checked_at: str
+
+
+FIND_CHECK = sql("SELECT drifting, checked_at FROM loyalty_checks WHERE company_id = $1", row=Check)
+
+
+async def find_check(db: Connection, company_id: int) -> Check | None:
+    """None where there was no wallet to check yet."""
+    return await FIND_CHECK.find(db, company_id)
+
+
 async def reconcile(db: Connection, company_id: int, seconds: float = PATIENCE_SECONDS) -> Reconciliation:
     """All wallets of a company, some hundreds at a time, each time in one snapshot of so many seconds at most."""
     wallets = available = reserved = 0

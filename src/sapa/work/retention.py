@@ -7,7 +7,7 @@ from sapa.http.idempotency import KEPT_HOURS
 DAYS_AHEAD = 7
 DAYS_KEPT = {"events": 30, "webhook_attempts": 30}
 MONTHS_AHEAD = 2
-MONTHS_KEPT = {"api_requests": 12}
+HISTORY_MONTHS = 12
 _BATCH = 5_000
 
 DROP_IDEMPOTENCY = sql(
@@ -33,11 +33,10 @@ async def forget_idempotency_records(database: Database) -> None:
             gone = await DROP_IDEMPOTENCY.run(tx, KEPT_HOURS, _BATCH)
 
 
-async def keep_partitions(database: Database) -> None:
+async def keep_partitions(database: Database, history_months: int = HISTORY_MONTHS) -> None:
     """Makes the partitions of the coming days and months and drops those past their time."""
     for parent, days_kept in DAYS_KEPT.items():
         async with database.transaction() as tx:
             await KEEP_PARTITIONS.value(tx, parent, DAYS_AHEAD, days_kept)
-    for parent, months_kept in MONTHS_KEPT.items():
-        async with database.transaction() as tx:
-            await KEEP_MONTHS.value(tx, parent, MONTHS_AHEAD, months_kept)
+    async with database.transaction() as tx:
+        await KEEP_MONTHS.value(tx, "api_requests", MONTHS_AHEAD, history_months)

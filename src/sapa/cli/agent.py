@@ -1,0 +1,65 @@
+"""`sapa agent`: who answers a company's customers."""
+
+from typing import Annotated
+
+import typer
+from msgspec import UNSET
+
+from sapa.access.actions import get_company
+from sapa.cli.connect import AsJson, CompanyId, show, transact
+from sapa.db.pool import Tx
+from sapa.support import agent_queries, agents
+from sapa.support.types import Agent, AgentIn, AgentPatch
+
+app = typer.Typer(no_args_is_help=True, help="Agents, human and AI, who answer customers.")
+
+COLUMNS = ["id", "name", "type", "active", "userId"]
+Id = Annotated[int, typer.Argument(help="The agent's id.")]
+MOST = 1000
+
+
+@app.command("list")
+def list_(company: CompanyId, json: AsJson = False) -> None:
+    """List a company's agents."""
+
+    async def run(tx: Tx) -> list[Agent]:
+        found, _ = await agent_queries.list_agents(tx, company, {}, MOST, 0)
+        return found
+
+    show(transact(run), json, "Agents", COLUMNS)
+
+
+@app.command()
+def create(
+    company: CompanyId,
+    name: Annotated[str, typer.Option(help="The name that colleagues and reports show.")],
+    ai: Annotated[
+        bool, typer.Option("--ai", help="It is a machine that reads tickets and replies over the API.")
+    ] = False,
+    user: Annotated[int | None, typer.Option(help="The person of the console who it is; see `sapa user list`.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Add an agent."""
+
+    async def run(tx: Tx) -> Agent:
+        given = AgentIn(name=name, type="ai" if ai else "human", user_id=user)
+        return await agents.create(tx, await get_company(tx, company), given)
+
+    show(transact(run), json, "Agent", COLUMNS)
+
+
+@app.command()
+def update(
+    company: CompanyId,
+    id: Id,
+    name: Annotated[str | None, typer.Option(help="A new name.")] = None,
+    active: Annotated[bool | None, typer.Option(help="Whether it may be given tickets and reply.")] = None,
+    json: AsJson = False,
+) -> None:
+    """Change an agent's name, or whether it works at all."""
+
+    async def run(tx: Tx) -> Agent:
+        patch = AgentPatch(name=UNSET if name is None else name, active=UNSET if active is None else active)
+        return await agents.update(tx, await get_company(tx, company), id, patch)
+
+    show(transact(run), json, "Agent", COLUMNS)
