@@ -2,10 +2,13 @@
 
 from collections.abc import Mapping
 from typing import Any
+from uuid import uuid4
 
+import httpx
 from msgspec import UNSET, inspect, to_builtins
 
 from sapa.http.endpoints import Endpoint, camel
+from tests.http.wire import eventually
 
 _PLAIN: dict[type, Any] = {
     inspect.AnyType: {},
@@ -84,3 +87,27 @@ def _plain(kind: inspect.Type) -> Any:
     if isinstance(kind, inspect.DictType):
         return {}
     return _PLAIN.get(type(kind), UNSET)
+
+
+async def an_agent(api: httpx.AsyncClient) -> str:
+    answer = await api.post(f"{root_of(api)}/messaging/v1/agents", json={"name": "Sari"})
+    assert answer.status_code == 201, answer.text
+    return str(answer.json()["data"]["id"])
+
+
+async def a_ticket(api: httpx.AsyncClient) -> str:
+    """Of a customer who writes, which needs a test key."""
+    base, sender = f"{root_of(api)}/messaging/v1", f"{uuid4().hex}@example.com"
+    answer = await api.post(f"{base}/sandbox/inbound", json={"source": "MAIL", "from": sender, "text": "Halo"})
+    assert answer.status_code == 200, answer.text
+
+    async def look() -> str | None:
+        tickets = (await api.get(f"{base}/tickets")).json()["data"]
+        return next((str(ticket["id"]) for ticket in tickets if ticket["clientNumber"] == sender), None)
+
+    return await eventually(look)
+
+
+def root_of(client: httpx.AsyncClient) -> str:
+    """The installation's address."""
+    return str(client.base_url.copy_with(path="/")).rstrip("/")

@@ -26,8 +26,7 @@ from tests.factories import (
     make_reservation,
     make_reward,
 )
-from tests.http.samples import address_of, sample_body
-from tests.http.wire import eventually
+from tests.http.samples import a_ticket, address_of, an_agent, root_of, sample_body
 
 UUID = "0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"
 
@@ -93,29 +92,6 @@ async def a_template(api: httpx.AsyncClient) -> str:
     answer = await api.post(f"{root_of(api)}/messaging/v1/templates", json=body)
     assert answer.status_code == 201, answer.text
     return str(answer.json()["data"]["id"])
-
-
-async def an_agent(api: httpx.AsyncClient) -> str:
-    answer = await api.post(f"{root_of(api)}/messaging/v1/agents", json={"name": "Sari"})
-    assert answer.status_code == 201, answer.text
-    return str(answer.json()["data"]["id"])
-
-
-async def a_ticket(api: httpx.AsyncClient) -> str:
-    """Of a customer who writes, which needs a test key."""
-    base, sender = f"{root_of(api)}/messaging/v1", f"{uuid4().hex}@example.com"
-    answer = await api.post(f"{base}/sandbox/inbound", json={"source": "MAIL", "from": sender, "text": "Halo"})
-    assert answer.status_code == 200, answer.text
-
-    async def look() -> str | None:
-        tickets = (await api.get(f"{base}/tickets")).json()["data"]
-        return next((str(ticket["id"]) for ticket in tickets if ticket["clientNumber"] == sender), None)
-
-    return await eventually(look)
-
-
-def root_of(client: httpx.AsyncClient) -> str:
-    return str(client.base_url).partition("/customer/v1")[0]
 
 
 MAKERS: dict[str, Maker] = {

@@ -52,6 +52,16 @@ checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404]
 [[operations]]
 include-path-regex = "^/shipping/coverage/"
 checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409]
+
+# Where to go back from is ours to say, too.
+[[operations]]
+include-path = "/tickets/{{id}}"
+checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404, 409]
+
+# A window may end before it begins.
+[[operations]]
+include-path-regex = "^/analytics/"
+checks.positive_data_acceptance.expected-statuses = ["2xx", 400, 404]
 """
 
 

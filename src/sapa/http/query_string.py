@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from sapa.http.errors import Invalid
 
-_INTEGER = re.compile(r"-?[0-9]{1,15}").fullmatch
+_INTEGER = re.compile(r"-?[0-9]{1,16}").fullmatch
 _DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:[0-5]\d)", re.ASCII).fullmatch
 _FRACTION = re.compile(r"\.(\d+)")
 
@@ -19,7 +19,8 @@ DATE_TIME_ADVICE = "must be an ISO 8601 date-time with an offset, such as 2026-0
 
 PageNumber = Annotated[int, Meta(ge=1, le=1_000_000, description="The page to read, from 1.")]
 PageLimit = Annotated[int, Meta(ge=1, le=100, description="How many items a page holds.")]
-SearchText = Annotated[str, Meta(min_length=1, max_length=200, extra_json_schema={"pattern": r"\S"})]
+NOT_BLANK = r"\S"
+SearchText = Annotated[str, Meta(min_length=1, max_length=200, pattern=NOT_BLANK)]
 
 
 class PageQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -166,4 +167,4 @@ def _check_bounds(value: Any, meta: Meta) -> None:
     if meta.max_length is not None and len(value) > meta.max_length:
         raise BadValue(f"must have at most {meta.max_length} characters")
     if meta.pattern is not None and not re.search(meta.pattern, value):
-        raise BadValue(f"must match {meta.pattern}")
+        raise BadValue("must hold more than blanks" if meta.pattern == NOT_BLANK else f"must match {meta.pattern}")

@@ -210,7 +210,8 @@ async def seek(db: Connection, company_id: int, wanted: Wanted, offset: int) -> 
     place = await SEEK.find(db, company_id, wanted.counter, _hour_text(first), _hour_text(last), offset - newest)
     if place is None:
         newer = await count_records(db, company_id, Wanted(wanted.template_id, first, wanted.until))
-        return Wanted(wanted.template_id, wanted.since, first - timedelta(milliseconds=1)), offset - newer
+        ends = min(first - timedelta(milliseconds=1), wanted.until)
+        return Wanted(wanted.template_id, wanted.since, ends), offset - newer
     ends = datetime.strptime(place.hour, "%Y%m%d%H").replace(tzinfo=UTC) + HOUR - timedelta(milliseconds=1)
     return Wanted(wanted.template_id, wanted.since, ends), offset - newest - place.newer
 

@@ -6,7 +6,7 @@ from msgspec import Meta, Struct, structs
 
 from sapa.access.types import Scope
 from sapa.analytics.types import SOURCES
-from sapa.customers.types import CustomerId
+from sapa.customers.types import CUSTOMER_ID
 from sapa.db.listing import contains
 from sapa.folding import fold
 from sapa.http.answers import Accepted, Page, build_page
@@ -27,6 +27,7 @@ from sapa.support.types import (
     AgentType,
     AnotherTicketActive,
     AssignIn,
+    BusinessAppIsHuman,
     HandoverIn,
     Note,
     NoteIn,
@@ -67,7 +68,9 @@ class TicketsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
     channel: (
         Annotated[Channel, Meta(description="Only tickets on this channel; msgapp means both of its kinds.")] | None
     ) = None
-    customer_id: Annotated[CustomerId, Meta(description="Only this customer's tickets.")] | None = None
+    customer_id: (
+        Annotated[str, Meta(pattern=CUSTOMER_ID.pattern, description="Only this customer's tickets.")] | None
+    ) = None
     sort: Annotated[
         Literal["createdAt:desc", "createdAt:asc", "lastMessageAt:desc", "lastMessageAt:asc"],
         Meta(description="A field and a direction."),
@@ -185,11 +188,12 @@ async def hand_over_ticket(call: Call, id: TicketId, body: HandoverIn = Handover
     return await tickets.hand_over(call.db, call.company, id, body)
 
 
-@routes.post("/{id}/resolve", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, AgentInactive])
+@routes.post("/{id}/resolve", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, AgentInactive, TakenOver])
 async def resolve_ticket(call: Call, id: TicketId, body: ResolveIn = ResolveIn()) -> Ticket:
     """Resolve a ticket.
 
     It counts for its owner; where it has none, for the agent named here. One that is resolved already stays as it is.
+    An AI agent does not resolve what people have taken over.
     """
     return await tickets.resolve(call.db, call.company, id, body.agent_id)
 
@@ -229,7 +233,7 @@ async def get_agent(call: Call, id: AgentPathId) -> Agent:
     return await agent_queries.get_agent(call.db, call.company.id, int(id))
 
 
-@agent_routes.put("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound, UserTaken])
+@agent_routes.put("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound, UserTaken, BusinessAppIsHuman])
 async def update_agent(call: Call, id: AgentPathId, body: AgentPatch) -> Agent:
     """Update an agent: what is absent stays as it is.
 
