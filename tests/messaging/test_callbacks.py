@@ -9,7 +9,7 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.kit import Kit, build_kit
-from sapa.messaging import processing
+from sapa.messaging import callbacks, processing
 from sapa.messaging.callback_queries import Lane
 from sapa.settings import read_settings
 from tests.cli.command import sapa
@@ -21,6 +21,9 @@ from tests.messaging.hooked import WORD, Hooked, build_body, build_text, connect
 
 COUNT = "SELECT count(*) FROM channel_callbacks WHERE company_id = $1"
 STATUSES = "SELECT status, position, error FROM channel_callbacks WHERE company_id = $1 ORDER BY id"
+AGE = """
+    UPDATE channel_callbacks SET received_at = now() - make_interval(days => $3) WHERE company_id = $1 AND id = $2"""
+IDS = "SELECT id FROM channel_callbacks WHERE company_id = $1 ORDER BY id"
 EVENTS = "SELECT count(*) FROM events WHERE company_id = $1 AND kind = 'message.received'"
 
 
@@ -168,6 +171,26 @@ async def test_what_is_replayed_changes_nothing_more(
     await dealt_with(database, company, 1)
     assert await list_inbound(database, company.live) == before
     assert await count(database, EVENTS, company) == 1
+
+
+async def test_callbacks_are_forgotten_after_a_month_and_never_before_they_are_dealt_with(
+    hooked: Hooked, database: Database, company: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that waits keeps up none that do not."""
+    monkeypatch.setattr(callbacks, "_BATCH", 1)
+    for body in ("waiting", "old", "young"):
+        await hooked.tell(said(build_text("628123456789", body)))
+    await dealt_with(database, company, 3)
+    async with database.connection() as db:
+        ids = [row[0] for row in await db.fetch(IDS, company.live)]
+        for id, days in zip(ids, (40, 31, 29), strict=True):
+            await db.execute(AGE, company.live, id, days)
+        await db.execute(
+            "UPDATE channel_callbacks SET status = 'waiting', due_at = now() + interval '1 day' WHERE id = $1", ids[0]
+        )
+    await callbacks.forget_old(database)
+    async with database.connection() as db:
+        assert [row[0] for row in await db.fetch(IDS, company.live)] == [ids[0], ids[2]]
 
 
 async def test_what_nobody_understands_is_kept(hooked: Hooked, database: Database, company: Environments) -> None:

@@ -65,6 +65,8 @@ REFUSALS: list[tuple[str, Json, int, str, str]] = [
     ("send", text(metadata={"a": "x" * 10_001}), 400, "VALIDATION_ERROR", "metadata: "),
     ("send", text(agentId=0), 400, "VALIDATION_ERROR", "agentId: "),
     ("send", {"to": "sim_happy", "message": "Halo"}, 400, "VALIDATION_ERROR", "to: "),
+    ("send", text(to="+1 202-555-0140"), 400, "VALIDATION_ERROR", "to: is the company's own on MSGAPP_CLOUD"),
+    ("send", text(message="x" * 1025, imageUrl="https://a.example/a"), 400, "VALIDATION_ERROR", "message: makes a"),
     ("send", text(to=magic(122)), 409, "WINDOW_CLOSED", "template"),
     ("send", text(to="sim_window_closed", sources="PHOTO_SOCIAL"), 409, "WINDOW_CLOSED", "template"),
     ("send", text(**SHORT_VIDEO, imageUrl="https://a.example/a.png"), 409, "CHANNEL_UNSUPPORTED", "never both"),
@@ -117,8 +119,19 @@ async def test_refusals_are_precise_recorded_and_reach_no_channel(sandbox: httpx
     assert outbox["meta"]["total"] == 0
 
 
+async def test_nobody_writes_to_the_address_that_they_write_from(
+    sandbox: httpx.AsyncClient, company: Environments
+) -> None:
+    answer = await sandbox.post("/messages/send", json=text(to=f"Shop-{company.test}@simulator.test", sources="MAIL"))
+    assert (answer.status_code, answer.json()["error"]["details"][0]["field"]) == (400, "to")
+
+
 async def test_what_lies_just_within_the_limits_is_sent(sandbox: httpx.AsyncClient) -> None:
     await send(sandbox, message="x" * 4096)
+    await send(sandbox, message="x" * 1024, imageUrl="https://shop.example/a.png")
+    for source in ("SOCIAL_NETWORK", "MAIL"):
+        to = "ayu@example.com" if source == "MAIL" else "sim_happy"
+        await send(sandbox, to=to, sources=source, message="x" * 2000, imageUrl="https://shop.example/a.png")
     for body in (
         interactive(buttons=[{"id": str(n), "title": str(n) * 20} for n in range(3)], header="x" * 60),
         choices(sections=rows(10, sections=2), button="x" * 20),

@@ -132,6 +132,18 @@ async def test_a_failure_that_is_reported_later_takes_the_answer_s_place(
     assert found["error"] == {"code": "131047", "message": "Re-engagement message"}
 
 
+async def test_a_refusal_that_is_written_down_twice_changes_nothing_more(
+    sandbox: httpx.AsyncClient, database: Database, owner: Company
+) -> None:
+    id, outcomes = (await send(sandbox, 202, to=magic(117)))["messageId2"], []
+    for _ in range(2):
+        async with database.transaction() as tx:
+            now = (await read_clock(tx, owner.id)).now
+            outcomes.append(await statuses.refuse(tx, owner, id, "131026", "Undeliverable", now))
+    assert [outcome is not None for outcome in outcomes] == [True, False]
+    assert [update["status"] for update in await list_updates(database, owner, id)] == ["failed"]
+
+
 async def test_a_report_of_an_unknown_message_or_of_another_company_s_changes_nothing(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, owner: Company
 ) -> None:

@@ -220,6 +220,8 @@ async def test_what_the_channel_has_and_decided_is_taken_over(live_company: Live
     listed = [
         {"name": "order_update", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "1",
          "components": [{"type": "BODY", "text": "Halo {{1}}"}]},
+        {"name": "broken", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "6",
+         "components": [{"type": "BODY", "text": "Halo \0"}]},
         {"name": "promo", "language": "id", "category": "MARKETING", "status": "PAUSED", "id": "2",
          "components": [{"type": "HEADER", "format": "IMAGE"}, {"type": "BODY", "text": "Diskon"}]},
         {"name": "named", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "3",

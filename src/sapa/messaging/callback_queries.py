@@ -94,9 +94,9 @@ LIST_TO_FORGET = sql(
 FORGET = sql(
     """
     DELETE FROM channel_callbacks
-     WHERE company_id = $1 AND status <> 'waiting' AND id IN (
+     WHERE company_id = $1 AND id IN (
            SELECT id FROM channel_callbacks
-            WHERE company_id = $1 AND received_at < now() - make_interval(days => $2)
+            WHERE company_id = $1 AND status <> 'waiting' AND received_at < now() - make_interval(days => $2)
             ORDER BY received_at LIMIT $3)"""
 )
 

@@ -1,7 +1,7 @@
 """How contacts and their conversations are stored."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Struct
 
@@ -107,7 +107,8 @@ NOTE_INBOUND = sql(
        SET last_inbound_at = GREATEST(t.last_inbound_at, excluded.last_inbound_at), sent_since = 0,
            last_message_id = excluded.last_message_id,
            last_inbound_id = CASE WHEN t.last_inbound_at > excluded.last_inbound_at THEN t.last_inbound_id
-                                  ELSE excluded.last_inbound_id END"""
+                                  ELSE excluded.last_inbound_id END
+    RETURNING last_inbound_at"""
 )
 
 NOTE_OUTBOUND = sql(
@@ -117,6 +118,14 @@ NOTE_OUTBOUND = sql(
         ON CONFLICT (company_id, connection_id, contact_id) DO UPDATE
        SET sent_since = t.sent_since + 1, last_message_id = excluded.last_message_id
      WHERE $5::int IS NULL OR t.last_inbound_at IS NULL OR t.sent_since < $5"""
+)
+
+# By the records of the calls, which know the real time, too.
+FIND_LEAST_AHEAD = sql(
+    """
+    SELECT min(created_at - request_stored_at)
+      FROM messages
+     WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND direction = 'out'"""
 )
 
 TAKE_BACK = sql(
@@ -175,8 +184,9 @@ async def find_thread(db: Connection, company_id: int, connection_id: str, kind:
 
 async def note_inbound(
     tx: Tx, company_id: int, connection_id: str, contact_id: str, at: datetime, message_id: str
-) -> None:
-    await NOTE_INBOUND.run(tx, company_id, connection_id, contact_id, at, message_id)
+) -> datetime:
+    """When they last wrote."""
+    return datetime.fromisoformat(await NOTE_INBOUND.value(tx, company_id, connection_id, contact_id, at, message_id))
 
 
 async def note_outbound(
@@ -184,6 +194,12 @@ async def note_outbound(
 ) -> bool:
     """False when as many as may be have gone out since the contact last wrote."""
     return await NOTE_OUTBOUND.run(tx, company_id, connection_id, contact_id, message_id, most) == 1
+
+
+async def find_least_ahead(db: Connection, company_id: int, source: str, identities: Sequence[str]) -> timedelta | None:
+    """How far the company's clock was ahead when somebody was first written to; None when nobody did."""
+    found: timedelta | None = await FIND_LEAST_AHEAD.value(db, company_id, source, list(identities))
+    return found
 
 
 async def take_back(tx: Tx, company_id: int, connection_id: str, kind: str, key: str) -> None:

@@ -73,9 +73,10 @@ async def find_or_note(
 
 async def note_inbound(
     tx: Tx, company: Company, connection_id: str, contact_id: str, at: datetime, message_id: str
-) -> None:
-    """The contact wrote at this instant of the company's time: the window is open again, its quota unused."""
-    await queries.note_inbound(tx, company.id, connection_id, contact_id, at, message_id)
+) -> datetime:
+    """The contact wrote at this instant of the company's time: the window is open again, its quota unused. When they
+    last wrote, which may be later where messages come in late."""
+    return await queries.note_inbound(tx, company.id, connection_id, contact_id, at, message_id)
 
 
 async def note_outbound(

@@ -10,7 +10,7 @@ from sapa.db.codecs import decode_instant, encode_instant
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.json_text import encode
-from sapa.messaging import queries, statuses
+from sapa.messaging import contacts, queries, statuses
 from sapa.messaging.channels.interface import Amendment, Identity, Inbound, Source, StatusReport
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.contacts import Contact
@@ -53,12 +53,16 @@ async def receive(
         return message
     if inbound.is_echo:
         return await _join(tx, company, message, await support.echo(tx, company, _build_arrival(new, source, contact)))
+    written_at = None
     if not inbound.is_automatic:
+        written_at = await contacts.note_inbound(
+            tx, company, connection_id, contact.id, new.created_at, message.message_id2
+        )
         await _note_reply(tx, company, source, inbound, contact, new.created_at, now)
         message = await _join(
             tx, company, message, await support.hear(tx, company, _build_arrival(new, source, contact))
         )
-    await emit(tx, company, MessageReceived(_build_received(message, source, inbound, contact, new.created_at)))
+    await emit(tx, company, MessageReceived(_build_received(message, source, inbound, contact, written_at)))
     return message
 
 
@@ -134,11 +138,12 @@ def _list_names(inbound: Inbound, contact: Contact) -> list[str]:
 
 
 def _build_received(
-    message: Message, source: Source, inbound: Inbound, contact: Contact, at: datetime
+    message: Message, source: Source, inbound: Inbound, contact: Contact, written_at: datetime | None
 ) -> ReceivedMessage:
-    """What a machine answered opens no window."""
-    lasts = None if inbound.is_automatic else CHANNELS[source].capabilities.window
-    window = None if lasts is None else Window(decode_instant(encode_instant(at + lasts)))
+    """The window is open from the last of all that they wrote, whatever came in last. A machine opens none."""
+    lasts = CHANNELS[source].capabilities.window
+    closes_at = None if lasts is None or written_at is None else written_at + lasts
+    window = None if closes_at is None else Window(decode_instant(encode_instant(closes_at)))
     fields = {name: getattr(message, name) for name in message.__struct_fields__}
     return ReceivedMessage(**fields, contact=Sender(contact.id, _clean(inbound.sender_name)), window=window)
 

@@ -1,7 +1,8 @@
 """The files that customers send: fetched by the worker, bounded and stored."""
 
 import asyncio
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
 from contextlib import suppress
 
 import structlog
@@ -22,9 +23,10 @@ from sapa.sandbox.channels import files
 MOST_BYTES = 25 * 1_048_576
 MOST_TRIES = 5
 CLAIM_SECONDS = 60.0
+"""Longer than a file may take: being told where it is, and then fetching it."""
 REST_SECONDS = 0.5
-TOGETHER = 4
-
+TOGETHER = 6
+MOST_OF_A_COMPANY = 2
 
 log = structlog.get_logger()
 
@@ -55,14 +57,44 @@ def _build_row(connection: Connection, message_id: str, number: int, media: Inbo
 
 
 async def fetch_waiting(kit: Kit, stopping: asyncio.Event) -> None:
-    """The worker's service."""
-    while not stopping.is_set():
-        async with kit.database.connection() as db:
-            waiting = await queries.list_waiting(db, TOGETHER)
-        await asyncio.gather(*(_fetch(kit, each) for each in waiting))
-        if not waiting:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), REST_SECONDS)
+    """The worker's service: a few at a time, and the next one as soon as any of them is done. What is under way when it
+    ends is begun again by another worker."""
+    running: dict[Waiting, asyncio.Task[None]] = {}
+    try:
+        while not stopping.is_set():
+            async with kit.database.connection() as db:
+                waiting = await queries.list_waiting(db, MOST_OF_A_COMPANY, TOGETHER)
+            for each in _choose(waiting, running):
+                running[each] = asyncio.create_task(_fetch(kit, each))
+            await _rest(running, stopping)
+    finally:
+        for task in running.values():
+            task.cancel()
+        await asyncio.gather(*running.values(), return_exceptions=True)
+
+
+def _choose(waiting: Sequence[Waiting], running: Collection[Waiting]) -> Sequence[Waiting]:
+    """Those that there is room for. No company has all of it, however slow its files are."""
+    busy, chosen = Counter(each.company_id for each in running), list[Waiting]()
+    for each in waiting:
+        has_room = len(running) + len(chosen) < TOGETHER and busy[each.company_id] < MOST_OF_A_COMPANY
+        if has_room and each not in running:
+            busy[each.company_id] += 1
+            chosen.append(each)
+    return chosen
+
+
+async def _rest(running: dict[Waiting, asyncio.Task[None]], stopping: asyncio.Event) -> None:
+    """Until a file is done, or for a moment in which others may come in."""
+    if running:
+        await asyncio.wait(running.values(), timeout=REST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    else:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), REST_SECONDS)
+    for each, task in list(running.items()):
+        if task.done():
+            del running[each]
+            task.result()
 
 
 async def _fetch(kit: Kit, waiting: Waiting) -> None:

@@ -51,13 +51,17 @@ LIST = sql(
     f"SELECT {COLUMNS} FROM message_media WHERE company_id = $1 AND message_id = $2 ORDER BY number", row=MediaRow
 )
 
+# A few of each company, so that one with many does not fill the list.
 LIST_WAITING = sql(
     """
     SELECT company_id, message_id, number
-      FROM message_media
-     WHERE status = 'waiting' AND due_at <= now()
+      FROM (SELECT company_id, message_id, number, due_at,
+                   row_number() OVER (PARTITION BY company_id ORDER BY due_at) AS place
+              FROM message_media
+             WHERE status = 'waiting' AND due_at <= now()) AS due
+     WHERE place <= $1
      ORDER BY due_at
-     LIMIT $1""",
+     LIMIT $2""",
     row=Waiting,
     crosses="the worker looks for files of all companies, then claims them one by one",
 )
@@ -115,8 +119,9 @@ async def list_media(db: Connection, company_id: int, message_id: str) -> list[M
     return await LIST.all(db, company_id, message_id)
 
 
-async def list_waiting(db: Connection, most: int) -> list[Waiting]:
-    return await LIST_WAITING.all(db, most)
+async def list_waiting(db: Connection, most_of_a_company: int, most: int) -> list[Waiting]:
+    """Those that wait longest."""
+    return await LIST_WAITING.all(db, most_of_a_company, most)
 
 
 async def claim(db: Connection, waiting: Waiting, seconds: float) -> MediaRow | None:

@@ -40,19 +40,21 @@ class ChannelBusy(RateLimitExceeded):
     """More messages wait for this channel than it takes; retry after the seconds in Retry-After."""
 
 
-async def wait_for_turn(kit: Kit, opened: Opened, content: Content) -> None:
-    """Returns when the connection may send, at once when it is idle; raises ChannelBusy when that is too far off.
+async def wait_for_turn(kit: Kit, opened: Opened, content: Content) -> bool:
+    """Returns when the connection may send, at once when it is idle; raises ChannelBusy when that is too far off. Says
+    whether it took a while, in which other things may have happened.
 
     Call it before anything is written down and without a connection in hand. Simulators take what they are given.
     """
     connection = opened.connection
     if connection.company.environment == "test":
-        return
+        return False
     gap = find_gap(opened.channel.capabilities, content)
     async with kit.database.connection() as db:
         seconds = await book(db, connection.company.id, connection.id, gap)
     if seconds > 0:
         await asyncio.sleep(seconds)
+    return seconds > 0
 
 
 def find_gap(capabilities: Capabilities, content: Content) -> float:

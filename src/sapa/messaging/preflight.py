@@ -1,8 +1,7 @@
 """What is checked before a channel is called: everything it would refuse that can be known here, and precisely."""
 
 import re
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from posixpath import splitext
 from typing import Literal
@@ -16,7 +15,7 @@ from sapa.db.pool import Connection
 from sapa.http.errors import ApiError, Invalid
 from sapa.json_text import encode
 from sapa.kit import Kit
-from sapa.messaging import connections, contacts
+from sapa.messaging import connections
 from sapa.messaging.channels.interface import (
     Button,
     Buttons,
@@ -51,19 +50,19 @@ from sapa.messaging.send_types import (
     MessageIn,
     TemplateMessageIn,
 )
+from sapa.messaging.spellings import build_key, canonical
 from sapa.messaging.templates import actions as templates
 from sapa.messaging.templates import text as template_text
 from sapa.messaging.templates.types import Template
-from sapa.messaging.types import ChannelUnsupported, TemplateNotApproved, WindowClosed
+from sapa.messaging.types import ChannelUnsupported, TemplateNotApproved
+from sapa.messaging.windows import check_window
 
 Kind = Literal["message", "template", "media", "interactive"]
 
-CLOSED_IN_TEST = frozenset({"+12015550122", "sim_window_closed"})
-"""Recipients whose free-form window is closed in the test environment; everybody else's is open."""
-QUOTA_IN_TEST = "sim_quota_10"
-"""Who was sent as many messages as the channel takes, until they write."""
 LINKS_AS_TEXT = frozenset({Source.PHOTO_SOCIAL, Source.SHORT_VIDEO, Source.MAIL})
 NO_TEXT_WITH_PICTURES = frozenset({Source.SHORT_VIDEO})
+OWN_NAMES: Mapping[str, tuple[str, ...]] = {"phone": ("phone_number",), "email": ("address", "inbound_address")}
+"""The fields of an account that name our own side as somebody to write to."""
 MOST_ROWS = 10
 
 _ENDINGS: dict[str, MediaType] = {
@@ -86,6 +85,8 @@ class Draft(Struct, frozen=True, kw_only=True):
     interactive: bytes | None = None
     metadata: bytes | None = None
     template: Template | None = None
+    caption_field: str = "caption"
+    """Where the words that go with a file were given."""
 
 
 class Plan(Struct, frozen=True):
@@ -107,12 +108,12 @@ async def prepare(kit: Kit, db: Connection, company: Company, given: AnySendIn) 
     moment = await read_clock(db, company.id)
     if not sources:
         source = await _choose(kit, db, company, given, draft)
-        opened, to = await _check(kit, db, company, given, draft, source, moment.now)
+        opened, to = await _check(kit, db, company, given, draft, source, moment)
         return await _continue(db, company, Plan(draft, opened, to, moment))
     refusals: list[ApiError] = []
     for source in sources:
         try:
-            opened, to = await _check(kit, db, company, given, draft, source, moment.now)
+            opened, to = await _check(kit, db, company, given, draft, source, moment)
             return await _continue(db, company, Plan(draft, opened, to, moment))
         except ApiError as error:
             refusals.append(error)
@@ -159,7 +160,7 @@ def _is_named_by_form(given: AnySendIn, company: Company, source: Source) -> boo
 
 
 async def _check(
-    kit: Kit, db: Connection, company: Company, given: AnySendIn, draft: Draft, source: Source, now: datetime
+    kit: Kit, db: Connection, company: Company, given: AnySendIn, draft: Draft, source: Source, moment: Moment
 ) -> tuple[Opened, Identity]:
     """Whether this channel can carry it now."""
     opened = await connections.open_connection(kit, db, company, source)
@@ -168,10 +169,18 @@ async def _check(
     capabilities = opened.channel.capabilities
     _check_kind(source, capabilities, draft)
     to = parse_recipient(given.to, given.country_code, company, capabilities.identities)
+    if _is_own(opened, to):
+        raise Invalid.field("to", f"is the company's own on {source}, and nobody writes to themselves")
     _check_template(capabilities, draft)
-    if capabilities.window is not None and not (draft.template and capabilities.needs_approved_templates):
-        await _check_window(db, company, opened, to, now)
+    if not (draft.template and capabilities.needs_approved_templates):
+        await check_window(db, company, opened, to, moment)
     return opened, to
+
+
+def _is_own(opened: Opened, to: Identity) -> bool:
+    kind, account = canonical(to).kind, opened.connection.account
+    own = (Identity(kind, account[name]) for name in OWN_NAMES.get(kind, ()) if account.get(name))
+    return build_key(to) in map(build_key, own)
 
 
 def _check_kind(source: Source, capabilities: Capabilities, draft: Draft) -> None:
@@ -183,7 +192,7 @@ def _check_kind(source: Source, capabilities: Capabilities, draft: Draft) -> Non
                 raise ChannelUnsupported(f"{source} cannot carry media of the type {type}.")
             if caption and source in NO_TEXT_WITH_PICTURES:
                 raise ChannelUnsupported(f"{source} carries a text or a picture, never both in one message.")
-            _check_length(source, capabilities, "caption", caption or "")
+            _check_length(source, capabilities, draft.caption_field, caption or "", capabilities.longest_caption)
         case Text(body=body):
             _check_length(source, capabilities, "message", body)
         case Buttons() | Choices():
@@ -195,9 +204,12 @@ def _check_kind(source: Source, capabilities: Capabilities, draft: Draft) -> Non
             _check_length(source, capabilities, "params", rendered)
 
 
-def _check_length(source: Source, capabilities: Capabilities, field: str, text: str) -> None:
-    if len(text) > capabilities.longest_text:
-        raise Invalid.field(field, f"makes a text that is longer than the {capabilities.longest_text} of {source}")
+def _check_length(
+    source: Source, capabilities: Capabilities, field: str, text: str, longest: int | None = None
+) -> None:
+    most = longest or capabilities.longest_text
+    if len(text) > most:
+        raise Invalid.field(field, f"makes a text that is longer than the {most} of {source}")
 
 
 def _check_template(capabilities: Capabilities, draft: Draft) -> None:
@@ -208,28 +220,6 @@ def _check_template(capabilities: Capabilities, draft: Draft) -> None:
     raise TemplateNotApproved(
         f"The template {template.name} in {template.language} is {template.status.lower()}{reason}."
     )
-
-
-async def _check_window(db: Connection, company: Company, opened: Opened, to: Identity, now: datetime) -> None:
-    """Free messages are for those who wrote lately. A test environment's customers count as such until they did write,
-    and its clock moved on."""
-    capabilities = opened.channel.capabilities
-    thread = await contacts.find_thread(db, company, opened.connection.id, to)
-    last = thread.last_inbound_at if thread else None
-    is_test = company.environment == "test"
-    if is_test and to.value in CLOSED_IN_TEST:
-        raise WindowClosed
-    if last is None:
-        if not is_test:
-            raise WindowClosed("The customer has not written over this channel yet; send a template.")
-    elif capabilities.window is not None and now > last + capabilities.window:
-        raise WindowClosed(f"The customer last wrote at {last:%Y-%m-%dT%H:%M:%SZ}, too long ago; send a template.")
-    most = capabilities.most_in_window
-    if most is None:
-        return
-    is_used_up = thread is not None and last is not None and thread.sent_in_window >= most
-    if is_used_up or (is_test and last is None and to.value == QUOTA_IN_TEST):
-        raise WindowClosed(contacts.QUOTA_USED.format(most=most))
 
 
 async def build_draft(db: Connection, company: Company, given: AnySendIn) -> Draft:
@@ -253,7 +243,15 @@ def _draft_message(given: MessageIn, metadata: bytes | None) -> Draft:
     if given.image_url:
         url = check_url("imageUrl", given.image_url)
         content = Media("image", url, given.message)
-        return Draft(kind="media", content=content, type="image", body=given.message, media_url=url, metadata=metadata)
+        return Draft(
+            kind="media",
+            content=content,
+            type="image",
+            body=given.message,
+            media_url=url,
+            metadata=metadata,
+            caption_field="message",
+        )
     return Draft(
         kind="message",
         content=Text(given.message, given.subject),

@@ -50,10 +50,6 @@ class Place(Struct, frozen=True):
     """The company's time."""
 
 
-class Early(Exception):
-    """A report of a message that we do not know, or not yet."""
-
-
 async def process(kit: Kit, stopping: asyncio.Event) -> None:
     """The service: any number of workers, each connection with one of them at a time."""
     turns = Turns(kit, stopping)
@@ -153,9 +149,7 @@ async def _take_items(tx: Tx, place: Place, items: Sequence[Item]) -> tuple[bool
     for item in items:
         try:
             async with tx.transaction():
-                await _take(tx, place, item)
-        except Early:
-            is_early = True
+                is_early |= await _take(tx, place, item)
         except (*AWAY, *RETRYABLE, *BUSY):
             raise
         except Exception as failure:
@@ -168,13 +162,13 @@ def _describe(failure: Exception) -> str:
     return f"{type(failure).__name__}: {failure}".replace("\0", "").encode("utf-8", "replace").decode()[:LONGEST_ERROR]
 
 
-async def _take(tx: Tx, place: Place, item: Item) -> None:
+async def _take(tx: Tx, place: Place, item: Item) -> bool:
+    """Whether it came too early: it may speak of a message that we do not know yet."""
     company, source = place.company, place.opened.connection.source
     match item:
         case StatusReport():
-            if not await statuses.is_known(tx, company, source, item):
-                raise Early
             await statuses.apply(tx, company, source, item, place.now)
+            return await statuses.is_early(tx, company, source, item, place.now)
         case Inbound():
             await receive(tx, place, item)
         case Amendment():
@@ -183,6 +177,7 @@ async def _take(tx: Tx, place: Place, item: Item) -> None:
             await contacts.change_number(tx, company, item)
         case TemplateVerdict():
             await templates.judge(tx, company, item)
+    return False
 
 
 async def receive(tx: Tx, place: Place, inbound: Inbound) -> None:
@@ -201,5 +196,3 @@ async def receive(tx: Tx, place: Place, inbound: Inbound) -> None:
     if message is None:
         return
     await media.note(tx, connection, id, inbound.media)
-    if is_written:
-        await contacts.note_inbound(tx, company, connection.id, contact.id, min(inbound.at, place.now), id)

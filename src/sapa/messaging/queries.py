@@ -183,12 +183,14 @@ LOCK_LATEST = sql(
     row=Held,
 )
 
+# What can be pressed or chosen goes out as text where a channel has nothing of the kind; its own words are in it.
 LOCK_PENDING = sql(
     f"""
     SELECT {_HELD}
       FROM messages
      WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND created_at >= $4 AND direction = 'out'
-       AND status = 'pending' AND provider_id IS NULL AND body IS NOT DISTINCT FROM $5
+       AND status = 'pending' AND provider_id IS NULL
+       AND (body IS NOT DISTINCT FROM $5 OR (type = 'interactive' AND strpos($5, body) > 0))
      ORDER BY created_at, id
      LIMIT 1
        FOR NO KEY UPDATE""",

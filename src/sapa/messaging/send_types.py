@@ -76,7 +76,7 @@ class TemplateMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbi
 
 
 class MediaMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """A file that lies at an address of yours. The channel fetches it; we never do."""
+    """A file that lies at an address of yours. The channel fetches it; for TikTok, which takes no addresses, we do."""
 
     media_url: Url
     media_type: Annotated[MediaType, Meta(description="Told by the address's ending where it is left out.")] | None = (

@@ -10,12 +10,14 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
+import asyncpg
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sapa.company import Company
 from sapa.customers import actions as customers
-from sapa.db.pool import AWAY, Tx
+from sapa.db.pool import AWAY, BUSY, Tx
 from sapa.http.answers import Accepted
 from sapa.http.errand import Errand
 from sapa.json_text import encode
@@ -96,12 +98,22 @@ async def _send(errand: Errand, given: AnySendIn, occasion: Occasion) -> Message
         plan = await preflight.prepare(kit, db, company, given)
     if occasion.connection_id not in {None, plan.opened.connection.id}:
         raise ChannelNotConnected("The account that the customer wrote to is not connected any more.")
-    await wait_for_turn(kit, plan.opened, plan.draft.content)
+    if await wait_for_turn(kit, plan.opened, plan.draft.content):
+        plan = await _reopen(kit, company, plan)
     place = history.new_place(plan.moment) if occasion.ticket_id is None else None
     message = await errand.intend(partial(_intend, errand, plan, place, occasion))
     errand.is_recorded = True
     # A caller who hangs up does not stop what is on its way.
     return await asyncio.shield(_carry_out(errand, plan, place, message))
+
+
+async def _reopen(kit: Kit, company: Company, plan: Plan) -> Plan:
+    """While it waited, the account may have been disconnected, or given another token."""
+    async with kit.database.connection() as db:
+        opened = await connections.open_by_id(kit, db, company, plan.opened.connection.id)
+    if opened is None:
+        raise ChannelNotConnected("The channel was disconnected while the message waited for its turn.")
+    return replace(plan, opened=opened)
 
 
 async def _intend(errand: Errand, plan: Plan, place: Place | None, occasion: Occasion, tx: Tx) -> Message:
@@ -197,13 +209,13 @@ async def _carry_out(errand: Errand, plan: Plan, place: Place | None, message: M
 
 
 async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
-    """What became of a message is written down again and again while the database is away or busy: nobody else knows
-    it, and writing it twice changes nothing."""
+    """What became of a message is written down again and again while the database is away or busy, or an echo of it
+    comes in at the same moment: nobody else knows it, and writing it twice changes nothing."""
     ends = time.monotonic() + OUTCOME_SECONDS
     while True:
         try:
             return await write()
-        except AWAY:
+        except (*AWAY, *BUSY, asyncpg.UniqueViolationError):
             if time.monotonic() > ends:
                 raise
             await asyncio.sleep(AGAIN_AFTER)
@@ -275,8 +287,8 @@ async def _leave_open(
 async def _refuse(errand: Errand, plan: Plan, place: Place | None, id: str, refused: Refused, tx: Tx) -> SendFailed:
     company = errand.company
     now = (await queries.read_clock(tx, company.id)).now
-    await statuses.refuse(tx, company, id, refused.code, refused.reason, now)
-    if plan.opened.channel.capabilities.most_in_window is not None:
+    is_first = await statuses.refuse(tx, company, id, refused.code, refused.reason, now) is not None
+    if is_first and plan.opened.channel.capabilities.most_in_window is not None:
         await contacts.take_back(tx, company, plan.opened.connection.id, plan.to)
     failure = history.build_failure(SendError(refused.code, refused.reason))
     await _answer(errand, place, failure, tx)

@@ -10,7 +10,7 @@ from sapa.company import Company
 from sapa.db.pool import Tx, ring_after_commit
 from sapa.events import emit
 from sapa.json_text import encode
-from sapa.messaging import queries
+from sapa.messaging import queries, unsettled_queries
 from sapa.messaging.channels.interface import Identity, Source, Status, StatusReport
 from sapa.messaging.merge import RANKS, Merged, merge
 from sapa.messaging.queries import Held, NewEvent
@@ -22,6 +22,8 @@ from sapa.support.types import build_bell
 SILENCE = timedelta(hours=24)
 """How long a channel is waited for that has not said what became of a message."""
 UNKNOWN = "UNKNOWN"
+UNDER_WAY = timedelta(minutes=2)
+"""How long after its call a message may still be on its way to the channel."""
 GONE_OUT = frozenset({"sent", "delivered", "read"})
 
 
@@ -29,17 +31,21 @@ async def apply(tx: Tx, company: Company, source: Source, report: StatusReport, 
     """The messages whose status changed by it; none when the report was heard before or changes nothing.
 
     `now` is the company's time. A report of a message that is not known (yet) changes nothing, and is not remembered:
-    see `is_known`.
+    see `is_early`.
     """
     held = await _lock_meant(tx, company, source, report)
     changed = [await _hear(tx, company, message, report, now) for message in held]
     return [message for message in changed if message is not None]
 
 
-async def is_known(tx: Tx, company: Company, source: Source, report: StatusReport) -> bool:
-    """Whether the report speaks of a message of ours. One that a fast channel sends before our own call is stored may
-    do so a moment later."""
-    return report.watermark is not None or bool(await _lock_meant(tx, company, source, report))
+async def is_early(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> bool:
+    """Whether the report may say more in a moment: a fast channel reports before the answer to our own call is stored.
+    Then a message is not known yet by the channel's id of it, and a watermark passes over one that is on its way."""
+    if report.watermark is None:
+        return not await _lock_meant(tx, company, source, report)
+    whom = list_values(report.recipient) if report.recipient else []
+    since = now - UNDER_WAY
+    return await unsettled_queries.is_under_way(tx, company.id, source, whom, since, report.watermark)
 
 
 async def accept(tx: Tx, company: Company, source: Source, id: str, provider_id: str, now: datetime) -> Message:
@@ -52,12 +58,11 @@ async def accept(tx: Tx, company: Company, source: Source, id: str, provider_id:
     return changed or await queries.get_message(tx, company.id, id)
 
 
-async def refuse(tx: Tx, company: Company, id: str, code: str, reason: str, now: datetime) -> Message:
-    """The channel refused the message in answer to our call."""
+async def refuse(tx: Tx, company: Company, id: str, code: str, reason: str, now: datetime) -> Message | None:
+    """The channel refused the message in answer to our call; None when that is known already."""
     held = await queries.lock_message(tx, company.id, id)
     report = StatusReport("failed", now, code=code, reason=reason)
-    changed = await _store(tx, company, held, report, merge(held.state, "failed", now, now))
-    return changed or await queries.get_message(tx, company.id, id)
+    return await _store(tx, company, held, report, merge(held.state, "failed", now, now))
 
 
 async def give_up(tx: Tx, company: Company, id: str, now: datetime) -> Message | None:

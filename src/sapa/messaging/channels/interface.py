@@ -274,6 +274,8 @@ class Capabilities(Struct, frozen=True):
     media_per_second: float | None = None
     """Where pictures and the like have a slower pace of their own."""
     needs_approved_templates: bool = False
+    longest_caption: int | None = None
+    """Where the words beside a file may not be as long as others."""
 
 
 class Field(Struct, frozen=True):

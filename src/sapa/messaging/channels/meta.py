@@ -13,6 +13,9 @@ from sapa.messaging.channels.interface import BadAccount, Connection, InboundMed
 from sapa.messaging.channels.reading import Node, get, node, parse_json, text
 from sapa.outbound.client import Answer, Unclear
 
+FILE_SECONDS = 40.0
+"""Large files take longer than calls do."""
+
 Category = Literal[
     "auth", "rate", "quality", "policy", "recipient", "window", "consent", "validation", "media", "template",
     "config", "billing", "transient",
@@ -135,9 +138,9 @@ async def download(
 ) -> tuple[str, bytes]:
     """From the channel's own server as any call; from elsewhere through the guard."""
     if _place(url) == _place(connection.address):
-        answer = await connection.client.call("GET", url, headers=headers, most_bytes=most_bytes)
+        answer = await connection.client.call("GET", url, headers=headers, most_bytes=most_bytes, seconds=FILE_SECONDS)
     else:
-        answer = await connection.client.fetch(url, most_bytes, headers=headers)
+        answer = await connection.client.fetch(url, most_bytes, headers=headers, seconds=FILE_SECONDS)
     if answer.status != 200:
         raise Unclear(f"the channel answered {answer.status} instead of the file")
     given = answer.headers.get("content-type", "application/octet-stream").partition(";")[0]

@@ -5,12 +5,14 @@ from collections.abc import Sequence
 from contextlib import suppress
 from uuid import uuid4
 
+import asyncpg
 import msgspec
 import structlog
 from msgspec import Struct
 
 from sapa.access import actions as access
 from sapa.company import Company
+from sapa.db.pool import AWAY
 from sapa.db.pool import Connection as Db
 from sapa.db.sql import sql
 from sapa.kit import Kit
@@ -117,13 +119,29 @@ async def synchronise(kit: Kit, stopping: asyncio.Event) -> None:
             is_ours = await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
             owners = await LIST_OWNERS.all(db, list(BOOKS), MOST_COMPANIES) if is_ours else []
         for owner in owners:
-            if stopping.is_set():
+            if stopping.is_set() or not await _keeps_lease(kit, holder):
                 break
-            await synchronise_company(kit, owner.company_id)
+            await _synchronise_in_peace(kit, owner.company_id)
         with suppress(TimeoutError):
             await asyncio.wait_for(stopping.wait(), ROUND_SECONDS)
     async with kit.database.connection() as db:
         await leases.release_all(db, holder)
+
+
+async def _keeps_lease(kit: Kit, holder: str) -> bool:
+    """A round may take longer than a lease: two workers that submit the same template would have it refused."""
+    async with kit.database.connection() as db:
+        return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
+
+
+async def _synchronise_in_peace(kit: Kit, company_id: int) -> None:
+    """What one company's channel says keeps up no other company."""
+    try:
+        await synchronise_company(kit, company_id)
+    except AWAY:
+        raise
+    except Exception:
+        log.exception("templates were not synchronised", company_id=company_id)
 
 
 async def synchronise_company(kit: Kit, company_id: int) -> None:
@@ -137,10 +155,19 @@ async def synchronise_company(kit: Kit, company_id: int) -> None:
     except (NotSent, Unclear, BadAccount) as error:
         log.warning("templates were not read", company_id=company_id, reason=str(error))
         return
-    async with kit.database.transaction() as tx:
-        for template in found:
-            await actions.adopt(tx, company, template)
+    for template in found:
+        await _adopt(kit, company, template)
     await _submit_rest(kit, company, book)
+
+
+async def _adopt(kit: Kit, company: Company, template: ChannelTemplate) -> None:
+    """Each by itself: one that cannot be kept does no harm to the others."""
+    try:
+        await kit.database.transact(lambda tx: actions.adopt(tx, company, template), (asyncpg.UniqueViolationError,))
+    except AWAY:
+        raise
+    except Exception:
+        log.exception("a template of the channel was not taken over", company_id=company.id, template=template.name)
 
 
 async def _submit_rest(kit: Kit, company: Company, book: Book) -> None:

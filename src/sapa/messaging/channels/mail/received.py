@@ -54,6 +54,7 @@ def _read_letter(account: Mapping[str, str], mail: EmailMessage, body: bytes) ->
         quoted=quoted,
         quoted_reference=_parse_reference(quoted),
         is_echo=is_echo,
+        reference=_parse_reference(_find_id(mail)) if is_echo else None,
         is_automatic=is_automatic(mail),
         thread=list_thread(mail),
         subject=header(mail, "Subject") or None,
@@ -78,13 +79,14 @@ def find_date(mail: Message) -> datetime:
 
 
 def is_automatic(mail: Message) -> bool:
-    """Written by a machine: nobody waits for an answer to it."""
+    """Written by a machine, as a receipt is: nobody waits for an answer to it."""
     submitted = header(mail, "Auto-Submitted").partition(";")[0].strip().lower()
     return (
         submitted not in {"", "no"}
         or header(mail, "X-Autoreply").lower() == "yes"
         or header(mail, "Precedence").lower() == "auto_reply"
         or header(mail, "Return-Path") == "<>"
+        or mail.get_content_type() == "multipart/report"
     )
 
 

@@ -33,6 +33,7 @@ CAPABILITIES = Capabilities(
     identities=("phone", "wa_id", "bsuid"),
     per_second=80,
     needs_approved_templates=True,
+    longest_caption=1024,
 )
 
 

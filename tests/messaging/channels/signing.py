@@ -1,0 +1,19 @@
+"""Callbacks signed as the channels sign them."""
+
+import time
+
+from sapa.messaging.channels import meta
+from sapa.messaging.channels.interface import Source
+from sapa.messaging.channels.tiktok.callbacks import sign as sign_tiktok
+from tests.messaging.channels.accounts import APP_SECRET
+
+META = [Source.MSGAPP_CLOUD, Source.MSGAPP_COEX, Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL]
+SIGNED = [*META, Source.SHORT_VIDEO]
+
+
+def sign(source: Source, body: bytes, secret: str = APP_SECRET, at: float | None = None) -> dict[str, str]:
+    """The header that the body comes with."""
+    if source is Source.SHORT_VIDEO:
+        stamp = int(time.time() if at is None else at)
+        return {"tiktok-signature": f"t={stamp},s={sign_tiktok(secret, stamp, body)}"}
+    return {"x-hub-signature-256": meta.sign(secret, body)}
