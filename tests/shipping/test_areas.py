@@ -175,6 +175,8 @@ def spoil(name: str, content: bytes) -> dict[str, bytes]:
         ),
         (spoil("villages.csv", b'code,district_code,name\n11.01.01.2001,11.01.01,"x\n'), "villages.csv cannot be read"),
         (spoil("villages.csv", b"x" * (MOST_BYTES + 1)), "is larger than"),
+        (spoil("villages.csv", b""), "villages.csv names no place"),
+        (spoil("districts.csv", b"code,regency_code,name\n"), "districts.csv names no place"),
     ],
 )
 def test_a_file_that_does_not_fit_together_is_refused_whole(

@@ -160,6 +160,28 @@ async def test_a_callback_of_another_companys_carrier_is_not_theirs_to_use(
     assert await get(sandbox, made["id"]) == made
 
 
+async def test_what_was_given_up_counts_when_it_is_said_again(
+    installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    """Nobody knew the booking when the carrier told of it first."""
+    made, calls = await book_quietly(installation, sandbox, database, company.test, "aggregator_carrier")
+    _, _, body = calls[-1]
+    async with database.connection() as db:
+        await db.execute(
+            """INSERT INTO carrier_callbacks (company_id, adapter, digest, body, events, tries, due_at, processed_at,
+                                              note)
+               VALUES ($1, 'kiriminaja', sha256($2), $2, '[]', 9, NULL, now(), '1 not known')""",
+            company.test, body,
+        )  # fmt: skip
+    assert (await post(installation, calls[-1])).status_code == 200
+    await until_status(sandbox, made["id"], "delivered")
+    await until_processed(database, company.test)
+    assert (await post(installation, calls[-1])).status_code == 200
+    async with database.connection() as db:
+        rows = await db.fetch("SELECT tries, note FROM carrier_callbacks WHERE company_id = $1", company.test)
+    assert [tuple(row) for row in rows] == [(1, None)], "what was applied is no news"
+
+
 async def test_scenarios_of_carriers_end_as_they_should(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:

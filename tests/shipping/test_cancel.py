@@ -166,6 +166,19 @@ async def test_a_carrier_that_is_away_is_asked_again_by_the_worker(
     assert (gone["cancelledBy"], gone["cancellationReason"]) == ("user", "Away")
 
 
+async def test_a_cancellation_that_stays_open_is_shown_to_a_person(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "ev_courier", sim="carrier_down", autoBook=True)
+    assert error_of(await cancel(sandbox, made["id"])) == (502, "CARRIER_UNAVAILABLE")
+    assert (await get(sandbox, made["id"]))["needsAction"] is False
+    async with database.connection() as db:  # as after two days
+        await db.execute("UPDATE shipments SET cancel_tries = 49 WHERE company_id = $1", company.test)
+    await move_clock(database, company.test, 60)
+    shown = await until_status(sandbox, made["id"], "cancelling", needsAction=True)
+    assert "still open whether the carrier cancels it" in shown["problem"]
+
+
 @pytest.mark.parametrize("media_type", [None, "application/json", "application/x-www-form-urlencoded"])
 async def test_a_reason_may_be_left_out_with_its_body(sandbox: httpx.AsyncClient, media_type: str | None) -> None:
     made = await create(sandbox, "custom")

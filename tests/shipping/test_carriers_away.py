@@ -1,17 +1,20 @@
 """Carriers that hang, answer rubbish or refuse: real servers at the addresses where a live company looks for them."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
+from aiohttp import web
 
 from sapa.db.pool import Database, open_database
 from tests.conftest import Installation, connect, free_port, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_key
-from tests.shipping.parcels import body_of, change, create, get
+from tests.shipping.parcels import PATIENCE, body_of, change, create, get, track
 from tests.shipping.quoting import Peer, ask, connect_live, list_options, open_peer
 
+SECRET = "planted-secret-key"
 GOOD: dict[str, Any] = {
     "status": True,
     "text": "success",
@@ -139,6 +142,50 @@ async def test_a_carriers_no_is_a_message(live: httpx.AsyncClient, peer: Peer) -
     assert "Berat melebihi batas" in answer.json()["data"]["messages"][0]["text"]
 
 
+async def test_what_a_carrier_echoes_of_the_account_is_found_nowhere(
+    own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
+) -> None:
+    """Neither in an answer, nor in the log, nor in anything that is stored."""
+    echo = f"Authorization: Bearer {SECRET}, and {SECRET} is wrong"
+    no = {"status": False, "text": echo, "message": echo}
+    booking = body_of("aggregator_carrier", autoBook=True)
+    answers: list[httpx.Response] = []
+    for status, prices in ((200, GOOD), (200, no), (401, no), (500, no)):
+
+        async def behave(request: web.Request, said: Any = prices, status: int = status) -> web.Response:
+            is_price = request.path.endswith("shipping_price")
+            return web.json_response(said if is_price else no, status=status if is_price else 400)
+
+        peer.behave = behave
+        answers.append(await ask(live, package={"weight": 1, "itemValue": 5_000 + len(answers)}))
+        answers.append(await live.post("/shipping/shipments", json=booking))
+        answers.append(await live.get("/shipping/coverage/provinces"))
+    answers.append(await live.get("/shipping/shipments"))
+    answers.append(await live.get("/shipping/providers"))
+    assert any("is wrong" in answer.text for answer in answers), "the carrier's words are passed on"
+    assert await list_tables_with(own_database, own_company.live, "is wrong") >= {"shipments", "carrier_calls"}
+    assert not any(SECRET in answer.text for answer in answers)
+    assert SECRET not in own.log.read_text()
+    assert await list_tables_with(own_database, own_company.live, SECRET) == set()
+
+
+async def list_tables_with(database: Database, company_id: int, text: str) -> set[str]:
+    """The tables in which a company's rows hold the text, as it is or as bytes."""
+    found = set()
+    async with database.connection() as db:
+        tables = await db.fetch(
+            """SELECT c.table_name AS name
+                 FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
+                WHERE c.table_schema = 'public' AND c.column_name = 'company_id' AND t.table_type = 'BASE TABLE'
+                  AND has_table_privilege(quote_ident(c.table_name), 'SELECT')"""
+        )
+        for (table,) in tables:
+            like = f"SELECT count(*) FROM {table} t WHERE company_id = $1 AND (strpos(t::text, $2) > 0"
+            if await db.fetchval(f"{like} OR strpos(t::text, $3) > 0)", company_id, text, text.encode().hex()):
+                found.add(table)
+    return found
+
+
 async def test_the_test_environment_never_meets_the_carrier(
     own: Installation, own_database: Database, own_company: Environments, peer: Peer
 ) -> None:
@@ -150,14 +197,41 @@ async def test_the_test_environment_never_meets_the_carrier(
     assert peer.asked == []
 
 
-async def test_other_providers_go_on_while_one_hangs(
+async def take(request: web.Request) -> web.Response:
+    """As the carrier does on a good day."""
+    if not request.path.endswith("request_pickup"):
+        return web.json_response(GOOD)
+    reference = (await request.json())["packages"][0]["order_id"]
+    details = [{"order_id": reference, "kj_order_id": "KA-1", "awb": "JNE1"}]
+    return web.json_response({"status": True, "details": details})
+
+
+async def test_tracking_tells_what_is_known_and_others_go_on_while_a_carrier_hangs(
     own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
 ) -> None:
     await connect_live(own, own_database, own_company.live, "instant_carrier", **GOSEND)
+    peer.behave = take
+    made = await create(live, "aggregator_carrier", autoBook=True)
+    for behave in (peer.answer("<html>?</html>"), peer.answer("down", 500)):
+        peer.behave = behave
+        assert_last_known(await track(live, made["id"]))
     peer.behave = peer.hang
-    assert "gave no prices" in refused(await ask(live, "instant_carrier")), "nobody listens there"
-    peer.behave = peer.answer(GOOD)
-    assert await list_options(live)
+    peer.asked.clear()
+    hanging = asyncio.create_task(track(live, made["id"]))
+    for _ in range(PATIENCE * 20):
+        if peer.asked:
+            break
+        await asyncio.sleep(0.05)
+    key = await make_key(own_database, own_company.test)
+    async with connect(own, key.raw) as client:
+        assert await list_options(client), "another account"
+    assert "gave no prices" in refused(await ask(live, "instant_carrier")), "nobody listens there, and that is said"
+    assert_last_known(await hanging)
+
+
+def assert_last_known(found: dict[str, Any]) -> None:
+    assert (found["live"], found["stale"], found["error"]["code"]) == (False, True, "CARRIER_UNAVAILABLE")
+    assert (found["shippingStatus"], found["awb"]) == ("confirmed", "JNE1")
 
 
 GOSEND = {"client_id": "planted-client", "pass_key": "planted-secret-key", "callback_token": "planted-secret-token"}

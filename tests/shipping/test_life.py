@@ -134,7 +134,7 @@ async def test_from_a_quote_to_the_door(
 
 @pytest.mark.parametrize("provider", ALL)
 async def test_what_comes_back(
-    installation: Installation, sandbox: httpx.AsyncClient, company: Environments, provider: str
+    installation: Installation, sandbox: httpx.AsyncClient, company: Environments, told: Station, provider: str
 ) -> None:
     made = await book(installation, sandbox, company, provider, sim="returned")
     await go(sandbox, made, "picked_up")
@@ -147,6 +147,7 @@ async def test_what_comes_back(
         done = await go(sandbox, made, "returned")
     assert done["shippingStatus"] == "returned"
     assert (await get(sandbox, made["id"])) == done
+    await until(lambda: ("shipment.status.updated", "returned") in arrivals_of(told, made["id"]))
 
 
 @pytest.mark.parametrize("provider", ALL)

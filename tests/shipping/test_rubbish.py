@@ -167,6 +167,23 @@ async def test_a_cancellation_that_nobody_confirmed_is_not_over(live: httpx.Asyn
     assert (await get(live, made["id"]))["shippingStatus"] == "cancelling"
 
 
+async def test_a_no_to_what_may_be_cancelled_already_is_not_believed_blindly(
+    live: httpx.AsyncClient, fake: Fake
+) -> None:
+    first, again = [await create(live, "ev_courier", autoBook=True) for _ in range(2)]
+    fake.answers["deliveries/dlv-1"] = {"error": "It cannot be cancelled"}  # and how it stands, it does not say
+    assert error_of(await cancel(live, first["id"])) == (409, "NOT_CANCELLABLE")
+    assert (await get(live, first["id"]))["shippingStatus"] == "finding_driver"
+    fake.answers["deliveries/dlv-1"] = "<html>maintenance</html>"
+    assert error_of(await cancel(live, again["id"])) == (502, "CARRIER_UNAVAILABLE")
+    fake.answers["deliveries/dlv-1"] = {"error": "It cannot be cancelled"}
+    assert error_of(await cancel(live, again["id"])) == (502, "CARRIER_UNAVAILABLE")
+    assert (await get(live, again["id"]))["shippingStatus"] == "cancelling"
+    fake.answers["deliveries/dlv-1"] = {**DELIVERY, "status": "CANCELLED"}
+    gone = await cancel(live, again["id"])
+    assert (gone.status_code, gone.json()["data"]["shippingStatus"]) == (200, "cancelled_by_business")
+
+
 async def test_the_carrier_is_told_its_own_price_and_not_what_the_shop_takes(
     live: httpx.AsyncClient, fake: Fake
 ) -> None:

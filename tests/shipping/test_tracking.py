@@ -83,6 +83,23 @@ async def test_drafts_and_local_shipments_have_nobody_to_ask(sandbox: httpx.Asyn
     assert [event["status"] for event in found["history"]] == ["confirmed", "in_transit"]
 
 
+async def test_of_a_very_long_history_the_latest_is_shown(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "custom", autoBook=True)
+    async with database.connection() as db:
+        await db.execute(
+            """INSERT INTO shipment_events
+                      (company_id, shipment_id, dedupe_key, occurred_at, text, proof, source, applied)
+               SELECT $1, $2, n::text, now() + make_interval(secs => n), 'word ' || n, '{}', 'carrier_poll', true
+                 FROM generate_series(1, 1001) AS n""",
+            company.test, made["id"],
+        )  # fmt: skip
+    found = await track(sandbox, made["id"])
+    assert (len(found["history"]), found["statusText"]) == (1_000, "word 1001")
+    assert found["history"][-1]["text"] == "word 1001"
+
+
 async def test_the_worker_asks_where_callbacks_are_missing(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:

@@ -167,7 +167,7 @@ async def cancel_shipment(errand: Errand, id: ShipmentId, body: CancelIn = Cance
     )
     if way != "carrier" or opened is None:
         return await errand.conclude(lambda tx: _same(kept.shipment))
-    outcome = await cancelling.ask_carrier(opened, kept)
+    outcome = await cancelling.ask_carrier(opened, kept, is_first=now.shipping_status != "cancelling")
     if isinstance(outcome, CarrierAway | CancelRefused):
         await errand.transact(lambda tx: cancelling.settle_cancel(tx, company, kept, outcome))
         if isinstance(outcome, CancelRefused):

@@ -67,12 +67,15 @@ def parse_areas(file: AreaFile) -> list[AreaRow]:
     codes = {0}
     rows: list[AreaRow] = []
     for level, (name, digits) in enumerate(LISTS.items(), 1):
+        known = len(rows)
         for line, row in _parse_list(name, file.lists[name], level, digits):
             if row.code in codes or row.parent not in codes:
                 problem = "is there twice" if row.code in codes else "has no parent in the list before"
                 raise UnusableAreas(f"{name}, line {line}: the code {row.code} {problem}.")
             codes.add(row.code)
             rows.append(row)
+        if len(rows) == known:
+            raise UnusableAreas(f"{name} names no place at all.")
     return rows
 
 

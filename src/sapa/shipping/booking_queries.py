@@ -5,6 +5,7 @@ from msgspec import Struct
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.shipping.carriers.interface import Booked
+from sapa.shipping.due_queries import build_in_turn
 
 LEASE_SECONDS = 15.0
 """How long whoever intends a booking has to begin sending it, before the worker does."""
@@ -163,6 +164,12 @@ LIST_DUE = sql(
     crosses="the worker looks for bookings to look after over all companies, then takes them one by one",
 )
 
+LIST_DUE_IN_TURN = sql(
+    build_in_turn("shipment_bookings", "shipment_id, number", "due_at"),
+    row=DueAttempt,
+    crosses="the worker takes bookings from every company in turn, then looks after them one by one",
+)
+
 
 async def insert_attempt(tx: Tx, company_id: int, shipment_id: str, reference: str, adapter: str) -> Attempt:
     """The next try. What an earlier one booked is over by now."""
@@ -242,4 +249,5 @@ async def revive(tx: Tx, attempt: Attempt, order_no: str | None, awb: str | None
 
 
 async def list_due(db: Connection, most: int) -> list[DueAttempt]:
-    return await LIST_DUE.all(db, most)
+    found = await LIST_DUE.all(db, most)
+    return found if len(found) < most else await LIST_DUE_IN_TURN.all(db, most)

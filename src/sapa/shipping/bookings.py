@@ -21,9 +21,9 @@ from sapa.shipping.carriers.interface import BadCredentials, Booked, NotFound, R
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections import Opened, get_carrier
 from sapa.shipping.document import build_journey, encode_driver
-from sapa.shipping.movement import NOT_BOOKED_YET, build_poll_at, store
+from sapa.shipping.movement import NOT_BOOKED_YET, POLLED, TROUBLED, build_poll_at, store
 from sapa.shipping.queries import Clock
-from sapa.shipping.states import BOOKABLE, is_allowed
+from sapa.shipping.states import BOOKABLE, GONE, is_allowed
 from sapa.shipping.types import (
     LOCAL,
     BookingInProgress,
@@ -230,8 +230,11 @@ async def _settle_otherwise(
 
 def _with_booking(kept: KeptShipment, booked: Booked, clock: Clock) -> KeptShipment:
     status = booked.status if is_allowed(kept.shipping_status, booked.status, "S") else "confirmed"
+    is_troubled = status in TROUBLED
+    problem = f"The carrier had taken it, and it is {status} by now." if is_troubled else None
+    gone = {"cancelled_by": "carrier", "cancelled_source": POLLED} if status in GONE else {}
     after = msgspec.structs.replace(
-        with_numbers(kept, booked), shipping_status=status, problem=None, needs_action=False
+        with_numbers(kept, booked), shipping_status=status, problem=problem, needs_action=is_troubled, **gone
     )
     return msgspec.structs.replace(after, poll_at=build_poll_at(after, clock))
 

@@ -18,6 +18,7 @@ from sapa.shipping import booking_queries, queries
 from sapa.shipping.booking_queries import Attempt
 from sapa.shipping.carriers.interface import CarrierEvent, Unsigned
 from sapa.shipping.connections import HOOKS, Opened, find_by_token
+from sapa.shipping.due_queries import NOW, build_in_turn
 from sapa.shipping.movement import CALLED, apply_events
 from sapa.shipping.states import GROUP_OF
 
@@ -32,11 +33,14 @@ _read_events = msgspec.json.Decoder(list[CarrierEvent]).decode
 
 log = structlog.get_logger()
 
+# The same again is no news, unless it was given up: what was not known then may be known now.
 INSERT = sql(
     """
-    INSERT INTO carrier_callbacks (company_id, adapter, digest, body, events)
+    INSERT INTO carrier_callbacks AS known (company_id, adapter, digest, body, events)
     VALUES ($1, $2, $3, $4, $5)
-        ON CONFLICT (company_id, adapter, digest) DO NOTHING"""
+        ON CONFLICT (company_id, adapter, digest) DO UPDATE
+       SET events = excluded.events, due_at = now(), tries = 0, processed_at = NULL, note = NULL
+     WHERE known.processed_at IS NOT NULL AND known.note IS NOT NULL"""
 )
 
 
@@ -55,6 +59,12 @@ LIST_DUE = sql(
     "SELECT company_id, id FROM carrier_callbacks WHERE due_at <= statement_timestamp() ORDER BY due_at, id LIMIT $1",
     row=DueCallback,
     crosses="the worker looks for callbacks over all companies, then applies them one by one",
+)
+
+LIST_DUE_IN_TURN = sql(
+    build_in_turn("carrier_callbacks", "id", "due_at", NOW),
+    row=DueCallback,
+    crosses="the worker takes callbacks from every company in turn, then applies them one by one",
 )
 
 LOCK = sql(
@@ -117,13 +127,15 @@ def _read(opened: Opened, call: HookCall) -> list[CarrierEvent]:
 
 
 async def _keep(db: Connection, opened: Opened, body: bytes, events: list[CarrierEvent]) -> None:
-    """Without its headers, in which carriers send tokens. The same again is no news."""
+    """Without its headers, in which carriers send tokens."""
     company_id, adapter = opened.connection.company.id, opened.carrier.name
     await INSERT.run(db, company_id, adapter, sha256(body).digest(), body, msgspec.json.encode(events))
 
 
 async def list_due(db: Connection, most: int) -> list[DueCallback]:
-    return await LIST_DUE.all(db, most)
+    """Of each company in the order in which they came."""
+    found = await LIST_DUE.all(db, most)
+    return found if len(found) < most else await LIST_DUE_IN_TURN.all(db, most)
 
 
 async def process(kit: Kit, due: DueCallback) -> None:

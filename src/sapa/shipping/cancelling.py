@@ -93,16 +93,19 @@ async def begin_cancel(tx: Tx, company: Company, id: str, reason: str | None, so
     return await store(tx, company, kept, after), way
 
 
-async def ask_carrier(opened: Opened, kept: KeptShipment) -> CancelOutcome:
-    """Safe to repeat."""
+async def ask_carrier(opened: Opened, kept: KeptShipment, *, is_first: bool) -> CancelOutcome:
+    """Safe to repeat. Asked again, a carrier may refuse because it was done the first time."""
     reason = kept.cancellation_reason or DEFAULT_REASON
     try:
         shipped = await _get_shipped(opened, kept)
-        return await opened.carrier.cancel(opened.connection, shipped, reason)
+        outcome = await opened.carrier.cancel(opened.connection, shipped, reason)
     except CarrierAway as error:
         return error
     except BadCredentials as error:
         return CarrierAway(str(error))
+    if isinstance(outcome, CancelRefused) and not outcome.is_sure and not is_first:
+        return CarrierAway(outcome.reason)
+    return outcome
 
 
 async def _get_shipped(opened: Opened, kept: KeptShipment) -> Shipped:
@@ -142,5 +145,9 @@ def build_settled(kept: KeptShipment, outcome: CancelOutcome, now: str) -> KeptS
     tries = kept.cancel_tries + 1
     pause = PAUSES[min(tries, len(PAUSES)) - 1]
     due = build_instant(datetime.fromisoformat(now) + timedelta(seconds=pause))
-    needs_action = kept.needs_action or tries == HELP_AFTER_TRIES
-    return msgspec.structs.replace(kept, cancel_tries=tries, cancel_due_at=due, needs_action=needs_action)
+    kept = msgspec.structs.replace(kept, cancel_tries=tries, cancel_due_at=due)
+    if tries != HELP_AFTER_TRIES:
+        return kept
+    reason = "it has not decided yet" if isinstance(outcome, CancelPending) else str(outcome)
+    words = f"It is still open whether the carrier cancels it: {reason}"
+    return msgspec.structs.replace(kept, needs_action=True, problem=words)

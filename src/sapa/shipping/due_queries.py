@@ -1,7 +1,8 @@
 """Which shipments the worker has to look after, and when: in the company's time, found without walking all companies.
 
 A company's clock is never behind the real time. So what is due by the real time is due for whoever owns it and found in
-one index; only those few companies whose test clock was moved are looked at one by one.
+one index; only those few companies whose test clock was moved are looked at one by one. When more is due than is taken
+at once, companies take turns: then each of them is looked at.
 """
 
 from msgspec import Struct
@@ -48,6 +49,22 @@ def _due(column: str) -> str:
      LIMIT $1"""
 
 
+def build_in_turn(table: str, key: str, column: str, now: str = COMPANYS) -> str:
+    """The first that is due of each company, then the second of each: nobody waits for all of somebody else's."""
+    return f"""
+    SELECT company_id, {key}
+      FROM (SELECT c.company_id, due.*
+              FROM companies c
+             CROSS JOIN LATERAL (
+                   SELECT {key}, t.{column} - c.clock_offset AS since,
+                          row_number() OVER (ORDER BY t.{column}, {key}) AS turn
+                     FROM {table} t
+                    WHERE t.company_id = c.company_id AND t.{column} <= {now}
+                    ORDER BY t.{column}, {key} LIMIT $1) AS due) AS due
+     ORDER BY turn, since
+     LIMIT $1"""
+
+
 def _take(column: str) -> str:
     return f"""
     UPDATE shipments s SET {column} = {COMPANYS} + make_interval(secs => $3)
@@ -61,12 +78,24 @@ LIST_CANCELLING = sql(
     crosses="the worker looks for cancellations to settle over all companies, then settles them one by one",
 )
 
+LIST_CANCELLING_IN_TURN = sql(
+    build_in_turn("shipments", "id", "cancel_due_at"),
+    row=DueShipment,
+    crosses="the worker takes cancellations from every company in turn, then settles them one by one",
+)
+
 TAKE_CANCELLING = sql(_take("cancel_due_at"))
 
 LIST_UNTRACKED = sql(
     _due("poll_at"),
     row=DueShipment,
     crosses="the worker looks for shipments to ask after over all companies, then asks for them one by one",
+)
+
+LIST_UNTRACKED_IN_TURN = sql(
+    build_in_turn("shipments", "id", "poll_at"),
+    row=DueShipment,
+    crosses="the worker takes shipments from every company in turn, then asks for them one by one",
 )
 
 TAKE_UNTRACKED = sql(_take("poll_at"))
@@ -101,7 +130,8 @@ BRING_BACK_BOOKINGS = sql(
 
 async def list_cancelling(db: Connection, most: int) -> list[DueShipment]:
     """Cancellations that wait for the carrier's word."""
-    return await LIST_CANCELLING.all(db, most)
+    found = await LIST_CANCELLING.all(db, most)
+    return found if len(found) < most else await LIST_CANCELLING_IN_TURN.all(db, most)
 
 
 async def take_cancelling(db: Connection, due: DueShipment, seconds: float) -> bool:
@@ -111,7 +141,8 @@ async def take_cancelling(db: Connection, due: DueShipment, seconds: float) -> b
 
 async def list_untracked(db: Connection, most: int) -> list[DueShipment]:
     """Shipments of which their carriers have said nothing for a while."""
-    return await LIST_UNTRACKED.all(db, most)
+    found = await LIST_UNTRACKED.all(db, most)
+    return found if len(found) < most else await LIST_UNTRACKED_IN_TURN.all(db, most)
 
 
 async def take_untracked(db: Connection, due: DueShipment, seconds: float) -> bool:

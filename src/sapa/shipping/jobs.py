@@ -31,7 +31,7 @@ log = structlog.get_logger()
 
 
 async def process_callbacks(kit: Kit, stopping: asyncio.Event) -> None:
-    """The worker's service: in the order in which they came."""
+    """The worker's service: of each company in the order in which they came."""
 
     async def work() -> int:
         async with kit.database.connection() as db:
@@ -117,7 +117,7 @@ async def _settle_cancel(kit: Kit, due: DueShipment) -> None:
     if opened is None or opened.carrier.name != kept.adapter:
         outcome: cancelling.CancelOutcome = CarrierAway("The carrier is not connected any more.")
     else:
-        outcome = await cancelling.ask_carrier(opened, kept)
+        outcome = await cancelling.ask_carrier(opened, kept, is_first=False)
     async with kit.database.transaction() as tx:
         await cancelling.settle_cancel(tx, company, kept, outcome, is_watched=False)
 

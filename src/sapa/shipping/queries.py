@@ -160,13 +160,16 @@ INSERT_EVENT = sql(
 
 HAS_EVENT = sql("SELECT true FROM shipment_events WHERE company_id = $1 AND shipment_id = $2 AND dedupe_key = $3")
 
+# The latest of a carrier that never stops talking.
 LIST_EVENTS = sql(
     f"""
     SELECT {", ".join(ShipmentEvent.__struct_fields__)}
-      FROM shipment_events
-     WHERE company_id = $1 AND shipment_id = $2
-     ORDER BY occurred_at, received_at, dedupe_key
-     LIMIT 1000""",
+      FROM (SELECT {", ".join(ShipmentEvent.__struct_fields__)}, dedupe_key
+              FROM shipment_events
+             WHERE company_id = $1 AND shipment_id = $2
+             ORDER BY occurred_at DESC, received_at DESC, dedupe_key DESC
+             LIMIT 1000) AS latest
+     ORDER BY occurred_at, received_at, dedupe_key""",
     row=ShipmentEvent,
 )
 

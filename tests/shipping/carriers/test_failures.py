@@ -29,6 +29,7 @@ BAD = {
     "500": Reply(500, {"message": "oops"}),
     "502": Reply(502, text="Bad Gateway"),
     "broken_off": Reply(breaks_off=True),
+    "endless": Reply(body={"orderNo": "x" * 3_000_000, "status": "confirmed"}),
     "elsewhere": Reply(302, text="", headers={"location": "/login"}),
 }
 HALF = Reply(body={"status": True, "text": "success"})

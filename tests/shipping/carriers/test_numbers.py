@@ -1,11 +1,13 @@
-"""A person told that a carrier took a booking, and not its number: the carrier is asked for it."""
+"""Bookings whose numbers are found out: the carrier is asked for what its answer, or a person, did not tell."""
 
 from typing import Any
 
 import httpx
+import pytest
 
 from sapa.company import Company
 from sapa.kit import Kit
+from sapa.sandbox.carriers.advance import advance
 from sapa.shipping import bookings, queries
 from sapa.shipping.connections import get_carrier
 from tests.shipping.carriers.journeys import SERVICES, build_journey, find_booking
@@ -53,3 +55,20 @@ async def test_it_is_not_cancelled_behind_the_carriers_back(
     booking = await find_booking(kit, tester, "gosend", reference)
     assert booking is not None
     assert booking.state.state == "cancelled"
+
+
+@pytest.mark.parametrize(("state", "needs_action", "by"), [("no_driver", True, None), ("cancelled", False, "carrier")])
+async def test_what_was_given_up_before_it_was_found_is_shown_so(
+    kit: Kit, tester: Company, sandbox: httpx.AsyncClient, state: str, needs_action: bool, by: str | None
+) -> None:
+    """The answer was lost, and so were all callbacks."""
+    made = await create(sandbox, "instant_carrier", sim="booking_timeout", autoBook=True)
+    reference = (await bookings.book(kit, tester, made["id"])).reference
+    assert reference is not None
+    async with kit.database.transaction() as tx:
+        await advance(kit, tx, tester.id, "gosend", reference, state)
+        await tx.execute("DELETE FROM sandbox_callbacks WHERE company_id = $1", tester.id)
+    await move_clock(kit.database, tester.id, 10)
+    found = await until_status(sandbox, made["id"], state)
+    assert (found["needsAction"], found["cancelledBy"], bool(found["problem"])) == (needs_action, by, needs_action)
+    assert found["orderNo"]

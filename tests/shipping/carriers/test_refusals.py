@@ -60,6 +60,8 @@ async def test_a_cancellation_counts_only_where_the_carrier_confirms_it(adapter:
         assert isinstance(outcome, CarrierAway), (reply, outcome)
     refused, _ = await ask(adapter, "cancel", NO[adapter], ALIVE[adapter], **words)
     assert refused == CancelRefused("Too late")
+    unsure, _ = await ask(adapter, "cancel", NO[adapter], Reply(500), **words)
+    assert unsure == CancelRefused("Too late", is_sure=False)
     granted, _ = await ask(adapter, "cancel", Reply(204, text=""), **words)
     assert granted == Cancelled()
 
@@ -76,6 +78,14 @@ async def test_an_account_that_a_carrier_refuses_does_not_work(adapter: str, rep
     outcome, _ = await ask(adapter, "verify", reply)
     assert isinstance(outcome, BadCredentials)
     assert words in str(outcome)
+
+
+async def test_a_test_of_an_account_is_not_content_with_an_earlier_token() -> None:
+    async with open_peer() as peer, open_connection("dash", peer.address, CREDENTIALS["dash"]) as connection:
+        peer.replies = [TOKEN, Reply(401)]
+        await CARRIERS["dash"].verify(connection)
+        with pytest.raises(BadCredentials):
+            await CARRIERS["dash"].verify(connection)
 
 
 @pytest.mark.parametrize("adapter", ["kiriminaja", "biteship"])

@@ -12,6 +12,8 @@ CREATE INDEX shipments_poll_at_idx ON shipments (poll_at) WHERE poll_at IS NOT N
 
 CREATE INDEX shipment_bookings_due_at_idx ON shipment_bookings (due_at) WHERE due_at IS NOT NULL;
 
+CREATE INDEX carrier_callbacks_turn_idx ON carrier_callbacks (company_id, due_at, id) WHERE due_at IS NOT NULL;
+
 CREATE INDEX sandbox_callbacks_due_at_idx ON sandbox_callbacks (due_at, id);
 
 ALTER TABLE carrier_connections ADD COLUMN earlier_hooks bytea[] NOT NULL DEFAULT '{}';

@@ -181,6 +181,7 @@ def scrub(connection: Connection, text: str) -> str:
 
 
 def scrub_words(credentials: Mapping[str, str], text: str) -> str:
+    text = text.encode(errors="replace").decode()  # a header may come in no encoding that could be kept
     for secret in sorted(credentials.values(), key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, "…")

@@ -173,6 +173,8 @@ class CancelPending(Struct, frozen=True):
 
 class CancelRefused(Struct, frozen=True):
     reason: str
+    is_sure: bool = True
+    """False when the carrier did not say how it stands: it also refuses what it has cancelled before."""
 
 
 class CarrierEvent(Struct, frozen=True):

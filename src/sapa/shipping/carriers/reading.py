@@ -18,6 +18,8 @@ LONGEST_TEXT = 4_000
 
 Word = Annotated[str, Meta(max_length=200)]
 """A number, a status or an instant as a carrier writes it: short enough for an index."""
+Number = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]
+"""What a carrier knows a booking by: without it nobody can say that it has one."""
 Code = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
 """A carrier's number for a state, as the database can hold it."""
 
@@ -33,7 +35,7 @@ def decode(body: bytes | Raw, shape: type[Shape]) -> Shape:
     """What a carrier sent; numbers written as texts are numbers. Raises Unreadable.
 
     Zero characters, which no database text can hold, are left out, and so are amounts that cannot be where none is
-    needed: a booking stands, however long its way is said to be.
+    needed: a booking stands, however long its way is said to be. An empty text is none where none is needed.
     """
     try:
         found = msgspec.json.decode(_strip(bytes(body)), type=shape, strict=False)
@@ -63,6 +65,9 @@ def _check(value: Any) -> None:
         for name in value.__struct_fields__:
             part = getattr(value, name)
             if isinstance(part, Decimal) and not _is_amount(part):
+                if not _leave_out(value, name):
+                    raise Unreadable("it named an amount that cannot be")
+            elif isinstance(part, str) and not part.strip():
                 _leave_out(value, name)
             else:
                 _check(part)
@@ -80,7 +85,9 @@ def _is_amount(amount: Decimal) -> bool:
     return isinstance(exponent, int) and 0 <= amount <= MOST and exponent >= -MOST_DECIMALS
 
 
-def _leave_out(said: Struct, name: str) -> None:
-    if any(field.required for field in msgspec.structs.fields(said) if field.name == name):
-        raise Unreadable("it named an amount that cannot be")
-    msgspec.structs.force_setattr(said, name, None)
+def _leave_out(said: Struct, name: str) -> bool:
+    """As if it had not been said. False where it has to be."""
+    field = next(field for field in msgspec.structs.fields(said) if field.name == name)
+    if not field.required:
+        msgspec.structs.force_setattr(said, name, field.default)
+    return not field.required

@@ -72,7 +72,7 @@ def build_rates(journey: Journey) -> Request:
 
 
 def parse_rates(rates: wire.Rates, insured: bool) -> Quote:
-    prices, notes = sift_offers(NAME, rates.pricing, wire.Price)
+    prices, notes = sift_offers(NAME, rates.pricing or (), wire.Price)
     offers = [_build_offer(price, insured) for price in prices if _is_express(price)]
     if not offers:
         notes.append(Note(NAME, "no_service", "No courier serves this way with this parcel."))
@@ -192,7 +192,7 @@ def parse_twin(twin: wire.Twin | None, reference: str) -> Booked | None:
 
 def parse_tracked(order: wire.Order, shipped: Shipped) -> Sequence[CarrierEvent]:
     courier = order.courier or wire.Courier()
-    history, _ = sift(courier.history, wire.Happening)
+    history, _ = sift(courier.history or (), wire.Happening)
     known = [(happening, instant) for happening in history if (instant := parse_local(happening.updated_at))]
     return [
         CarrierEvent(
@@ -222,7 +222,9 @@ def build_areas(search: str) -> Request:
 
 
 def parse_areas(areas: wire.Areas) -> Sequence[Area]:
-    return [Area(row.id, row.name, None, str(row.postal_code) if row.postal_code else None) for row in areas.areas]
+    return [
+        Area(row.id, row.name, None, str(row.postal_code) if row.postal_code else None) for row in areas.areas or ()
+    ]
 
 
 def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
@@ -234,7 +236,7 @@ def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
         occurred_at=parse_local(callback.updated_at) or datetime.now(UTC),
         status=BY_WORD.get(callback.status or "") if tells else None,
         text=callback.status or callback.event,
-        order_no=callback.order_id,
+        order_no=callback.order_id or None,
         awb=callback.courier_waybill_id or None,
         tracking_url=callback.courier_link or None,
         driver=_build_driver(

@@ -126,7 +126,7 @@ class Biteship:
         try:
             status = (await self._get(connection, shipped.order_no)).status
         except CarrierAway:
-            return refusal
+            return msgspec.structs.replace(refusal, is_sure=False)
         return Cancelled() if BY_WORD.get(status) in {"cancelled", "no_driver", "rejected"} else refusal
 
     async def track(self, connection: Connection, shipped: Shipped) -> Tracked:

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from msgspec import Raw, Struct
 
-from sapa.shipping.carriers.reading import Word
+from sapa.shipping.carriers.reading import Number, Word
 
 PRODUCTION = "https://api.biteship.com"
 
@@ -64,7 +64,7 @@ class Price(Struct, frozen=True):
 
 class Rates(Struct, frozen=True):
     success: bool
-    pricing: list[Raw] = []
+    pricing: list[Raw] | None = None
     """Each of them a Price."""
 
 
@@ -82,7 +82,7 @@ class Courier(Struct, frozen=True):
     driver_phone: str | None = None
     driver_photo_url: str | None = None
     driver_plate_number: str | None = None
-    history: list[Raw] = []
+    history: list[Raw] | None = None
     """Each of them a Happening."""
 
 
@@ -92,7 +92,7 @@ class Delivery(Struct, frozen=True):
 
 
 class Order(Struct, frozen=True):
-    id: Word
+    id: Number
     status: Word
     price: Decimal | None = None
     courier: Courier | None = None
@@ -121,4 +121,4 @@ class Area(Struct, frozen=True):
 
 
 class Areas(Struct, frozen=True):
-    areas: list[Area] = []
+    areas: list[Area] | None = None

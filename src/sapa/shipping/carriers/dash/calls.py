@@ -23,6 +23,7 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.carriers.offers import sift_offers
 from sapa.shipping.carriers.parcels import centimetres, international_phone, parse_local, whole
+from sapa.shipping.carriers.reading import sift
 
 NAME = "dash"
 _NAMES = {"INSTANT": "Dash Instant", "SAME_DAY": "Dash Same Day"}
@@ -184,7 +185,8 @@ def build_cancel(number: str, reason: str) -> Request:
 
 def parse_event(delivery: wire.Delivery, was_picked_up: bool) -> CarrierEvent:
     """A photo of the pick-up tells that there was one."""
-    has_proof = any(medium.type == wire.PICKUP_PROOF for medium in delivery.media)
+    media, _ = sift(delivery.media or (), wire.Medium)
+    has_proof = any(medium.type == wire.PICKUP_PROOF for medium in media)
     return CarrierEvent(
         dedupe_key=f"{delivery.deliveryID}/{delivery.status}/{delivery.timestamp}",
         occurred_at=parse_local(delivery.timestamp) or datetime.now(UTC),
@@ -197,7 +199,7 @@ def parse_event(delivery: wire.Delivery, was_picked_up: bool) -> CarrierEvent:
         driver=_build_driver(delivery.courier),
         is_reassignment=delivery.status == REASSIGNED,
         receiver=delivery.receiverName or None,
-        proof=[medium.url for medium in delivery.media],
+        proof=[medium.url for medium in media],
         reason=delivery.reason or None,
         cancelled_by=delivery.cancelledBy or None,
     )

@@ -62,7 +62,8 @@ class Dash:
     finds_by_reference = False
 
     async def verify(self, connection: Connection) -> None:
-        await tokens.get_token(connection)
+        """A token that was given before says nothing of the account as it is now."""
+        await tokens.get_token(connection, anew=True)
 
     async def list_areas(
         self, connection: Connection, level: Level, parent: str | None, search: str | None
@@ -118,7 +119,7 @@ class Dash:
         try:
             delivery = await self._get(connection, number)
         except CarrierAway:
-            return refusal
+            return msgspec.structs.replace(refusal, is_sure=False)
         status = calls.parse_event(delivery, shipped.was_picked_up).status
         return Cancelled() if status in {"cancelled", "rejected"} else refusal
 

@@ -30,12 +30,12 @@ class _Wallet:
 _WALLETS: WeakKeyDictionary[Client, _Wallet] = WeakKeyDictionary()
 
 
-async def get_token(connection: Connection) -> str:
+async def get_token(connection: Connection, *, anew: bool = False) -> str:
     """Those who need one at the same time wait for the one that asks. Raises CarrierAway or BadCredentials."""
     wallet, key = _WALLETS.setdefault(connection.client, _Wallet()), _key(connection)
     async with wallet.asking.setdefault(key, asyncio.Lock()):
         held = wallet.held.get(key)
-        if held is None or held.ends < time.monotonic():
+        if anew or held is None or held.ends < time.monotonic():
             held = _Held(await _ask(connection), time.monotonic() + wire.TOKEN_SECONDS)
             wallet.held[key] = held
         return held.token

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from msgspec import Raw, Struct
 
-from sapa.shipping.carriers.reading import Word
+from sapa.shipping.carriers.reading import Number, Word
 
 PRODUCTION = "https://api.dashelectric.co"
 
@@ -82,14 +82,15 @@ class Medium(Struct, frozen=True):
 class Delivery(Struct, frozen=True):
     """A delivery as it stands: the answer to a booking, to a question for it, and the body of callbacks."""
 
-    deliveryID: Word  # noqa: N815 - its own spelling
+    deliveryID: Number  # noqa: N815 - its own spelling
     status: Word
     providerOrderID: Word | None = None  # noqa: N815
     trackingURL: str | None = None  # noqa: N815
     amount: Decimal | None = None
     distance: Decimal | None = None
     courier: Courier | None = None
-    media: list[Medium] = []
+    media: list[Raw] | None = None
+    """Each of them a Medium."""
     timestamp: Word | None = None
     reason: str | None = None
     cancelledBy: str | None = None  # noqa: N815

@@ -170,7 +170,7 @@ def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
         status=find_status(callback.status, bool(callback.pop_url), bool(callback.pod_url)),
         text=callback.status,
         reference=callback.store_order_id,
-        order_no=callback.booking_id,
+        order_no=callback.booking_id or None,
         tracking_url=callback.live_tracking_url or callback.liveTrackingUrl or None,
         driver=_build_driver(callback.driver_name, callback.driver_phone, callback.driver_photo_url, None),
         receiver=callback.receiver_name or None,

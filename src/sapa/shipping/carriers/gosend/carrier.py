@@ -132,7 +132,7 @@ class GoSend:
         try:
             word = (await self._track(connection, shipped.order_no)).status
         except CarrierAway:
-            return refusal
+            return msgspec.structs.replace(refusal, is_sure=False)
         status = find_status(word, shipped.was_picked_up)
         return Cancelled() if status in {"cancelled", "no_driver", "rejected"} else refusal
 

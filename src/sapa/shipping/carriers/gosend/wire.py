@@ -4,7 +4,7 @@ from decimal import Decimal
 
 from msgspec import Struct
 
-from sapa.shipping.carriers.reading import Word
+from sapa.shipping.carriers.reading import Number, Word
 
 PRODUCTION = "https://kilat-api.gojekapi.com"
 
@@ -40,14 +40,14 @@ class Method(Struct, frozen=True):
 class Made(Struct, frozen=True):
     """A booking that it took."""
 
-    orderNo: Word  # noqa: N815 - its own spelling
+    orderNo: Number  # noqa: N815 - its own spelling
     id: int | Word | None = None
 
 
 class Status(Struct, frozen=True, rename="camel"):
     """A booking as it stands."""
 
-    order_no: Word
+    order_no: Number
     status: Word
     driver_name: str | None = None
     driver_phone: Word | None = None

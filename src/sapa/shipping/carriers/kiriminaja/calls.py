@@ -59,7 +59,7 @@ def build_price(journey: Journey) -> Request:
 
 
 def parse_prices(prices: wire.Prices, insured: bool) -> Quote:
-    rows, notes = sift_offers(NAME, prices.results, wire.Price)
+    rows, notes = sift_offers(NAME, prices.results or (), wire.Price)
     if not rows:
         notes.append(Note(NAME, "no_service", "No courier serves this way with this parcel."))
     return Quote([_build_offer(price, insured) for price in rows], notes)
@@ -168,7 +168,7 @@ def parse_booked(pickup: wire.Pickup, journey: Journey, reference: str, price: D
     """None when the answer is a success that does not name our parcel."""
     if not pickup.status:
         return Rejected(str(pickup.code or "REFUSED"), pickup.reason)
-    detail = next((detail for detail in pickup.details if detail.order_id == reference), None)
+    detail = next((detail for detail in pickup.details or () if detail.order_id == reference), None)
     if detail is None:
         return None
     return Booked(
@@ -196,7 +196,7 @@ def parse_found(tracking: wire.Tracking) -> Booked:
 
 def parse_tracked(tracking: wire.Tracking, shipped: Shipped) -> Sequence[CarrierEvent]:
     details = tracking.details or wire.TrackDetails()
-    histories, odd = sift(tracking.histories, wire.Happening)
+    histories, odd = sift(tracking.histories or (), wire.Happening)
     if odd and not histories:
         raise CarrierAway("it told nothing that can be read")
     events = [
@@ -232,13 +232,13 @@ def build_cancel(awb: str, reason: str) -> Request:
 
 def build_areas(level: Level, parent: str | None) -> Request:
     path, key = wire.AREAS[level]
-    return Request("POST", path, body={key: int(parent)} if key and parent and parent.isdigit() else {})
+    return Request("POST", path, body={key: int(parent)} if key and parent else {})
 
 
 def parse_areas(rows: wire.AreaRows) -> Sequence[Area]:
     return [
         Area(row.id, _name_area(row), row.kecamatan_id or row.kabupaten_id or row.provinsi_id, row.postal_code or None)
-        for row in (rows.datas or rows.results)
+        for row in rows.datas or rows.results or ()
     ]
 
 
@@ -249,7 +249,7 @@ def _name_area(row: wire.AreaRow) -> str:
 
 
 def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
-    parcels, _ = sift(callback.data or callback.packages, wire.Parcel)
+    parcels, _ = sift(callback.data or callback.packages or (), wire.Parcel)
     for parcel in parcels:
         code = parcel.status
         when = parcel.rejected_at or parcel.returned_at or parcel.finished_at or parcel.shipped_at or parcel.date

@@ -66,6 +66,8 @@ class KiriminAja:
     async def list_areas(
         self, connection: Connection, level: Level, parent: str | None, search: str | None
     ) -> Sequence[Area]:
+        if parent is not None and not parent.isdigit():
+            return ()  # its places are numbered
         answer = await self._ask(connection, calls.build_areas(level, parent))
         rows = read(answer, wire.AreaRows)
         if parent is None or not rows.is_not_found:
@@ -128,7 +130,9 @@ class KiriminAja:
         if status == "cancelled":
             return Cancelled()
         is_taken = verdict.status or status == "cancelling"
-        return CancelPending() if is_taken else CancelRefused(scrub(connection, verdict.reason))
+        if is_taken:
+            return CancelPending()
+        return CancelRefused(scrub(connection, verdict.reason), is_sure=status is not None)
 
     async def track(self, connection: Connection, shipped: Shipped) -> Tracked:
         tracking = await self._track(connection, shipped.awb or shipped.reference)

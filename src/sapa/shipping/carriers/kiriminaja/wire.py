@@ -76,7 +76,7 @@ class Price(Struct, frozen=True):
 
 
 class Prices(Verdict, frozen=True):
-    results: list[Raw] = []
+    results: list[Raw] | None = None
     """Each of them a Price."""
 
 
@@ -87,7 +87,7 @@ class Detail(Struct, frozen=True):
 
 
 class Pickup(Verdict, frozen=True):
-    details: list[Detail] = []
+    details: list[Detail] | None = None
     pickup_number: Word | None = None
     payment_status: str | None = None
 
@@ -115,7 +115,7 @@ class Happening(Struct, frozen=True):
 class Tracking(Verdict, frozen=True):
     status_code: Code | None = None
     details: TrackDetails | None = None
-    histories: list[Raw] = []
+    histories: list[Raw] | None = None
     """Each of them a Happening."""
 
 
@@ -136,8 +136,8 @@ class Parcel(Struct, frozen=True):
 
 class Callback(Struct, frozen=True):
     method: Word
-    data: list[Raw] = []
-    packages: list[Raw] = []
+    data: list[Raw] | None = None
+    packages: list[Raw] | None = None
     """Each of them a Parcel; one of the two lists is empty."""
 
 
@@ -157,6 +157,6 @@ class AreaRow(Struct, frozen=True):
 
 
 class AreaRows(Verdict, frozen=True):
-    datas: list[AreaRow] = []
-    results: list[AreaRow] = []
+    datas: list[AreaRow] | None = None
+    results: list[AreaRow] | None = None
     """Sub-districts come under another name than all the rest."""
