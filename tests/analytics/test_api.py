@@ -111,7 +111,7 @@ async def test_each_channel_is_the_tickets_of_its_sources(
 
 
 async def test_agents_are_found_by_a_part_of_their_name(sandbox: httpx.AsyncClient) -> None:
-    for name in ("José 100% Sigap", "Made_Putra", "MADE Putra", "Zainal"):
+    for name in ("José 100% Sigap", "Made_Putra", "MADE Putra", "Zainal", r"Iluh \ Ade"):
         await make_agent(sandbox, name)
 
     async def names(text: str) -> list[str]:
@@ -121,8 +121,32 @@ async def test_agents_are_found_by_a_part_of_their_name(sandbox: httpx.AsyncClie
     assert await names("_") == ["Made_Putra"]
     assert await names("mAdE") == ["MADE Putra", "Made_Putra"]
     assert await names("jose") == await names("JOSÉ") == ["José 100% Sigap"]
+    assert await names("\\") == await names(r"H \  a") == [r"Iluh \ Ade"]
     assert await names("made\\") == await names("nobody") == []
-    assert await names("a") == ["José 100% Sigap", "MADE Putra", "Made_Putra", "Zainal"]
+    assert await names("a") == [r"Iluh \ Ade", "José 100% Sigap", "MADE Putra", "Made_Putra", "Zainal"]
+
+
+@pytest.mark.parametrize(
+    ("start_at", "end_at", "tickets"),
+    [
+        ("2026-03-02T09:00:00Z", "2026-03-02T09:00:00Z", 1),
+        ("2026-03-02T10:00:00+01:00", "2026-03-02T04:30:00-04:30", 1),
+        ("2026-03-02T09:00:00.000001Z", "2026-03-02", 0),
+        ("2026-03-02", "2026-03-02T08:59:59.999999Z", 0),
+        ("0001-01-01", "9999-12-31", 1),
+        ("0001-01-01", "0001-01-01", 0),
+        ("9999-12-31T23:59:59.999999Z", "9999-12-31T23:59:59.999999Z", 0),
+    ],
+)
+async def test_a_sample_at_the_window_s_end_and_the_ends_of_time(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, start_at: str, end_at: str, tickets: int
+) -> None:
+    sari = await make_agent(sandbox)
+    await store(database, company.test, sample(sari))
+    (one,) = await report(sandbox, startAt=start_at, endAt=end_at)
+    assert one["tickets_handled"] == tickets
+    samples = await sandbox.get(f"/analytics/agents/{sari}/samples", params={"startAt": start_at, "endAt": end_at})
+    assert samples.json()["meta"]["total"] == tickets
 
 
 async def test_an_agent_who_is_not_active_is_listed_with_data_only(
@@ -158,6 +182,8 @@ async def test_without_a_window_it_is_the_last_30_days_of_the_company_s_time(
         ({"startAt": "2026-02-29"}, "startAt"),
         ({"endAt": "2026-03-02T09:00:00"}, "endAt"),
         ({"endAt": ""}, "endAt"),
+        ({"startAt": "0001-01-01T00:00:00+07:00"}, "startAt"),
+        ({"endAt": "9999-12-31T23:59:59-07:00"}, "endAt"),
         ({"startAt": "2026-03-02T09:00:01Z", "endAt": "2026-03-02T09:00:00Z"}, "startAt"),
         ({"channel": "MSGAPP_CLOUD"}, "channel"),
         ({"channel": "msgapp,mail"}, "channel"),

@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from sapa.analytics import queries
+from sapa.analytics.recount import recount
 from sapa.analytics.report import build_record
 from sapa.analytics.samples import Metric, Sample
 from sapa.analytics.types import SOURCES, Channel
@@ -128,7 +129,7 @@ async def compare(database: Database, company_id: int, chance: random.Random) ->
 async def test_the_report_is_exact_at_every_instant_of_concurrent_changes(
     database: Database, company: Environments, sandbox: httpx.AsyncClient
 ) -> None:
-    """Writers that meet on the same agents, tickets and days."""
+    """Writers that meet on the same agents, tickets and days, while all of it is counted anew, again and again."""
     agents = [await make_agent(sandbox, f"Agent {n}") for n in range(AGENTS)]
     done = asyncio.Event()
 
@@ -137,6 +138,10 @@ async def test_the_report_is_exact_at_every_instant_of_concurrent_changes(
         for _ in range(60):
             change = draw_change(chance)
             await database.transact(partial(apply, company_id=company.test, change=change, agents=agents))
+
+    async def count() -> None:
+        for _ in range(8):
+            await recount(database, company.test, lambda number, of: None)
 
     async def watch(seed: int) -> int:
         chance, looks = random.Random(seed), 0
@@ -147,7 +152,7 @@ async def test_the_report_is_exact_at_every_instant_of_concurrent_changes(
 
     watching = asyncio.gather(watch(1), watch(2))
     try:
-        await asyncio.gather(*(write(seed) for seed in range(5)))
+        await asyncio.gather(*(write(seed) for seed in range(5)), count())
     finally:
         done.set()
     assert min(await watching) > 1

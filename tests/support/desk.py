@@ -59,6 +59,11 @@ class Desk(Struct, frozen=True):
         seen: Json = await self.get(f"/tickets/{ticket['id']}")
         return seen
 
+    async def told(self, customer_id: str) -> list[str]:
+        """What the customer's timeline says of tickets, the oldest first."""
+        path = self.client.base_url.join(f"/customer/v1/loyalty/customers/{customer_id}/timeline")
+        return [entry["type"] for entry in reversed(await self.get(str(path), category="support"))]
+
     async def pass_time(self, seconds: int) -> None:
         await advance(self.client, seconds)
 

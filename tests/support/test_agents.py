@@ -61,15 +61,42 @@ async def test_an_agent_that_cannot_be(desk: Desk, body: dict[str, Any]) -> None
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
 
 
-async def test_agents_are_their_company_s_own(installation: Installation, database: Database, desk: Desk) -> None:
-    other = await make_key(database, (await make_company(database)).test)
-    async with connect_messaging(installation, other.raw) as theirs:
-        foreign = (await theirs.post("/agents", json={"name": "Budi"})).json()["data"]["id"]
+async def test_agents_are_their_company_s_own(
+    installation: Installation, database: Database, company: Environments, desk: Desk
+) -> None:
+    """Another company's and the other environment's are refused as one that there never was."""
     ticket = await desk.hear()
-    for path, body in {"assign": {}, "replies": {"body": "Halo"}, "notes": {"body": "Halo"}, "handover": {}}.items():
-        refused = await desk.act(ticket, path, 400, agentId=foreign, **body)
-        assert refused["code"] == "VALIDATION_ERROR", path
-    assert (await desk.client.get(f"/agents/{foreign}")).status_code == 404
+    to = {"to": ticket["clientNumber"], "sources": "MSGAPP_CLOUD"}
+    for company_id in ((await make_company(database)).test, company.live):
+        key = await make_key(database, company_id)
+        async with connect_messaging(installation, key.raw) as theirs:
+            foreign = (await theirs.post("/agents", json={"name": "Budi"})).json()["data"]["id"]
+        for number in (foreign, 999_999_999):
+            words = {"body": "Halo"}
+            bodies = {"assign": {}, "replies": words, "notes": words, "handover": {}, "resolve": {}}
+            refused = [await desk.act(ticket, path, 400, agentId=number, **body) for path, body in bodies.items()]
+            refused.append(await desk.post("/messages/send", 400, **to, message="Halo", agentId=number))
+            message = f"agentId: names {number}, which is no agent of the company; GET /agents lists them"
+            assert {(one["code"], one["message"]) for one in refused} == {("VALIDATION_ERROR", message)}
+            refused = [await desk.act(ticket, "handover", 400, fromAgentId=number)]
+            assert refused[0]["details"][0]["field"] == "fromAgentId"
+        assert (await desk.client.get(f"/agents/{foreign}")).status_code == 404
+        assert (await desk.client.put(f"/agents/{foreign}", json={"name": "Sari"})).status_code == 404
+    assert (await desk.look(ticket))["status"] == "open"
+
+
+async def test_who_has_left_the_console_can_still_be_changed(
+    desk: Desk, database: Database, company: Environments
+) -> None:
+    user = await make_user(database, company)
+    sari = await desk.hire(userId=user)
+    async with database.transaction() as tx:
+        await tx.execute("DELETE FROM memberships WHERE user_id = $1", user)
+    changed = await desk.client.put(f"/agents/{sari}", json={"active": False})
+    assert (changed.status_code, changed.json()["data"]["userId"]) == (200, user)
+    await desk.client.put(f"/agents/{sari}", json={"userId": None})
+    again = await desk.client.put(f"/agents/{sari}", json={"userId": user})
+    assert (again.status_code, again.json()["error"]["details"][0]["field"]) == (400, "userId")
 
 
 async def test_an_agent_who_is_not_active_is_given_nothing(desk: Desk) -> None:

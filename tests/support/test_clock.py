@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sapa.analytics.report import build_duration
 from sapa.analytics.types import Metric, Sample
 from sapa.messaging.types import Source
 from sapa.support.clock import Cycle, Doer, HandedOver, Happening, Heard, Resolved, Said, Scene, advance
@@ -113,6 +114,25 @@ def test_measured(name: str) -> None:
     assert len(measure(happenings)) == len(expected) + sum(
         isinstance(one, Said) or (isinstance(one, Resolved) and one.owner is not None) for one in happenings
     )
+
+
+def printed(samples: list[Sample], agent: Doer, metric: str) -> str:
+    micros = [one.micros for one in samples if (one.agent_id, one.metric) == (agent.id, metric)]
+    return build_duration(sum(micros), len(micros))
+
+
+@pytest.mark.parametrize(
+    ("name", "agent", "expected"),
+    [
+        ("a burst is one wait, and two answers in a row are one response", SARI, ("00:05:00", "00:03:30", "00:30:00")),
+        ("what an AI agent held is not on the clock of people", BOT, ("00:00:05", "00:00:05", "00:00:00")),
+        ("what an AI agent held is not on the clock of people", SARI, ("00:05:00", "00:05:00", "00:20:00")),
+        ("more than four days", SARI, ("125:03:09", "125:03:09", "00:00:00")),
+    ],
+)
+def test_printed(name: str, agent: Doer, expected: tuple[str, ...]) -> None:
+    samples = measure(CASES[name][0])
+    assert tuple(printed(samples, agent, of) for of in ("first_response", "response", "resolution")) == expected
 
 
 def test_a_sample_says_what_it_is_of() -> None:

@@ -1,7 +1,8 @@
 """The worked examples over HTTP, with the test environment's clock moved."""
 
 from tests.http.wire import eventually
-from tests.support.desk import Desk
+from tests.messaging.sending import BUTTONS, make_template
+from tests.support.desk import Desk, Json
 
 HOUR = 3600
 
@@ -32,6 +33,9 @@ async def test_a_human_s_day(desk: Desk) -> None:
     assert found["first_response"][0]["startedAt"] == opening["sentAt"]
     assert found["first_response"][0]["messageId"] == first["messageId2"]
     assert {sample["ticketId"] for sample in found["handled"]} == {ticket["id"]}
+    assert await desk.told(ticket["customerId"]) == [
+        "ticket_opened", "ticket_assigned", "ticket_answered", "customer_wrote", "ticket_answered", "ticket_resolved",
+    ]  # fmt: skip
 
 
 async def test_an_ai_agent_hands_over(desk: Desk) -> None:
@@ -46,7 +50,8 @@ async def test_an_ai_agent_hands_over(desk: Desk) -> None:
     queued = await desk.look(ticket)
     assert (queued["status"], queued["agentId"], queued["aiPaused"]) == ("open", None, True)
     assert queued["waitingSince"] is not None
-    assert (await desk.act(ticket, "handover", 409, fromAgentId=bot))["code"] == "TAKEN_OVER"
+    for verb, who in (("handover", {"fromAgentId": bot}), ("resolve", {"agentId": bot})):
+        assert (await desk.act(ticket, verb, 409, **who))["code"] == "TAKEN_OVER"
     await desk.pass_time(300)
     await desk.reply(ticket, sari)
     await desk.pass_time(900)
@@ -59,11 +64,13 @@ async def test_an_ai_agent_hands_over(desk: Desk) -> None:
 
 
 async def test_a_reopened_ticket_is_measured_from_its_reopening(desk: Desk) -> None:
+    """However much later that is: four days here, where the company reopens for five."""
+    await desk.client.put("/support/settings", json={"reopenWindowHours": 120})
     sari = await desk.hire()
     ticket = await desk.hear()
     await desk.reply(ticket, sari)
     await desk.act(ticket, "resolve")
-    await desk.pass_time(23 * HOUR)
+    await desk.pass_time(96 * HOUR)
     again = await desk.hear("Satu lagi")
     assert (again["id"], again["cycle"], again["status"], again["agentId"]) == (ticket["id"], 2, "assigned", sari)
     await desk.pass_time(600)
@@ -73,7 +80,7 @@ async def test_a_reopened_ticket_is_measured_from_its_reopening(desk: Desk) -> N
     desk.check(found["first_response"], 0, 600)
     desk.check(found["resolution"], 0, 600)
     assert [sample["cycle"] for sample in found["resolution"]] == [1, 2]
-    await desk.pass_time(25 * HOUR)
+    await desk.pass_time(121 * HOUR)
     assert (await desk.hear("Halo lagi"))["id"] != ticket["id"]
 
 
@@ -115,3 +122,21 @@ async def test_sends_of_the_api_count_only_for_an_agent(desk: Desk) -> None:
     assert held["code"] == "ACTIVE_TICKET"
     await desk.act(ticket, "assign", agentId=None)
     await desk.post("/messages/send", **to, ignoreActiveTicket=True)
+
+
+async def test_each_kind_of_send_answers_for_its_agent(desk: Desk) -> None:
+    sari = await desk.hire()
+    await make_template(desk.client)
+    contents: dict[str, Json] = {
+        "send": {"message": "Halo"},
+        "send-template": {"template_name": "order_update", "params": ["Ayu", "INV-1"]},
+        "send-media": {"mediaUrl": "https://shop.example/kopi.jpg"},
+        "send-interactive": {"interactive": BUTTONS},
+    }
+    for kind, content in contents.items():
+        ticket = await desk.hear(kind)
+        to = {"to": ticket["clientNumber"], "sources": "MSGAPP_CLOUD", "agentId": sari}
+        said = await desk.post(f"/messages/{kind}", **to, **content)
+        assert (said["ticketId"], said["agentId"]) == (ticket["id"], sari), kind
+        assert (await desk.look(ticket))["waitingSince"] is None, kind
+    assert len((await desk.measured(sari))["response"]) == len(contents)

@@ -3,15 +3,17 @@
 import asyncio
 import time
 from collections.abc import AsyncIterator
+from datetime import datetime
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from sapa.access.actions import get_company
+from sapa.analytics.recount import recount
 from sapa.db.pool import Database
 from sapa.support.rebuild import rebuild_company
+from tests.analytics.plain import figures_of, told
 from tests.conftest import Installation
 from tests.factories import Environments
 from tests.http.wire import eventually
@@ -19,14 +21,13 @@ from tests.messaging.conversing import speak
 from tests.messaging.hooked import build_text, said
 from tests.messaging.provider import Live, open_live
 from tests.support.desk import NUMBER, WIDEST, Desk
+from tests.support.journal import calculate, read_rows, rows_of
 from tests.support.slow_channel import SLOW, SlowChannel, open_slow_channel
 
 Json = dict[str, Any]
 
 ROUNDS = 20
-SAMPLES = """
-    SELECT agent_id, ticket_id, cycle, metric, micros, started_at, at, message_id
-      FROM support_samples WHERE company_id = $1 ORDER BY ticket_id, cycle, at, metric, agent_id, message_id"""
+CLOCKS = "SELECT id, clock::text, waiting_since FROM tickets WHERE company_id = $1 ORDER BY id"
 ACTIVE = "SELECT count(*) FROM tickets WHERE company_id = $1 AND status <> 'resolved'"
 UNCOUNTED = """
     SELECT count(*) FROM messages m
@@ -81,6 +82,10 @@ async def test_a_person_takes_over_while_the_ai_agent_s_answer_is_on_its_way(
         assert slow.taken == ["Saya bantu", f"Jawaban {SLOW}"]
         assert await measured(live, bot) == ["first_response", "handled", "response"]
         assert await measured(live, sari) == ["handled"]
+        timeline = f"http://probe/customer/v1/loyalty/customers/{ticket['customerId']}/timeline?category=support"
+        entries = (await live.client.get(timeline)).json()["data"]
+        told_of = [entry["type"].removeprefix("ticket_") for entry in entries]
+        assert sorted(told_of) == ["answered", "assigned", "assigned", "opened"]
         seen = await live.get(f"/tickets/{ticket['id']}")
         assert (seen["agentId"], seen["aiPaused"], len(seen["messages"])) == (sari, True, 3)
         assert (await live.post(f"/tickets/{ticket['id']}/assign", agentId=bot)).json()["data"]["aiPaused"] is False
@@ -120,7 +125,7 @@ async def test_resolving_against_a_customer_who_writes(desk: Desk, database: Dat
     async with database.connection() as db:
         assert await db.fetchval(UNCOUNTED, company.test) == 0
         assert await db.fetchval("SELECT count(*) FROM tickets WHERE company_id = $1", company.test) == 1
-    await check_rebuilt(database, company.test)
+    await check_measured(desk, database, company.test)
 
 
 async def resolve_while(desk: Desk, ticket: Json, n: int) -> None:
@@ -130,7 +135,8 @@ async def resolve_while(desk: Desk, ticket: Json, n: int) -> None:
 
 
 async def test_everything_at_once(desk: Desk, database: Database, company: Environments) -> None:
-    """Customers on two channels, agents who answer, assign, hand over, resolve and reopen, without any order."""
+    """Customers on two channels, agents who answer, assign, hand over, resolve and reopen, without any order; and all
+    of it is measured again meanwhile."""
     agents = [await desk.hire(f"Agen {n}", type) for n, type in enumerate(["human", "human", "ai"])]
     tickets = [await desk.hear(), await desk.hear(sender="ayu@example.com", source="MAIL")]
 
@@ -152,7 +158,12 @@ async def test_everything_at_once(desk: Desk, database: Database, company: Envir
         async with room:
             await speak(desk.client, source=source, text=f"Pesan {n}", **{"from": sender})
 
-    answers = await asyncio.gather(*map(work, range(84)), *map(write, range(12)))
+    async def rebuild() -> None:
+        for _ in range(3):
+            await rebuild_company(database, company.test, lambda _: None)
+            await recount(database, company.test, lambda done, of: None)
+
+    answers = await asyncio.gather(*map(work, range(84)), *map(write, range(12)), rebuild())
     assert {answer for answer in answers if answer} <= {200, 201, 409}
     await eventually(lambda: all_heard(database, company.test, 14))
     async with database.connection() as db:
@@ -165,7 +176,7 @@ async def test_everything_at_once(desk: Desk, database: Database, company: Envir
         for status in ("open", "assigned", "resolved"):
             answer = (await desk.client.get("/tickets", params={"status": status})).json()
             assert answer["meta"]["total"] == await db.fetchval(counted, company.test, status)
-    await check_rebuilt(database, company.test)
+    await check_measured(desk, database, company.test)
 
 
 async def all_heard(database: Database, company_id: int, count: int) -> bool | None:
@@ -176,22 +187,21 @@ async def all_heard(database: Database, company_id: int, count: int) -> bool | N
     return True if found >= count else None
 
 
-async def check_rebuilt(database: Database, company_id: int) -> None:
-    """What was measured bit by bit is what comes of measuring it all again."""
+async def check_measured(desk: Desk, database: Database, company_id: int) -> None:
+    """What was measured bit by bit is what the calculator makes of the journal, what the report adds up, and what comes
+    of measuring it all again."""
     async with database.connection() as db:
-        assert (await get_company(db, company_id)).id == company_id
-        before = [tuple(row) for row in await db.fetch(SAMPLES, company_id)]
-        clocks = await db.fetch(
-            "SELECT id, clock::text, waiting_since FROM tickets WHERE company_id = $1 ORDER BY id", company_id
-        )
+        expected = await calculate(db, company_id)
+        assert await read_rows(db, company_id) == rows_of(expected)
+        clocks = await db.fetch(CLOCKS, company_id)
+    start, end = (datetime.fromisoformat(str(WIDEST[name])) for name in ("startAt", "endAt"))
+    asked = {"startAt": start.isoformat(), "endAt": end.isoformat()}
+    assert told((await desk.get("/analytics/agents", **asked))["records"]) == figures_of(expected, start, end)
     done: list[int] = []
     assert await rebuild_company(database, company_id, done.append) == len(done) > 0
     async with database.connection() as db:
-        assert [tuple(row) for row in await db.fetch(SAMPLES, company_id)] == before
-        again = await db.fetch(
-            "SELECT id, clock::text, waiting_since FROM tickets WHERE company_id = $1 ORDER BY id", company_id
-        )
-    assert [tuple(row) for row in again] == [tuple(row) for row in clocks]
+        assert await read_rows(db, company_id) == rows_of(expected)
+        assert [tuple(row) for row in await db.fetch(CLOCKS, company_id)] == [tuple(row) for row in clocks]
 
 
 async def test_a_reply_that_is_asked_for_twice_goes_out_once(desk: Desk) -> None:

@@ -3,11 +3,13 @@
 import time
 from typing import Any
 
+import httpx
 import pytest
 
 from sapa.db.pool import Database
-from tests.conftest import Installation, connect
-from tests.factories import Environments, make_key
+from sapa.support import jobs
+from tests.conftest import Installation
+from tests.factories import Environments, make_company, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.conversing import heard, speak
@@ -25,9 +27,13 @@ async def list_events(database: Database, company_id: int) -> list[str]:
         return [row["kind"] for row in await db.fetch(EVENTS, company_id)]
 
 
-async def test_a_ticket_s_life(
-    installation: Installation, desk: Desk, database: Database, company: Environments
-) -> None:
+async def test_events_stand_in_the_document_of_messaging(installation: Installation) -> None:
+    async with httpx.AsyncClient(base_url=f"{installation.address}/messaging/v1") as client:
+        document = (await client.get("/openapi.json")).json()
+    assert {"ticket.opened", "ticket.updated", "ticket.resolved"} <= document["webhooks"].keys()
+
+
+async def test_a_ticket_s_life(desk: Desk, database: Database, company: Environments) -> None:
     sari, budi = await desk.hire(), await desk.hire("Budi")
     ticket = await desk.hear("Masih ada?")
     assert (ticket["status"], ticket["agentId"], ticket["cycle"], ticket["source"]) == ("open", None, 1, "MSGAPP_CLOUD")
@@ -61,18 +67,7 @@ async def test_a_ticket_s_life(
     assert await list_events(database, company.test) == [
         "ticket.opened", *["ticket.updated"] * 4, "ticket.resolved", "ticket.updated",
     ]  # fmt: skip
-    await check_timeline(installation, database, company, seen["customerId"])
-
-
-async def check_timeline(
-    installation: Installation, database: Database, company: Environments, customer_id: str
-) -> None:
-    """One entry for each turn, however many messages it took."""
-    key = await make_key(database, company.test)
-    async with connect(installation, key.raw) as client:
-        path = f"/loyalty/customers/{customer_id}/timeline"
-        entries = (await client.get(path, params={"category": "support"})).json()["data"]
-    assert [entry["type"] for entry in reversed(entries)] == [
+    assert await desk.told(seen["customerId"]) == [
         "ticket_opened", *["ticket_assigned"] * 4, "ticket_answered", "ticket_resolved", "ticket_reopened",
     ]  # fmt: skip
 
@@ -129,6 +124,15 @@ async def test_every_channel_takes_replies(desk: Desk) -> None:
     assert (await desk.client.get("/messages/requests")).json()["meta"]["total"] == 0
 
 
+async def test_what_a_channel_cannot_carry_is_the_reply_s_body(desk: Desk) -> None:
+    sari = await desk.hire()
+    ticket = await desk.hear()
+    for body in ("  ", "x" * 4097):
+        refused = await desk.reply(ticket, sari, body, 400)
+        assert [error["field"] for error in refused["details"]] == ["body"]
+    assert (await desk.look(ticket))["status"] == "open"
+
+
 @pytest.mark.parametrize(
     ("settings", "hours", "same"),
     [
@@ -174,6 +178,29 @@ async def test_silence_resolves_what_nobody_waits_for(desk: Desk) -> None:
     desk.check((await desk.measured(sari))["resolution"], 3 * HOUR)
 
 
+async def test_companies_take_turns_in_being_resolved(
+    installation: Installation, desk: Desk, database: Database, company: Environments
+) -> None:
+    """However long the tickets of one have been silent. While they are locked, the worker can resolve none of them."""
+    another = await make_company(database)
+    key = await make_key(database, another.test)
+    async with connect_messaging(installation, key.raw) as client:
+        other = Desk(client)
+        for one, senders in ((desk, range(3)), (other, range(1))):
+            for n in senders:
+                ticket = await one.hear(sender=f"+62811111111{n}")
+                await one.act(ticket, "resolve")
+                await one.act(ticket, "reopen")
+        companies = [company.test, another.test]
+        async with database.transaction() as tx:
+            await tx.fetch("SELECT FROM tickets WHERE company_id = ANY($1) FOR UPDATE", companies)
+            for one in (desk, other):
+                await one.pass_time(73 * HOUR)
+            async with database.connection() as db:
+                due = [one.company_id for one in await jobs.LIST_SILENT.all(db, 1000) if one.company_id in companies]
+    assert due == [company.test, another.test, company.test, company.test]
+
+
 async def test_what_opens_no_ticket(desk: Desk, database: Database, company: Environments) -> None:
     """Our own messages, a machine's answer, what was written on the company's telephone."""
     await desk.post("/messages/send", to=NUMBER, message="Promo!", sources="MSGAPP_CLOUD")
@@ -202,23 +229,32 @@ async def test_the_company_s_telephone_answers(desk: Desk, database: Database, c
     assert seen["messages"][-1]["agentId"] == seen["agentId"]
     assert (await desk.reply(ticket, bot, status=409))["code"] == "TAKEN_OVER"
     assert len((await desk.measured(seen["agentId"]))["first_response"]) == 1
+    machine = await desk.client.put(f"/agents/{seen['agentId']}", json={"type": "ai"})
+    assert (machine.status_code, machine.json()["error"]["code"]) == (409, "AGENT_IS_HUMAN")
 
 
 async def test_two_contacts_who_are_one_person_keep_one_ticket(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    """Known by an id only and by a number only, until both come in one message."""
+    """Known by an id only and by a number only, until both come in one message. What nobody waits for in the ticket
+    that is kept, somebody waited for in the other."""
     hooked, user = connect_whatsapp(installation, company.live), "ID.13491208655302741918"
     now = int(time.time())
-    nameless = {"from_user_id": user, "id": "wamid.1", "timestamp": str(now), "type": "text", "text": {"body": "Satu"}}
-    await hooked.tell({"messages": [nameless]})
+    nameless = {"from_user_id": user, "id": "wamid.1", "type": "text", "text": {"body": "Satu"}}
+    await hooked.tell({"messages": [{**nameless, "timestamp": str(now - 60)}]})
     await hooked.tell(said(build_text("628123456789", "Dua", at=now)))
-    await hooked.tell(said(build_text("628123456789", "Tiga", at=now, from_user_id=user)))
-    await heard(database, company.live, 3)
+    await heard(database, company.live, 2)
     key = await make_key(database, company.live)
     async with connect_messaging(installation, key.raw) as client:
         desk = Desk(client)
+        staying, going = await desk.get("/tickets", sort="createdAt:desc")
+        await desk.act(staying, "resolve")
+        assert (await desk.act(staying, "reopen"))["waitingSince"] is None
+        await hooked.tell(said(build_text("628123456789", "Tiga", at=now, from_user_id=user)))
+        await heard(database, company.live, 3)
         active, merged = sorted(await desk.get("/tickets"), key=lambda ticket: str(ticket["status"]))
         assert (active["status"], merged["status"], merged["resolvedReason"]) == ("open", "resolved", "merged")
+        assert (active["id"], active["waitingSince"]) == (staying["id"], going["waitingSince"])
+        assert (going["customerId"], merged["customerId"]) == (None, active["customerId"])
         assert [message["body"] for message in (await desk.look(active))["messages"]] == ["Dua", "Tiga"]
         assert (await desk.act(merged, "reopen", 409))["code"] == "ANOTHER_TICKET_ACTIVE"

@@ -1,5 +1,7 @@
-"""A customer writes while somebody is about to change the ticket: the message waits, and then finds what there is."""
+"""Something happens while somebody is about to change the ticket: it waits, and then finds what there is."""
 
+import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 
@@ -9,14 +11,18 @@ from sapa.access.actions import get_company
 from sapa.company import Company
 from sapa.db.pool import Database, Tx
 from sapa.support import tickets
-from tests.factories import Environments
+from tests.conftest import Installation
+from tests.factories import Environments, make_key
 from tests.http.wire import eventually
-from tests.messaging.conversing import speak
+from tests.messaging.conftest import connect_messaging
+from tests.messaging.conversing import heard, speak
+from tests.messaging.hooked import build_text, connect_whatsapp, said
 from tests.support.desk import NUMBER, Desk, Json
 
 WAITING = """
     SELECT count(*) FROM pg_stat_activity
      WHERE datname = current_database() AND wait_event_type = 'Lock' AND query ~ 'tickets|ticket_events'"""
+USER = "ID.13491208655302741918"
 
 Change = Callable[[Tx, Company], Awaitable[object]]
 
@@ -41,14 +47,16 @@ async def is_somebody_waiting(database: Database) -> bool | None:
         return True if await db.fetchval(WAITING) else None
 
 
-async def test_while_it_is_being_resolved(desk: Desk, database: Database, test_company: Company) -> None:
+async def test_a_message_while_it_is_being_resolved(desk: Desk, database: Database, test_company: Company) -> None:
     ticket = await desk.hear()
     seen = await hear_during(desk, database, test_company, lambda tx, of: tickets.resolve(tx, of, ticket["id"], None))
     assert (seen["id"], seen["cycle"], seen["status"]) == (ticket["id"], 2, "open")
     assert seen["waitingSince"] is not None
 
 
-async def test_while_an_older_one_is_being_reopened(desk: Desk, database: Database, test_company: Company) -> None:
+async def test_a_message_while_an_older_one_is_being_reopened(
+    desk: Desk, database: Database, test_company: Company
+) -> None:
     """The message would open a third ticket, finds the customer's place taken, and looks again."""
     await desk.client.put("/support/settings", json={"reopenWindowHours": 0})
     first = await desk.hear()
@@ -58,3 +66,51 @@ async def test_while_an_older_one_is_being_reopened(desk: Desk, database: Databa
     seen = await hear_during(desk, database, test_company, lambda tx, of: tickets.reopen(tx, of, first["id"]))
     assert (seen["id"], seen["cycle"], seen["status"]) == (first["id"], 2, "open")
     assert [ticket["id"] for ticket in await desk.get("/tickets")] == [second["id"], first["id"]]
+
+
+@pytest.mark.parametrize("verb", ["replies", "resolve", "handover"])
+async def test_an_ai_agent_while_a_person_is_taking_over(
+    desk: Desk, database: Database, test_company: Company, verb: str
+) -> None:
+    """What it was about to do, it does not do any more; nothing of it goes out."""
+    sari, bot = await desk.hire(), await desk.hire("Robo", "ai")
+    ticket = await desk.hear()
+    await desk.reply(ticket, bot)
+    bodies: dict[str, Json] = {
+        "replies": {"agentId": bot, "body": "Halo"},
+        "resolve": {"agentId": bot},
+        "handover": {"fromAgentId": bot},
+    }
+    async with database.transaction() as tx:
+        await tickets.assign(tx, test_company, ticket["id"], sari)
+        acting = asyncio.create_task(desk.act(ticket, verb, 409, **bodies[verb]))
+        await eventually(lambda: is_somebody_waiting(database))
+    assert (await acting)["code"] == "TAKEN_OVER"
+    seen = await desk.look(ticket)
+    assert (seen["status"], seen["agentId"], len(seen["messages"])) == ("assigned", sari, 2)
+
+
+async def test_contacts_turn_out_to_be_one_person_while_a_ticket_of_one_is_being_reopened(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    """They have one active ticket then, and the message that told so is in it."""
+    hooked, now = connect_whatsapp(installation, company.live), int(time.time())
+    nameless = {"from_user_id": USER, "id": "wamid.1", "timestamp": str(now), "type": "text", "text": {"body": "Satu"}}
+    await hooked.tell({"messages": [nameless]})
+    await heard(database, company.live, 1)
+    key = await make_key(database, company.live)
+    async with connect_messaging(installation, key.raw) as client:
+        desk = Desk(client)
+        (going,) = await desk.get("/tickets")
+        await desk.act(going, "resolve")
+        await hooked.tell(said(build_text(NUMBER[1:], "Dua", at=now)))
+        await heard(database, company.live, 2)
+        async with database.transaction() as tx:
+            await tickets.reopen(tx, await get_company(tx, company.live), going["id"])
+            await hooked.tell(said(build_text(NUMBER[1:], "Tiga", at=now, from_user_id=USER)))
+            await eventually(lambda: is_somebody_waiting(database))
+        await heard(database, company.live, 3)
+        staying = await desk.get("/tickets", status="open")
+        assert [message["body"] for message in (await desk.look(staying[0]))["messages"]] == ["Dua", "Tiga"]
+        assert (await desk.look(going))["resolvedReason"] == "merged"
+        assert len(staying) == 1

@@ -99,6 +99,17 @@ class Range(Struct, frozen=True):
     end_at: Timestamp
 
 
+class KindRecord(Struct, frozen=True):
+    """What all agents of a kind achieved together: people, or AI agents."""
+
+    agent_type: AgentType
+    tickets_handled: int
+    """A ticket that two of them worked on counts for both."""
+    first_response_time: str
+    avg_response_time: str
+    resolution_time: str
+
+
 class AgentsData(Struct, frozen=True):
     range: Range
     records: list[AgentRecord]

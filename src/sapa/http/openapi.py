@@ -137,7 +137,7 @@ def scope_sentence(scope: str, product: str | None) -> str:
 
 
 def base_of_event(kind: str) -> Base:
-    return Base.MESSAGING if kind.startswith("message.") else Base.CUSTOMER
+    return Base.MESSAGING if kind.startswith(("message.", "ticket.")) else Base.CUSTOMER
 
 
 class _Writer:

@@ -1,12 +1,13 @@
 """What messaging tells support: a customer wrote, something goes out, something became of it."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
+from typing import TypeVar
 
 import asyncpg
 from msgspec import Struct
 
-from sapa.analytics.types import Metric
 from sapa.company import Company
 from sapa.db.pool import Connection, Tx
 from sapa.events import emit
@@ -28,6 +29,8 @@ from sapa.support.types import (
 )
 
 MOST_RACES = 3
+
+Result = TypeVar("Result")
 
 
 class Arrival(Struct, frozen=True, kw_only=True):
@@ -67,25 +70,27 @@ class Joined(Struct, frozen=True):
 
 
 async def hear(tx: Tx, company: Company, arrival: Arrival) -> Joined:
-    """The ticket that a customer's message belongs to: the active one, the last one reopened, or a new one.
+    """The ticket that a customer's message belongs to: the active one, the last one reopened, or a new one."""
+    return Joined(await _look_again(tx, partial(_admit, tx, company, arrival)))
 
-    A ticket may be reopened by hand at the same moment: the message that finds the place taken looks again.
-    """
+
+async def _look_again(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
+    """A ticket may be reopened by hand at the same moment: whoever finds a customer's place taken looks again."""
     for tries_left in range(MOST_RACES, -1, -1):
-        latest = await queries.find_locked_latest(tx, company.id, arrival.connection_id, arrival.contact_id)
         try:
             async with tx.transaction():
-                return Joined(await _admit(tx, company, latest, arrival))
+                return await work()
         except asyncpg.UniqueViolationError as error:
             if not tries_left or error.constraint_name != AnotherTicketActive.constraint:
                 raise
     raise AssertionError("unreachable")
 
 
-async def _admit(tx: Tx, company: Company, latest: Held | None, arrival: Arrival) -> str:
+async def _admit(tx: Tx, company: Company, arrival: Arrival) -> str:
+    latest = await queries.find_locked_latest(tx, company.id, arrival.connection_id, arrival.contact_id)
     if latest is not None and latest.is_active:
         chapter = Chapter(latest)
-        is_burst = chapter.is_waiting
+        is_burst = chapter.waiting_since is not None
         await _write_heard(tx, company, chapter, arrival)
         if not is_burst:
             await tell(tx, company, chapter.held, "customer_wrote")
@@ -141,15 +146,23 @@ async def _write_heard(tx: Tx, company: Company, chapter: Chapter, arrival: Arri
 
 
 async def unite(tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:
-    """Contacts turned out to be one person: of several active tickets on one connection the person keeps one."""
-    kept: set[str] = set()
+    """Contacts turned out to be one person: of several active tickets on one connection the person keeps one, and goes
+    on waiting there."""
+    await _look_again(tx, partial(_unite, tx, company, contact_id, others))
+
+
+async def _unite(tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:
+    kept: dict[str, Chapter] = {}
     for held in await queries.lock_active_of(tx, company.id, contact_id, [contact_id, *others]):
-        if held.connection_id not in kept:
-            kept.add(held.connection_id)
-            continue
         chapter = Chapter(held)
-        chapter.merge(await queries.read_now(tx, company.id))
-        await emit(tx, company, TicketClosed(await chapter.write(tx, company)))
+        staying = kept.setdefault(held.connection_id, chapter)
+        if staying is not chapter:
+            staying.inherit(chapter)
+            chapter.merge(await queries.read_now(tx, company.id))
+            await emit(tx, company, TicketClosed(await chapter.write(tx, company)))
+    for chapter in kept.values():
+        if chapter.is_changed:
+            await chapter.write(tx, company)
     await queries.move_tickets(tx, company.id, contact_id, others)
 
 
@@ -229,7 +242,7 @@ async def echo(tx: Tx, company: Company, arrival: Arrival) -> Joined | None:
     chapter.say(arrival.at, agent, arrival.message_id, arrival.body)
     chapter.count(Said(arrival.at, Doer(agent.id, agent.type), arrival.message_id))
     await _write_owner(tx, company, chapter, is_taken)
-    await _tell_answer(tx, company, chapter, arrival.message_id)
+    await _tell_answer(tx, company, chapter)
     return Joined(held.id, arrival.at, agent)
 
 
@@ -248,10 +261,10 @@ async def settle(tx: Tx, company: Company, message: Message) -> None:
         await chapter.write(tx, company)
     else:
         await chapter.replay(tx, company, entry.cycle)
-    await _tell_answer(tx, company, chapter, message.message_id2)
+    await _tell_answer(tx, company, chapter)
 
 
-async def _tell_answer(tx: Tx, company: Company, chapter: Chapter, message_id: str) -> None:
-    """Once for all that the customer wrote before it."""
-    if any(sample.metric is Metric.RESPONSE and sample.message_id == message_id for sample in chapter.samples):
+async def _tell_answer(tx: Tx, company: Company, chapter: Chapter) -> None:
+    """Once for all that the customer wrote before it, though it turn out later that somebody else was faster."""
+    if chapter.answers > 0:
         await tell(tx, company, chapter.held, "ticket_answered")

@@ -22,14 +22,18 @@ LONGEST_NAME = 100
 
 
 async def create(tx: Tx, company: Company, given: AgentIn) -> Agent:
-    wanted = Particulars(given.name, given.type, given.active, given.user_id)
-    return await queries.insert_agent(tx, company.id, await _checked(tx, company, wanted))
+    wanted = _tidy(Particulars(given.name, given.type, given.active, given.user_id))
+    await _check_user(tx, company, wanted)
+    return await queries.insert_agent(tx, company.id, wanted)
 
 
 async def update(tx: Tx, company: Company, id: int, patch: AgentPatch) -> Agent:
+    """A person who has left the console stays the agent they were, until somebody says otherwise."""
     agent = await queries.lock_agent(tx, company.id, id)
     before = Particulars(agent.name, agent.type, agent.active, agent.user_id)
-    wanted = await _checked(tx, company, structs.replace(before, **_given(patch)))
+    wanted = _tidy(structs.replace(before, **_given(patch)))
+    if (wanted.type, wanted.user_id) != (before.type, before.user_id):
+        await _check_user(tx, company, wanted)
     return agent if wanted == before else await queries.update_agent(tx, company.id, id, wanted, before.cell)
 
 
@@ -55,19 +59,19 @@ async def find_able(db: Connection, company: Company, id: int | None) -> Agent |
     return agent if agent is not None and agent.active else None
 
 
-async def _checked(db: Connection, company: Company, wanted: Particulars) -> Particulars:
+def _tidy(wanted: Particulars) -> Particulars:
     name = " ".join(wanted.name.split())
     if not name or "\0" in name or len(name) > LONGEST_NAME:
         raise Invalid.field("name", f"must hold more than blanks, no NUL character, at most {LONGEST_NAME} characters")
-    if wanted.user_id is not None:
-        await _check_user(db, company, wanted)
     return structs.replace(wanted, name=name)
 
 
 async def _check_user(db: Connection, company: Company, wanted: Particulars) -> None:
+    if wanted.user_id is None:
+        return
     if wanted.type == "ai":
         raise Invalid.field("userId", "is for human agents only; send null for an AI agent")
-    if wanted.user_id is not None and not await queries.is_member(db, company.id, wanted.user_id):
+    if not await queries.is_member(db, company.id, wanted.user_id):
         raise Invalid.field("userId", "must be the id of a person who uses the company's console")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from sapa.analytics import samples as analytics
-from sapa.analytics.types import Sample
+from sapa.analytics.types import Metric, Sample
 from sapa.company import Company
 from sapa.db.pool import Tx, ring_after_commit
 from sapa.support import queries
@@ -24,14 +24,20 @@ class Chapter:
 
     def __init__(self, held: Held) -> None:
         self.held = held
-        self.samples: list[Sample] = []
+        self.answers = 0
+        """How many waits more are known to have ended than before; fewer, where an answer was taken back."""
+        self._samples: list[Sample] = []
         self._left = held.cell
         self._clock = held.read_clock()
         self._entries: list[Entry] = []
 
     @property
-    def is_waiting(self) -> bool:
-        return self._clock.waiting_since is not None
+    def waiting_since(self) -> datetime | None:
+        return self._clock.waiting_since
+
+    @property
+    def is_changed(self) -> bool:
+        return bool(self._entries)
 
     def change(self, **fields: Any) -> None:
         self.held = replace(self.held, **fields)
@@ -95,6 +101,15 @@ class Chapter:
         self._advance(Resolved(at, None, None))
         self.change(status="resolved", resolved_at=at.isoformat(), resolved_reason="merged")
 
+    def inherit(self, other: "Chapter") -> None:
+        """What the customer waits for in a ticket that is about to be merged into this one."""
+        since = other.waiting_since
+        if since is None or self.waiting_since is not None:
+            return
+        self._note("heard", since)
+        self._advance(Heard(since))
+        self._show(since, other.held.last_message)
+
     def reopen(self, at: datetime, owner: Agent | None) -> None:
         """A new cycle, whose clock the customer's next message starts."""
         self.change(
@@ -117,20 +132,20 @@ class Chapter:
     async def write(self, tx: Tx, company: Company) -> Ticket:
         if self._entries:
             await queries.insert_entries(tx, company.id, self.held.id, self._entries)
-        if self.samples:
-            await analytics.record(tx, company.id, self.samples)
+        if self._samples:
+            await analytics.record(tx, company.id, self._samples)
         ring_after_commit(tx, build_bell(company.id))
         return await queries.update_ticket(tx, company.id, self.held, self._clock, self._left)
 
     async def replay(self, tx: Tx, company: Company, cycle: int) -> None:
         """Measures a cycle again from its beginning, and corrects what was measured otherwise."""
         scene = replace(self.held.scene, number=cycle)
-        clock, self.samples = Cycle(), []
+        clock, found = Cycle(), list[Sample]()
         for entry in await queries.list_entries(tx, company.id, self.held.id, cycle):
             if (happening := build_happening(entry)) is not None:
                 clock, samples = advance(scene, clock, happening)
-                self.samples += samples
-        await analytics.replace(tx, company.id, self.held.id, cycle, self.samples)
+                found += samples
+        self.answers += (await analytics.replace(tx, company.id, self.held.id, cycle, found))[Metric.RESPONSE]
         if cycle == self.held.cycle:
             self._clock = clock
             await queries.set_clock(tx, company.id, self.held.id, clock)
@@ -141,7 +156,8 @@ class Chapter:
 
     def _advance(self, happening: Happening) -> None:
         self._clock, samples = advance(self.held.scene, self._clock, happening)
-        self.samples += samples
+        self._samples += samples
+        self.answers += sum(sample.metric is Metric.RESPONSE for sample in samples)
 
     def _show(self, at: datetime, body: str | None) -> None:
         """The newest message; one that comes late shows no more than that."""

@@ -24,14 +24,15 @@ class Silent(Struct, frozen=True):
     silent_since: str
 
 
-# Those in which the customer waits for an answer are never resolved by themselves.
+# Those in which the customer waits for an answer are never resolved by themselves. Companies take turns, so that the
+# many of one do not come before the few of another.
 LIST_SILENT = sql(
     f"""
     SELECT due.company_id, due.id, due.silent_since
       FROM companies c
       LEFT JOIN support_settings s ON s.company_id = c.company_id
      CROSS JOIN LATERAL (
-           SELECT t.company_id, t.id, t.silent_since
+           SELECT t.company_id, t.id, t.silent_since, row_number() OVER (ORDER BY t.silent_since) AS place
              FROM tickets t
             WHERE t.company_id = c.company_id AND t.status <> 'resolved' AND t.waiting_since IS NULL
               AND t.silent_since <= now() + c.clock_offset
@@ -39,7 +40,7 @@ LIST_SILENT = sql(
             ORDER BY t.silent_since
             LIMIT $1) AS due
      WHERE coalesce(s.auto_resolve_hours, {DEFAULT_HOURS}) > 0
-     ORDER BY due.silent_since
+     ORDER BY due.place, due.silent_since
      LIMIT $1""",
     row=Silent,
     crosses="the worker looks for due work over all companies, then resolves ticket by ticket",
@@ -47,7 +48,7 @@ LIST_SILENT = sql(
 
 
 async def resolve_silent(database: Database) -> None:
-    """The worker's job: each ticket in a transaction of its own, the longest silent first."""
+    """The worker's job: each ticket in a transaction of its own, each company's longest silent first."""
     ends = time.monotonic() + RUN_SECONDS
     while time.monotonic() < ends:
         async with database.connection() as db:

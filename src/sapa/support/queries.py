@@ -146,7 +146,13 @@ LOCK_ACTIVE_OF = sql(
     row=Held,
 )
 
-MOVE = sql("UPDATE tickets SET contact_id = $2 WHERE company_id = $1 AND contact_id = ANY($3::text[])")
+MOVE = sql(
+    """
+    UPDATE tickets
+       SET contact_id = $2,
+           customer_id = coalesce(customer_id, (SELECT customer_id FROM contacts WHERE company_id = $1 AND id = $2))
+     WHERE company_id = $1 AND contact_id = ANY($3::text[])"""
+)
 
 FIND_ACTIVE = sql(
     """

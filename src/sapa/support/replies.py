@@ -2,6 +2,7 @@
 
 from sapa.http.answers import Accepted
 from sapa.http.errand import Errand
+from sapa.http.errors import FieldError, Invalid
 from sapa.messaging import sends
 from sapa.messaging.sends import Occasion
 from sapa.messaging.types import Message
@@ -21,4 +22,15 @@ async def reply(errand: Errand, id: str, given: ReplyIn) -> Message | Accepted[M
         connection_id=place.connection_id,
         is_handover=given.handover,
     )
-    return await sends.reply(errand, place.identity, place.source, given.body, occasion)
+    try:
+        return await sends.reply(errand, place.identity, place.source, given.body, occasion)
+    except Invalid as refusal:
+        raise _in_words_of_a_reply(refusal) from None
+
+
+def _in_words_of_a_reply(refusal: Invalid) -> Invalid:
+    """What a send calls its message is a reply's body."""
+    match refusal.details:
+        case [FieldError(field="message", message=reason)]:
+            return Invalid.field("body", reason)
+    return refusal

@@ -67,6 +67,8 @@ async def resolve(tx: Tx, company: Company, id: str, agent_id: int | None) -> Ti
         return await queries.get_ticket(tx, company.id, id)
     if resolver is None:
         return await close(tx, company, held, None, "api")
+    if resolver.type == "ai" and held.ai_paused:
+        raise TakenOver
     doer = Doer(resolver.id, resolver.type)
     return await close(tx, company, held, doer, "ai" if resolver.type == "ai" else "manual")
 

@@ -204,6 +204,13 @@ class UserTaken(Conflict):
     constraint = "agents_user_key"
 
 
+class BusinessAppIsHuman(Conflict):
+    """Whoever answers on the company's own telephone is a person; create another agent for a machine."""
+
+    code = "AGENT_IS_HUMAN"
+    constraint = "agents_business_app_check"
+
+
 class AgentInactive(Conflict):
     """The agent is not active; PUT /agents/{id} with active true makes it so."""
 

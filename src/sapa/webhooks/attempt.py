@@ -16,6 +16,7 @@ RESOURCES = {
     "product": f"{Base.CUSTOMER}/products",
     "shipment": f"{Base.CUSTOMER}/shipping/shipments",
     "message": f"{Base.MESSAGING}/messages",
+    "ticket": f"{Base.MESSAGING}/tickets",
 }
 
 GONE = "the event is older than events are kept, so there is nothing left to send"

@@ -34,7 +34,8 @@ CREATE TABLE agents (
     CONSTRAINT agents_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT agents_user_key UNIQUE (company_id, user_id),
     CONSTRAINT agents_type_check CHECK (type IN ('human', 'ai')),
-    CONSTRAINT agents_user_check CHECK (user_id IS NULL OR type = 'human')
+    CONSTRAINT agents_user_check CHECK (user_id IS NULL OR type = 'human'),
+    CONSTRAINT agents_business_app_check CHECK (type = 'human' OR NOT is_business_app)
 );
 
 CREATE UNIQUE INDEX agents_business_app_key ON agents (company_id) WHERE is_business_app;
@@ -87,7 +88,7 @@ CREATE TABLE tickets (
 -- One that is not resolved for each contact and connection.
 CREATE UNIQUE INDEX tickets_active_key ON tickets (company_id, connection_id, contact_id) WHERE status <> 'resolved';
 
-CREATE INDEX tickets_thread_idx ON tickets (company_id, connection_id, contact_id, resolved_at);
+CREATE INDEX tickets_thread_idx ON tickets (company_id, contact_id, connection_id, resolved_at);
 CREATE INDEX tickets_created_idx ON tickets (company_id, created_at, id);
 CREATE INDEX tickets_cell_idx ON tickets (company_id, cell, created_at, id);
 CREATE INDEX tickets_last_message_idx ON tickets (company_id, last_message_at, id);

@@ -1,0 +1,40 @@
+"""How figures are put together for people. They change nothing."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import get_args
+
+from sapa.analytics import queries
+from sapa.analytics.queries import Figures
+from sapa.analytics.report import build_duration, build_record
+from sapa.analytics.types import SOURCES, AgentRecord, Channel, KindRecord
+from sapa.analytics.window import INSTANT, Window
+from sapa.db.pool import Connection
+from sapa.support.types import AgentType
+
+
+async def compare(
+    db: Connection, company_id: int, start: datetime, end: datetime, channel: Channel | None
+) -> tuple[list[AgentRecord], list[KindRecord]]:
+    """Agent by agent as the API reports them, and people against AI agents; the end is not included."""
+    sources = SOURCES[channel] if channel else None
+    found = await queries.list_figures(db, company_id, Window(start, end - INSTANT), sources, None)
+    kinds = [_add_up(kind, [one for one in found if one.type == kind]) for kind in get_args(AgentType)]
+    return [build_record(company_id, one) for one in found if one.is_active or one.has_data], kinds
+
+
+def _add_up(kind: AgentType, found: Sequence[Figures]) -> KindRecord:
+    """The mean of all samples, not of the agents' means: who has no sample of a kind does not count as quick."""
+    return KindRecord(
+        agent_type=kind,
+        tickets_handled=sum(one.tickets for one in found),
+        first_response_time=build_duration(
+            sum(one.first_response_micros for one in found), sum(one.first_response_count for one in found)
+        ),
+        avg_response_time=build_duration(
+            sum(one.response_micros for one in found), sum(one.response_count for one in found)
+        ),
+        resolution_time=build_duration(
+            sum(one.resolution_micros for one in found), sum(one.resolution_count for one in found)
+        ),
+    )

@@ -1,0 +1,53 @@
+"""What is measured, worked out a second time: tickets' journals, read as histories by the calculator of analytics."""
+
+from datetime import datetime
+
+from asyncpg import Record
+
+from sapa.analytics.samples import Sample
+from sapa.db.pool import Connection
+from sapa.messaging.types import Source
+from tests.analytics.calculator import Agent, Happening, Kind, measure
+
+ENTRIES = """
+    SELECT t.id, t.source, e.kind, e.at, e.agent_id, e.agent_type, e.actor_id, e.actor_type, e.message_id, m.status
+      FROM tickets t
+      JOIN ticket_events e ON e.company_id = t.company_id AND e.ticket_id = t.id
+      LEFT JOIN messages m ON m.company_id = t.company_id AND m.id = e.message_id
+     WHERE t.company_id = $1 AND e.kind <> 'opened'
+     ORDER BY t.id, e.number"""
+SAMPLES = "SELECT agent_id, ticket_id, cycle, metric, micros, at, message_id FROM support_samples WHERE company_id = $1"
+
+Row = tuple[object, ...]
+
+
+async def calculate(db: Connection, company_id: int) -> list[Sample]:
+    """The samples that the company's tickets should have."""
+    histories: dict[tuple[str, str], list[Happening]] = {}
+    for entry in await db.fetch(ENTRIES, company_id):
+        histories.setdefault((entry["id"], entry["source"]), []).append(read(entry))
+    return [one for (id, source), history in histories.items() for one in measure(id, Source(source), history)]
+
+
+def read(entry: Record) -> Happening:
+    agent_id, agent_type = (entry[f"{'actor' if entry['kind'] == 'resolved' else 'agent'}_{n}"] for n in ("id", "type"))
+    agent = None if agent_id is None else Agent(agent_id, agent_type)
+    return Happening(name(entry), datetime.fromisoformat(entry["at"]), agent, entry["message_id"])
+
+
+def name(entry: Record) -> Kind:
+    if entry["kind"] in {"said", "announced"} and entry["status"] not in {"sent", "delivered", "read"}:
+        return "lost"
+    kind: Kind = "assigned" if entry["kind"] == "unassigned" else entry["kind"]
+    return kind
+
+
+def rows_of(samples: list[Sample]) -> list[Row]:
+    rows = [(s.agent_id, s.ticket_id, s.cycle, s.metric, s.micros, s.at, s.message_id or "") for s in samples]
+    return sorted(rows)
+
+
+async def read_rows(db: Connection, company_id: int) -> list[Row]:
+    """The samples that they have."""
+    found = await db.fetch(SAMPLES, company_id)
+    return sorted((*row[:5], datetime.fromisoformat(row["at"]), row["message_id"] or "") for row in found)
