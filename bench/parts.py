@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from bench.analytics.part import measure_analytics
 from bench.api.part import measure_api
+from bench.console.part import measure_console
 from bench.findings import Findings
 from bench.imports.part import measure_imports
 from bench.loyalty.part import measure_loyalty
@@ -30,4 +31,5 @@ PARTS = [
     Part("imports", "files in and out, against a bare COPY", measure_imports),
     Part("loyalty", "points, against a bare statement and a short history", measure_loyalty),
     Part("analytics", "figures of agents, against a plain aggregate of the same samples", measure_analytics),
+    Part("console", "pages, against the calls behind them", measure_console),
 ]

@@ -39,18 +39,18 @@ async def seed(ground: Ground, many: int, few: int, customers_of_many: int) -> D
     connection = await asyncpg.connect(ground.server.owner_url)
     try:
         await connection.execute("SET maintenance_work_mem = '512MB'; SET work_mem = '256MB'")
-        async with _without_indexes(connection):
+        async with without_indexes(connection):
             for company, (orders, customers) in zip(companies, sizes, strict=True):
-                await _fill(connection, company, orders, customers)
+                await fill(connection, company, orders, customers)
         await connection.execute(seeding.BASELINE_LINES)
         for table in ("customers", "orders", "counter_cells", "baseline.line_items"):
             await connection.execute(f"VACUUM (ANALYZE) {table}")
-        return Data(*[await _shop(connection, *one) for one in zip(companies, sizes, strict=True)])
+        return Data(*[await find_shop(connection, *one) for one in zip(companies, sizes, strict=True)])
     finally:
         await connection.close()
 
 
-async def _fill(connection: Connection, company: SeededCompany, orders: int, customers: int) -> None:
+async def fill(connection: Connection, company: SeededCompany, orders: int, customers: int) -> None:
     await connection.execute(seeding.CUSTOMERS, company.id, customers, FIRST_NAMES, LAST_NAMES, TAGS, CITIES)
     await connection.execute(seeding.CUSTOMER_CELL, company.id, customers)
     await connection.execute("ANALYZE customers")
@@ -59,7 +59,7 @@ async def _fill(connection: Connection, company: SeededCompany, orders: int, cus
     await connection.execute(seeding.ORDER_NUMBER, company.id, orders)
 
 
-async def _shop(connection: Connection, company: SeededCompany, size: tuple[int, int]) -> Shop:
+async def find_shop(connection: Connection, company: SeededCompany, size: tuple[int, int]) -> Shop:
     order_ids = [id for (id,) in await connection.fetch(seeding.SOME_ORDERS, company.id)]
     customer_ids = [id for (id,) in await connection.fetch(seeding.SOME_CUSTOMERS, company.id)]
     names = [name for (name,) in await connection.fetch(seeding.NAMES_OF, company.id, order_ids)]
@@ -67,7 +67,7 @@ async def _shop(connection: Connection, company: SeededCompany, size: tuple[int,
 
 
 @asynccontextmanager
-async def _without_indexes(connection: Connection) -> AsyncIterator[None]:
+async def without_indexes(connection: Connection) -> AsyncIterator[None]:
     """Building an index over a full table takes a quarter of the time of filling it row by row."""
     indexes = await connection.fetch(seeding.SECONDARY_INDEXES)
     for index in indexes:

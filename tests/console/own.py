@@ -7,19 +7,21 @@ import httpx
 
 from sapa.domains import ROUTES
 from tests.conftest import Installation
-from tests.console.people import PASSWORD
+from tests.console.people import sign_in
 from tests.http.probe import open_app
 
 
 @asynccontextmanager
 async def open_own(
-    installation: Installation, email: str | None = None, **variables: str
+    installation: Installation, email: str | None = None, peer: str = "127.0.0.1", **variables: str
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A browser without scripts at such a console; signed in when an address is given."""
+    """A browser without scripts at such a console; signed in when an address is given. It comes over TLS where the
+    console is told to be reached so."""
     variables = {"SAPA_SECRET_KEY": installation.server.secret_key, **variables}
-    async with open_app(installation, ROUTES, **variables) as client:
-        client.base_url = httpx.URL("http://probe/console")
+    async with open_app(installation, ROUTES, peer, **variables) as client:
+        scheme = httpx.URL(variables.get("SAPA_PUBLIC_URL", "http://probe")).scheme
+        client.base_url = httpx.URL(f"{scheme}://probe/console")
         if email is not None:
-            answer = await client.post("/sign-in", data={"email": email, "password": PASSWORD})
+            answer = await sign_in(client, email)
             assert answer.status_code == 303, answer.text
         yield client

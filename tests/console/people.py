@@ -32,13 +32,36 @@ async def open_browser(installation: Installation, email: str | None = None) -> 
     """A browser without scripts; signed in when an address is given."""
     async with httpx.AsyncClient(base_url=f"{installation.address}/console", timeout=30) as client:
         if email is not None:
-            answer = await client.post("/sign-in", data={"email": email, "password": PASSWORD})
+            answer = await sign_in(client, email)
             assert answer.status_code == 303, answer.text
         yield client
 
 
-async def read_token(client: httpx.AsyncClient) -> str:
-    """The token of this session's forms."""
-    found = _TOKEN.search((await client.get("/live")).text)
-    assert found is not None
+async def sign_in(client: httpx.AsyncClient, email: str, password: str = PASSWORD, **headers: str) -> httpx.Response:
+    form = {"token": await read_token(client, "/sign-in"), "email": email, "password": password}
+    return await client.post("/sign-in", data=form, headers=headers)
+
+
+async def follow(client: httpx.AsyncClient, link: str) -> httpx.Response:
+    """The page behind a one-time link, by its secret."""
+    return await client.get(f"/link/{link}", follow_redirects=True)
+
+
+async def choose(client: httpx.AsyncClient, link: str, password: str = PASSWORD, **form: str) -> httpx.Response:
+    """What becomes of a password that is chosen, or given, by a one-time link."""
+    page = await follow(client, link)
+    if page.status_code != 200:
+        return page
+    data = {"token": find_token(page.text), "password": password, "again": password, **form}
+    return await client.post("/link", data=data)
+
+
+async def read_token(client: httpx.AsyncClient, path: str = "/live") -> str:
+    """The token of this browser's forms."""
+    return find_token((await client.get(path)).text)
+
+
+def find_token(page: str) -> str:
+    found = _TOKEN.search(page)
+    assert found is not None, page
     return found[1]

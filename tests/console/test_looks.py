@@ -1,115 +1,193 @@
-"""Settings and reports in a real browser: wide and narrow, light and dark, in both languages, and nothing serious."""
+"""Every page in a real browser: wide and narrow, light and dark, in both languages; and a file that comes in there."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Literal
 
-import httpx
+import pytest
 from axe_playwright_python.async_playwright import Axe  # type: ignore[import-untyped]
-from playwright.async_api import Browser, Page
+from msgspec import Struct
+from playwright.async_api import Browser, FilePayload, Page, expect
 
+from sapa.console.desk import COOKIE, desk
+from sapa.console.pages import PARTS
 from sapa.db.pool import Database
 from sapa.people import actions as people
-from tests.conftest import Installation, connect
+from tests.conftest import Installation
+from tests.console.filled import fill_shop
 from tests.console.people import PASSWORD, make_person
-from tests.factories import Environments, make_key, make_order
+from tests.factories import Environments, make_company
+from tests.webhooks.station import open_station
 
-PAGES = (
-    "/reports",
-    "/reports/agents",
-    "/channels",
-    "/channels/MSGAPP_CLOUD",
-    "/carriers",
-    "/carriers/aggregator_carrier",
-    "/templates",
-    "/templates/new",
-    "/settings/company",
-    "/settings/loyalty",
-    "/settings/agents",
-    "/settings/support",
-)
-VIEWS: tuple[tuple[int, Literal["light", "dark"], str], ...] = ((1440, "light", "en"), (360, "dark", "id"))
-TEMPLATE = {
-    "name": "order_update",
-    "language": "id",
-    "category": "UTILITY",
-    "body": "Halo {{1}}!",
-    "buttons": [{"type": "quick_reply", "text": "Ya"}],
+assert PARTS
+PATIENCE = 30_000
+WIDE, NARROW = 1440, 360
+LARGEST = 200_000
+VIEWS: list[tuple[str, int, Literal["light", "dark"]]] = [("en", WIDE, "light"), ("id", NARROW, "dark")]
+SHOWN = {sheet.path for sheet in desk.sheets if sheet.method == "GET"}
+NO_PAGES = {
+    "",
+    "/link/{secret}",
+    "/{environment}/inbox/events",
+    "/{environment}/inbox/{id}/events",
+    "/{environment}/inbox/{id}/files/{message}",
+    "/{environment}/imports/{id}/errors.csv",
+    "/{environment}/exports/{file}",
+    "/{environment}/reports/files/{id}",
 }
+"""Ways on, streams and files."""
 
 
-async def fill(installation: Installation, database: Database, company_id: int) -> str:
-    """Something to see on every page; the template's page."""
-    key = await make_key(database, company_id)
-    async with connect(installation, key.raw) as api:
-        await make_order(api)
-    async with httpx.AsyncClient(
-        base_url=f"{installation.address}/messaging/v1", headers={"x-api-key": key.raw}, timeout=30
-    ) as api:
-        for kind in ("human", "ai"):
-            assert (await api.post("/agents", json={"name": f"Sari {kind}", "type": kind})).status_code == 201
-        made = await api.post("/templates", json=TEMPLATE)
-    return f"/templates/{made.json()['data']['id']}?param=Ayu"
+class Shop(Struct, frozen=True):
+    """A company with something on every page, and its owner's session."""
+
+    secret: str
+    user_id: int
+    inside: dict[str, str]
+    outside: dict[str, str]
+    """By the declared path: the pages of who is signed in, and of who is not."""
 
 
-async def check(page: Page, path: str) -> None:
-    answer = await page.goto(path)
+@pytest.fixture(scope="module")
+async def shop(post_office: Installation, post: Database) -> Shop:
+    company = await make_company(post)
+    email = await make_person(post, company)
+    secret = await people.sign_in(post, email, PASSWORD, people.Origin("127.0.0.1", "test"))
+    async with open_station() as station:
+        filled = await fill_shop(post_office, post, company.test, station)
+    async with post.transaction() as tx:
+        session = await people.find_session(tx, secret)
+        assert session is not None
+        link = await people.make_setup_link(tx, company.live)
+    outside = {"/sign-in": "/sign-in", "/forgotten": "/forgotten", "/link": f"/link/{link}"}
+    plain = {path: path.replace("{environment}", "test") for path in SHOWN - NO_PAGES - set(outside)}
+    one_of_each = {path: f"/test{address}" for path, address in filled.items()}
+    inside = {path: address for path, address in (plain | one_of_each).items() if "{" not in address}
+    return Shop(secret, session.user_id, inside, outside)
+
+
+@asynccontextmanager
+async def open_page(browser: Browser, address: str, secret: str = "") -> AsyncIterator[Page]:
+    """A browser's page, signed in where a session is given, that must not complain about anything."""
+    context = await browser.new_context(base_url=address, locale="en-GB", reduced_motion="reduce")
+    context.set_default_timeout(PATIENCE)
+    if secret:
+        await context.add_cookies([{"name": COOKIE, "value": secret, "url": f"{address}/console"}])
+    page = await context.new_page()
+    complaints: list[str] = []
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("console", lambda said: complaints.append(said.text) if "Content Security" in said.text else None)
+    page.on("dialog", lambda dialog: dialog.accept())
+    yield page
+    await context.close()
+    assert complaints == []
+
+
+async def find_faults(page: Page, path: str, width: int, language: str) -> list[str]:
+    """What is wrong with a page as it is shown at one width, and whether anything is cut off at the other."""
+    answer = await page.goto(f"/console{path}")
     assert answer is not None
-    assert answer.status == 200
-    assert len(await answer.body()) < 200_000
-    found = (await Axe().run(page)).response["violations"]
-    assert [one["id"] for one in found if one["impact"] in {"serious", "critical"}] == [], path
-    assert await page.evaluate("document.documentElement.scrollWidth <= innerWidth"), path
+    body = await answer.body()
+    found = (await Axe().run(page, options={"resultTypes": ["violations"]})).response["violations"]
+    faults = [str(one["id"]) for one in found if one["impact"] in {"serious", "critical"}]
+    faults += [f"answered {answer.status}"] if answer.status != 200 else []
+    faults += [f"{len(body)} bytes"] if len(body) >= LARGEST else []
+    faults += ["another language"] if await page.get_attribute("html", "lang") != language else []
+    faults += ["inline style or script"] if b" style=" in body or b"<style" in body or b"<script>" in body else []
+    for other in (WIDE + NARROW - width, width):
+        await page.set_viewport_size({"width": other, "height": 900})
+        if not await page.evaluate("document.documentElement.scrollWidth <= innerWidth"):
+            faults.append(f"cut off at {other}")
+    return faults
 
 
-async def test_settings_and_reports_can_be_read_by_everybody_everywhere(
+def test_every_page_is_looked_at(shop: Shop) -> None:
+    assert {*shop.inside, *shop.outside} == SHOWN - NO_PAGES
+
+
+@pytest.mark.parametrize(("language", "width", "scheme"), VIEWS)
+async def test_every_page_can_be_read_by_everybody(
+    browser: Browser,
+    post_office: Installation,
+    post: Database,
+    shop: Shop,
+    language: str,
+    width: int,
+    scheme: Literal["light", "dark"],
+) -> None:
+    async with post.transaction() as tx:
+        await people.set_language(tx, shop.user_id, language)
+    faults = {}
+    async with open_page(browser, post_office.address, shop.secret) as page:
+        await page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+        await page.set_viewport_size({"width": width, "height": 900})
+        for path in sorted(shop.inside.values()):
+            faults[path] = await find_faults(page, path, width, language)
+        for path in ("/live/channels/MSGAPP_CLOUD", "/live/carriers/aggregator_carrier"):
+            faults[path] = await find_faults(page, path, width, language)
+    async with open_page(browser, post_office.address) as page:
+        await page.context.add_cookies([{"name": "sapa_language", "value": language, "url": post_office.address}])
+        await page.emulate_media(color_scheme=scheme)
+        await page.set_viewport_size({"width": width, "height": 900})
+        for path in shop.outside.values():
+            faults[path] = await find_faults(page, path, width, language)
+    assert {path: found for path, found in faults.items() if found} == {}
+
+
+async def sign_in(page: Page, email: str, path: str) -> None:
+    await page.goto(path)
+    await page.fill("[name=email]", email)
+    await page.fill("[name=password]", PASSWORD)
+    await page.click("button.main")
+    await page.wait_for_url(f"**{path}")
+
+
+async def test_a_file_comes_in_with_its_progress_and_goes_out_again(
     browser: Browser, installation: Installation, database: Database, company: Environments
 ) -> None:
-    template = await fill(installation, database, company.test)
+    lines = [f"buyer-{number}@toko.example,Buyer {number}" for number in range(2_000)]
+    content = "\n".join(["email,firstName", *lines, "nobody,Budi"]).encode()
     email = await make_person(database, company)
-    secret = await people.sign_in(database, email, PASSWORD, people.Origin("127.0.0.1", "test"))
-    complaints: list[str] = []
-    for width, scheme, language in VIEWS:
-        async with database.transaction() as tx:
-            session = await people.find_session(tx, secret)
-            assert session is not None
-            await people.set_language(tx, session.user_id, language)
-        context = await browser.new_context(
-            base_url=installation.address, viewport={"width": width, "height": 900}, color_scheme=scheme
-        )
-        cookie = {"name": "sapa_session", "value": secret, "domain": "127.0.0.1", "path": "/console"}
-        await context.add_cookies([cookie])  # type: ignore[list-item]
-        page = await context.new_page()
-        page.on("console", lambda said: complaints.append(said.text) if "Content Security" in said.text else None)
-        for path in (*PAGES, template):
-            await check(page, f"/console/test{path}")
-        await check(page, "/console/live/channels/MSGAPP_CLOUD")
-        await check(page, "/console/live/carriers/aggregator_carrier")
-        await context.close()
-    assert complaints == []
+    async with open_page(browser, installation.address) as page:
+        await sign_in(page, email, "/console/live/imports")
+        file = FilePayload(name="customers.csv", mimeType="text/csv", buffer=content)
+        await page.set_input_files("[name=file]", file)
+        await page.click("button:text-is('Import')")
+        await page.wait_for_url("**/imports/imp_*")
+        await page.evaluate("window.neverLeft = true")
+        await expect(page.locator(".head .state")).to_have_text("partial", timeout=PATIENCE)
+        assert await page.evaluate("window.neverLeft")
+        assert await page.locator("progress").evaluate("bar => bar.value === bar.max")
+        said = await page.inner_text("main")
+        assert "2,001 records: 2,000 created, 0 updated, 0 as they were, 1 failed." in said
+        assert await page.inner_text("tbody th") == "2002"
+        async with page.expect_download() as mended:
+            await page.click("text=All of them as a file (CSV)")
+        assert (await (await mended.value).path()).read_text().startswith("line,field,reason")
+        await page.goto("/console/live/imports")
+        async with page.expect_download() as whole:
+            await page.click("text=CSV >> nth=1")
+        exported = (await (await whole.value).path()).read_text()
+    assert exported.count("@toko.example") == 2_000
 
 
 async def test_an_owner_connects_the_web_chat_and_sees_the_snippet_once(
     browser: Browser, installation: Installation, database: Database, company: Environments
 ) -> None:
     email = await make_person(database, company)
-    context = await browser.new_context(base_url=installation.address, locale="en-GB")
-    page = await context.new_page()
-    page.on("dialog", lambda dialog: dialog.accept())
-    await page.goto("/console/live/channels")
-    await page.fill("[name=email]", email)
-    await page.fill("[name=password]", PASSWORD)
-    await page.click("button.main")
-    await page.click("tr:has-text('WIDGET') a.button")
-    await page.fill("[name=title]", "Tanya kami")
-    await page.click("button.main")
-    await page.wait_for_selector("#snippet")
-    snippet, secret = await page.inner_text("#snippet"), await page.inner_text("#made-secret")
-    assert "<script" in snippet
-    await page.click("a:text-is('Done')")
-    await page.wait_for_selector("text=Change the account")
-    assert secret not in await page.content()
-    await page.go_back()
-    assert secret not in await page.content()
-    await page.goto("/console/live/channels/WIDGET")
-    await page.click("button.danger")
-    await page.wait_for_selector("text=Connect an account")
-    await context.close()
+    async with open_page(browser, installation.address) as page:
+        await sign_in(page, email, "/console/live/channels")
+        await page.click("tr:has-text('WIDGET') a.button")
+        await page.fill("[name=title]", "Tanya kami")
+        await page.click("button.main")
+        await page.wait_for_selector("#snippet")
+        snippet, secret = await page.inner_text("#snippet"), await page.inner_text("#made-secret")
+        assert "<script" in snippet
+        await page.click("a:text-is('Done')")
+        await page.wait_for_selector("text=Change the account")
+        assert secret not in await page.content()
+        await page.go_back()
+        assert secret not in await page.content()
+        await page.goto("/console/live/channels/WIDGET")
+        await page.click("button.danger")
+        await page.wait_for_selector("text=Connect an account")

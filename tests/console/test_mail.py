@@ -12,7 +12,7 @@ from sapa.db.pool import Database
 from sapa.people.types import Role
 from tests.conftest import Installation
 from tests.console.own import open_own
-from tests.console.people import PASSWORD, make_person, open_browser, read_token
+from tests.console.people import choose, follow, make_person, open_browser, read_token
 from tests.factories import Environments
 from tests.messaging.channels.mail_server import CertifiedServer, MailServer, open_mail_server
 
@@ -36,6 +36,11 @@ def find_link(text: str) -> str:
     return found[1]
 
 
+async def ask_for_link(client: httpx.AsyncClient, email: str, **headers: str) -> httpx.Response:
+    form = {"token": await read_token(client, "/forgotten"), "email": email}
+    return await client.post("/forgotten", data=form, headers=headers)
+
+
 async def invite(owner: httpx.AsyncClient, company: Environments) -> tuple[str, httpx.Response]:
     email = f"invited-{company.live}@toko.example"
     form = {"token": await read_token(owner), "name": "Budi", "email": email, "role": "agent"}
@@ -47,7 +52,7 @@ async def test_an_invitation_goes_by_mail_and_its_link_stands_nowhere_else(
 ) -> None:
     owner = await make_person(database, company)
     async with open_own(installation, owner, **by_mail(office)) as client:
-        await client.post("/language", data={"language": "id"})
+        await client.post("/language", data={"token": await read_token(client), "language": "id"})
         email, answer = await invite(client, company)
         assert "Surel sedang dikirim" in answer.text
         assert not _LINK.search(answer.text)
@@ -58,7 +63,7 @@ async def test_an_invitation_goes_by_mail_and_its_link_stands_nowhere_else(
         text = mail.get_content()
         assert "Halo Budi" in text
     async with open_browser(installation) as budi:
-        chosen = await budi.post(f"/link/{find_link(text)}", data={"password": PASSWORD, "again": PASSWORD})
+        chosen = await choose(budi, find_link(text))
         assert chosen.status_code == 303
         assert (await budi.get("/live")).status_code == 200
 
@@ -73,7 +78,7 @@ async def test_a_mail_that_is_not_taken_is_told_with_the_link_to_pass_on(
         assert answer.status_code == 200
         assert "The mail could not be sent" in answer.text
         link = find_link(answer.text)
-        assert (await client.get(f"/link/{link}")).status_code == 200
+        assert (await follow(client, link)).status_code == 200
 
 
 async def test_a_password_for_the_mail_server_goes_over_nothing_but_tls(
@@ -111,16 +116,16 @@ async def test_a_forgotten_password_is_answered_the_same_whoever_asks(
     known, unknown = await make_person(database, company, Role.AGENT), f"nobody-{company.live}@toko.example"
     async with open_browser(installation, known) as before, open_own(installation, **by_mail(office)) as client:
         assert "/console/forgotten" in (await client.get("/sign-in")).text
-        pages = {email: await client.post("/forgotten", data={"email": email}) for email in (known, unknown)}
+        pages = {email: await ask_for_link(client, email) for email in (known, unknown)}
         answers = {(page.status_code, page.text.replace(email, "…")) for email, page in pages.items()}
         assert len(answers) == 1
         [mail] = office.mails
         assert mail["To"] == known
         link = find_link(mail.get_content())
-        chosen = await client.post(f"/link/{link}", data={"password": "teh poci manis", "again": "teh poci manis"})
+        chosen = await choose(client, link, "teh poci manis")
         assert chosen.status_code == 303
         assert (await before.get("/live")).status_code == 303
-        assert (await client.post(f"/link/{link}", data={"password": PASSWORD, "again": PASSWORD})).status_code == 404
+        assert (await choose(client, link)).status_code == 404
     assert link not in installation.log.read_text()
 
 
@@ -130,9 +135,9 @@ async def test_asking_for_new_passwords_is_slowed_down_for_known_and_unknown(
     known, unknown = await make_person(database, company), f"nobody-{company.live}@toko.example"
     async with open_own(installation, **by_mail(office)) as client:
         for email in (known, unknown):
-            asked = [(await client.post("/forgotten", data={"email": email})).status_code for _ in range(4)]
+            asked = [(await ask_for_link(client, email)).status_code for _ in range(4)]
             assert asked == [200, 200, 200, 429]
-        assert (await client.post("/forgotten", data={"email": "not an address"})).status_code == 400
+        assert (await ask_for_link(client, "not an address")).status_code == 400
     assert len(office.mails) == 3
 
 
@@ -141,7 +146,7 @@ async def test_an_installation_without_mail_says_whom_to_ask(
 ) -> None:
     known = await make_person(database, company)
     async with open_browser(installation) as client:
-        for page in (await client.get("/forgotten"), await client.post("/forgotten", data={"email": known})):
+        for page in (await client.get("/forgotten"), await ask_for_link(client, known)):
             assert page.status_code == 200
             assert "This installation sends no mail" in page.text
 
@@ -149,4 +154,4 @@ async def test_an_installation_without_mail_says_whom_to_ask(
 @pytest.mark.parametrize("headers", [{"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}])
 async def test_another_site_cannot_ask_for_anybody(installation: Installation, headers: dict[str, Any]) -> None:
     async with open_browser(installation) as client:
-        assert (await client.post("/forgotten", data={"email": "a@b.co"}, headers=headers)).status_code == 403
+        assert (await ask_for_link(client, "a@b.co", **headers)).status_code == 403

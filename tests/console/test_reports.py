@@ -16,6 +16,8 @@ from sapa.vault import Vault
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_endpoint, make_key, make_order
+from tests.messaging.conftest import connect_messaging
+from tests.support.desk import Desk
 
 
 @pytest.fixture
@@ -122,6 +124,32 @@ async def test_a_window_that_cannot_be_used_is_said_and_the_usual_one_shown(
     assert said in page.text
 
 
+async def test_the_times_of_a_kind_are_those_of_all_its_answers(
+    installation: Installation, database: Database, company: Environments, owner: httpx.AsyncClient
+) -> None:
+    async with connect_messaging(installation, (await make_key(database, company.test)).raw) as client:
+        desk = Desk(client)
+        sari, dewi = await desk.hire("Sari"), await desk.hire("Dewi")
+        for number, (agent, seconds) in enumerate([(sari, 1200), (sari, 1200), (dewi, 3000)]):
+            ticket = await desk.hear("Masih ada?", f"+62812345670{number}")
+            await desk.pass_time(seconds)
+            await desk.reply(ticket, agent)
+            if agent == sari:
+                await desk.act(ticket, "resolve")
+    page = (await owner.get("/test/reports/agents?days=7")).text
+    row = re.search(r'<th scope="row" class="long">human agents</th>(.*?)</tr>', page)
+    assert row is not None
+    tickets, first, _, resolution = re.findall(r"<td>([^<]*)</td>", row[1])
+    assert (tickets, first[:5], resolution[:5]) == ("3", "00:30", "00:20")
+
+
+@pytest.mark.parametrize("asked", ["days=8", "from=yesterday", "channel=pigeon"])
+async def test_a_file_holds_what_was_asked_for_or_nothing(owner: httpx.AsyncClient, asked: str) -> None:
+    refused = await owner.get(f"/live/reports/files/agents.csv?{asked}")
+    assert (refused.status_code, refused.headers["content-type"]) == (400, "text/html; charset=utf-8")
+    assert f"{asked.partition('=')[0]}: must be" in refused.text
+
+
 async def test_agents_see_no_reports(installation: Installation, database: Database, company: Environments) -> None:
     async with open_browser(installation, await make_person(database, company, Role.AGENT)) as agent:
         for path in ("/live/reports", "/live/reports/agents", "/live/reports/files/orders.csv"):
@@ -134,7 +162,7 @@ def test_what_a_spreadsheet_would_run_is_a_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("most", "top"), [(0, 4), (4, 4), (5, 5), (6, 10), (11, 20), (99, 100), (101, 200), (2001, 5000), (10**9, 10**9)]
+    ("most", "top"), [(0, 4), (4, 4), (5, 8), (9, 12), (13, 16), (99, 100), (101, 120), (2001, 2400), (10**9, 10**9)]
 )
 def test_an_axis_ends_at_a_round_number(most: int, top: int) -> None:
     assert find_top(most) == top

@@ -1,11 +1,13 @@
 """The company, its test clock, its loyalty program and its templates at the console."""
 
+import re
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
 from sapa.db.pool import Database
+from sapa.people import actions as people
 from sapa.people.types import Role
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
@@ -37,6 +39,27 @@ async def test_an_owner_renames_the_company_and_a_developer_does_not(
         form = {"token": await read_token(developer), "name": "Other"}
         assert 'name="name"' not in (await developer.get(page)).text
         assert (await developer.post(page, data=form)).status_code == 403
+
+
+async def test_agents_of_a_company_with_many_people_are_still_one_small_page(
+    database: Database, company: Environments, owner: httpx.AsyncClient
+) -> None:
+    page, token = "/test/settings/agents", await read_token(owner)
+    async with database.transaction() as tx:
+        organisation = await people.get_organisation(tx, company.live)
+        for number in range(200):
+            await people.invite(tx, organisation, f"{number}-{company.live}@toko.example", f"Sari {number}", Role.AGENT)
+        members = await people.list_members(tx, organisation)
+    for number in range(25):
+        form = {"token": token, "name": f"Agent {number}", "type": "human", "userId": str(members[number].id)}
+        assert (await owner.post(page, data=form)).status_code == 303
+    listed = (await owner.get(page)).text
+    assert len(listed) < 100_000
+    agent_id = re.findall(r'id="agent-(\d+)"', listed)[0]
+    chosen = (await owner.get(f"{page}?person={agent_id}")).text
+    assert chosen.count(f'value="{members[100].id}"') == 1 + listed.count(f'value="{members[100].id}"')
+    form = {"token": token, "name": "Renamed", "userId": re.findall(r'name="userId" value="(\d+)"', listed)[0]}
+    assert (await owner.post(f"{page}/{agent_id}", data=form)).status_code == 303
 
 
 async def test_the_clock_of_the_test_environment_is_moved_and_set_back(owner: httpx.AsyncClient) -> None:
@@ -73,6 +96,8 @@ async def test_the_loyalty_program_is_changed_and_mistakes_are_shown_at_their_fi
     twice = await owner.post(f"{page}/tiers", data=tiers | {"amount": ["10000", "10000", ""], "points": ["1", "2", ""]})
     assert twice.status_code == 400
     assert "a second time" in twice.text
+    endless = await owner.post(f"{page}/tiers", data=tiers | {"amount": ["1e99999999", "", ""]})
+    assert "must be an amount, such as 10000" in endless.text
     async with connect(installation, (await make_key(database, company.live)).raw) as api:
         settings = (await api.get("/loyalty/settings")).json()["data"]
         conversion = (await api.get("/loyalty/point-conversion")).json()["data"]

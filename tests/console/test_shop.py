@@ -129,3 +129,40 @@ async def test_another_companys_things_are_out_of_reach(
     for path in (f"/live/orders/{made['orders']}", f"/live/customers/{made['customers']}/points"):
         form = {"token": token, "status": "archived", "direction": "add", "points": "1"}
         assert (await owner.post(path, data=form)).status_code == 404
+
+
+async def test_pages_stay_small_however_much_they_show(api: httpx.AsyncClient, agent: httpx.AsyncClient) -> None:
+    address = dict.fromkeys(("address1", "address2", "city", "province", "country", "zip"), "y" * 500)
+    tags = [f"{number:03d}".ljust(100, "x") for number in range(250)]
+    for _ in range(25):
+        customer = await make_customer(api, tags=tags, addresses=[address] * 50)
+    variants = [
+        {"title": f"{number:03d}".ljust(255, "v"), "price": 1, "sku": f"{number:03d}".ljust(255, "k")}
+        for number in range(100)
+    ]
+    product = await make_product(api, name="n" * 255, description="d" * 20_000, variants=variants)
+    lines = [{"title": f"{number:03d}".ljust(255, "t"), "price": 1, "quantity": 1} for number in range(500)]
+    order = await make_order(api, customerId=customer["id"], lineItems=lines, notes="o" * 5_000)
+    pages = ["/customers", "/orders", "/products", "/loyalty"]
+    pages += [f"/customers/{customer['id']}", f"/products/{product['id']}", f"/orders/{order['id']}"]
+    sizes = {path: len((await agent.get(f"/live{path}")).content) for path in pages}
+    assert {path: size for path, size in sizes.items() if size >= 200_000} == {}
+    assert "The first 100 of 500; the API has all." in (await agent.get(f"/live/orders/{order['id']}")).text
+
+
+async def test_a_file_that_is_too_large_is_refused(owner: httpx.AsyncClient) -> None:
+    form = {"token": await read_token(owner), "resource": "customers"}
+    file = ("c.csv", b"email\n" + b"a@example.com\n" * 2_400_000, "text/csv")
+    refused = await owner.post("/live/imports", data=form, files={"file": file})
+    assert refused.status_code == 413
+    assert "The file is larger than 32 MiB." in refused.text
+
+
+@pytest.mark.parametrize("path", ["/live/customers", "/live/orders", "/live/products", "/live/loyalty"])
+async def test_an_empty_list_leads_on_whoever_may_bring_something_in(
+    owner: httpx.AsyncClient, agent: httpx.AsyncClient, path: str
+) -> None:
+    way_on = '<a href="/console/live/imports">Import a file</a>'
+    assert way_on in (await owner.get(path)).text
+    assert way_on not in (await agent.get(path)).text
+    assert way_on not in (await owner.get(f"{path}?search=nobody")).text

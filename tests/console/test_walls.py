@@ -1,4 +1,4 @@
-"""What keeps people apart: sessions, roles, companies, forms, headers. Over every page there is."""
+"""What keeps people apart: sessions, roles, forms, headers. Over every page there is."""
 
 from collections.abc import AsyncIterator
 
@@ -10,19 +10,26 @@ from sapa.console.pages import PARTS
 from sapa.db.pool import Database
 from sapa.people.types import Role
 from tests.conftest import Installation
+from tests.console.own import open_own
 from tests.console.people import make_person, open_browser, read_token
-from tests.factories import Environments, make_company, make_key
+from tests.factories import Environments
 
 assert PARTS
 CLOSED = [sheet for sheet in desk.sheets if sheet.roles is not None]
-CHANGING = [sheet for sheet in CLOSED if sheet.method == "POST"]
+CHANGING = [sheet for sheet in desk.sheets if sheet.method == "POST"]
+STALE = "This form is too old, or came from elsewhere"
+EVENTS = {"accept": "text/event-stream"}
+KEPT_TO = {
+    "x-frame-options": "DENY",
+    "referrer-policy": "same-origin",
+    "x-content-type-options": "nosniff",
+    "cross-origin-opener-policy": "same-origin",
+}
 
 
-def address_of(sheet: Sheet, **values: str) -> str:
-    path = sheet.path.replace("{environment}", "live")
-    for name, value in values.items():
-        path = path.replace(f"{{{name}}}", value)
-    return path.replace("{id}", "nothing")
+def address_of(sheet: Sheet) -> str:
+    path = sheet.path.replace("{environment}", "live").replace("{file}", "customers.csv")
+    return path.replace("{id}", "nothing").replace("{message}", "nothing").replace("{secret}", "nothing")
 
 
 def name_of(sheet: Sheet) -> str:
@@ -37,20 +44,33 @@ async def owner(
         yield client
 
 
-@pytest.mark.parametrize("sheet", CLOSED, ids=name_of)
-async def test_nobody_gets_in_without_signing_in(installation: Installation, sheet: Sheet) -> None:
+async def test_nobody_gets_in_without_signing_in(installation: Installation) -> None:
     async with open_browser(installation) as client:
-        answer = await client.request(sheet.method, f"{installation.address}/console{address_of(sheet)}")
-    assert answer.status_code == 303
-    assert answer.headers["location"].startswith("/console/sign-in?next=")
+        client.cookies.set("sapa_session", "guessed", path="/console")
+        for sheet in CLOSED:
+            answer = await client.request(sheet.method, f"{installation.address}/console{address_of(sheet)}")
+            assert answer.status_code == 303, name_of(sheet)
+            assert answer.headers["location"].startswith("/console/sign-in?next="), name_of(sheet)
 
 
-@pytest.mark.parametrize("sheet", CHANGING, ids=name_of)
-async def test_a_form_without_its_token_changes_nothing(owner: httpx.AsyncClient, sheet: Sheet) -> None:
-    for data in ({}, {"token": "0" * 64}):
-        answer = await owner.post(address_of(sheet), data=data)
-        assert answer.status_code == 403
-        assert "This form is too old, or came from elsewhere" in answer.text
+async def test_a_form_without_its_token_changes_nothing(
+    installation: Installation, database: Database, owner: httpx.AsyncClient, company: Environments
+) -> None:
+    """Neither one without any, nor one of another session, nor of a browser that is not signed in."""
+    async with (
+        open_browser(installation, await make_person(database, company)) as other,
+        open_browser(installation) as nobody,
+    ):
+        tokens = ["", "0" * 64, "é" * 64, await read_token(other), await read_token(nobody, "/sign-in")]
+        for sheet in CHANGING:
+            for token in tokens:
+                answer = await owner.post(address_of(sheet), data={"token": token} if token else {})
+                assert (answer.status_code, STALE in answer.text) == (403, True), name_of(sheet)
+        for sheet in (sheet for sheet in CHANGING if sheet.is_open):
+            for token in tokens[:-1]:
+                answer = await nobody.post(address_of(sheet), data={"token": token} if token else {})
+                assert (answer.status_code, STALE in answer.text) == (403, True), name_of(sheet)
+        assert (await owner.get("/live")).status_code == 200
 
 
 @pytest.mark.parametrize("role", [Role.DEVELOPER, Role.AGENT])
@@ -67,91 +87,80 @@ async def test_a_role_opens_its_own_pages_and_no_others(
             assert (answer.status_code == 403) is not is_open, name_of(sheet)
 
 
-async def test_another_companys_key_is_out_of_reach(
-    installation: Installation, database: Database, owner: httpx.AsyncClient, company: Environments
-) -> None:
-    other = await make_company(database)
-    foreign, testing = await make_key(database, other.live), await make_key(database, company.test)
-    token = await read_token(owner)
-    for key in (foreign, testing):
-        for action in ("rotate", "revoke"):
-            answer = await owner.post(f"/live/keys/{key.id}/{action}", data={"token": token})
-            assert answer.status_code == 404
-        alive = await owner.get(f"{installation.customer_base}/customers", headers={"x-api-key": key.raw})
-        assert alive.status_code == 200
+AGENTS_PAGES = (
+    "/companies", "/customers", "/inbox", "/loyalty", "/orders", "/products", "/rewards", "/shipments", "/sign-out",
+    "/stores",
+)  # fmt: skip
 
 
-async def test_another_companys_people_are_out_of_reach(
-    installation: Installation, database: Database, owner: httpx.AsyncClient
-) -> None:
-    other = await make_company(database)
-    email = await make_person(database, other)
-    async with open_browser(installation, email) as client:
-        mine = (await client.get("/live/people")).text.partition("/people/")[2].partition("/")[0]
-    token = await read_token(owner)
-    for action in ("link", "role", "remove"):
-        answer = await owner.post(f"/live/people/{mine}/{action}", data={"token": token, "role": "agent"})
-        assert answer.status_code == 404
-    assert email not in (await owner.get("/live/people")).text
+def test_agents_have_the_pages_that_serve_customers_and_no_settings() -> None:
+    theirs = {sheet.path.removeprefix("/{environment}") for sheet in CLOSED if Role.AGENT in (sheet.roles or ())}
+    assert {path for path in theirs if path and not path.startswith(AGENTS_PAGES)} == set()
+    changed = {sheet.path for sheet in CHANGING if sheet.roles and Role.AGENT in sheet.roles}
+    assert {path for path in changed if "/stores" in path or "/rewards" in path} == set()
+    owners = {sheet.path for sheet in CLOSED if sheet.roles == (Role.OWNER,)}
+    assert {sheet.path for sheet in CLOSED if "/people" in sheet.path} <= owners
 
 
-@pytest.mark.parametrize("path", ["/live", "/sign-in", "/live/keys", "/static/console.css", "/live/nothing"])
-async def test_browsers_are_told_to_do_nothing_else(owner: httpx.AsyncClient, path: str) -> None:
-    headers = (await owner.get(path)).headers
-    if path != "/live/nothing":
-        policy = headers["content-security-policy"]
-        assert "default-src 'none'" in policy
-        assert "unsafe" not in policy
-        assert (headers["x-frame-options"], headers["referrer-policy"]) == ("DENY", "same-origin")
-    assert "strict-transport-security" not in headers
-
-
-async def test_the_cookie_cannot_be_read_by_scripts_or_sent_from_elsewhere(
+async def test_browsers_are_told_to_do_nothing_else_on_every_answer(
     installation: Installation, database: Database, company: Environments
 ) -> None:
+    """Pages, redirects, refusals, files and what is not there; over TLS they are told to stay there."""
     email = await make_person(database, company)
-    async with open_browser(installation) as client:
-        answer = await client.post("/sign-in", data={"email": email, "password": "kopi gayo enak sekali"})
-    cookie = answer.headers["set-cookie"].lower()
-    assert "httponly" in cookie
-    assert "samesite=lax" in cookie
-    assert "path=/console" in cookie
-
-
-async def test_a_form_of_another_site_does_not_sign_in(
-    installation: Installation, database: Database, company: Environments
-) -> None:
-    email = await make_person(database, company)
-    async with open_browser(installation) as client:
-        for headers in ({"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}):
-            answer = await client.post(
-                "/sign-in", data={"email": email, "password": "kopi gayo enak sekali"}, headers=headers
-            )
-            assert answer.status_code == 403
-
-
-async def test_guessing_is_slowed_down(installation: Installation, database: Database, company: Environments) -> None:
-    email = await make_person(database, company)
-    async with open_browser(installation) as client:
-        for _ in range(10):
-            assert (await client.post("/sign-in", data={"email": email, "password": "wrong"})).status_code == 401
-        answer = await client.post("/sign-in", data={"email": email, "password": "kopi gayo enak sekali"})
-    assert answer.status_code == 429
-
-
-async def test_signing_out_ends_the_session_and_everywhere_ends_all(
-    installation: Installation, database: Database, company: Environments
-) -> None:
-    email = await make_person(database, company)
+    others = ["/live/nothing", "/nothing", "/", "/static/nothing.js", "/static/console.css", "/mars/keys"]
+    places = [(sheet.method, address_of(sheet)) for sheet in desk.sheets if "sign-out" not in sheet.path]
+    places += [("GET", path) for path in others] + [("POST", "/live/keys/new"), ("DELETE", "/live/keys")]
     async with (
-        open_browser(installation, email) as desk_one,
-        open_browser(installation, email) as desk_two,
-        open_browser(installation, email) as desk_three,
+        open_own(installation, email, SAPA_PUBLIC_URL="https://console.example") as tls,
+        open_own(installation, SAPA_PUBLIC_URL="https://console.example") as nobody,
     ):
-        kept = dict(desk_one.cookies)
-        await desk_one.post("/sign-out", data={"token": await read_token(desk_one)})
-        desk_one.cookies.update(kept)
-        assert (await desk_one.get("/live")).status_code == 303
-        assert (await desk_two.get("/live")).status_code == 200
-        await desk_two.post("/sign-out", data={"token": await read_token(desk_two), "everywhere": "1"})
-        assert (await desk_three.get("/live")).status_code == 303
+        for client in (tls, nobody):
+            for method, path in places:
+                answer = await client.request(method, path)
+                check_headers(answer)
+                assert answer.headers["strict-transport-security"] == "max-age=31536000", path
+                if path != "/static/console.css":
+                    assert answer.headers["cache-control"] == "no-store", path
+                assert all("Secure" in cookie for cookie in answer.headers.get_list("set-cookie")), path
+        assert (await tls.post("/live/keys/new")).status_code == 405
+        assert (await tls.get("/live/nothing")).status_code == 404
+
+
+async def test_streams_and_plain_http_have_the_same_headers(owner: httpx.AsyncClient) -> None:
+    async with owner.stream("GET", "/live/inbox/events", headers=EVENTS) as stream:
+        assert stream.headers["content-type"].startswith("text/event-stream")
+        check_headers(stream)
+        assert stream.headers["cache-control"] == "no-store"
+        assert "strict-transport-security" not in stream.headers
+
+
+def check_headers(answer: httpx.Response) -> None:
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    assert {name: answer.headers[name] for name in KEPT_TO} == KEPT_TO, answer.url
+
+
+@pytest.mark.parametrize(
+    ("headers", "body"),
+    [
+        ({"content-type": "application/x-www-form-urlencoded"}, b"token=%00&name=%00"),
+        ({"content-type": "application/x-www-form-urlencoded"}, b"&".join(b"a%d=1" % n for n in range(201))),
+        ({"content-type": "multipart/form-data"}, b"no boundary"),
+        ({"content-type": "multipart/form-data; boundary=x"}, b"--x\r\nnonsense"),
+        ({"content-type": "multipart/form-data; boundary=x"}, b"garbage \xff"),
+        ({"content-type": "application/json"}, b"{}"),
+    ],
+    ids=["nul", "fields", "boundary", "part", "garbage", "json"],
+)
+async def test_what_is_no_form_is_refused(owner: httpx.AsyncClient, headers: dict[str, str], body: bytes) -> None:
+    for path in ("/sign-in", "/live/keys", "/live/people"):
+        answer = await owner.post(path, content=body, headers=headers)
+        assert answer.status_code in {400, 403}, answer.text
+
+
+async def test_forms_of_strangers_are_small(installation: Installation) -> None:
+    async with open_browser(installation) as client:
+        answer = await client.post("/sign-in", data={"email": "x" * 70_000})
+        assert answer.status_code == 413

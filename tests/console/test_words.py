@@ -8,6 +8,11 @@ import pytest
 
 from sapa.console.rendering import HERE
 from sapa.console.words import read_words
+from sapa.db.pool import Database
+from sapa.timeline.types import TYPES
+from tests.conftest import Installation
+from tests.console.people import make_person, open_browser, read_token
+from tests.factories import Environments
 
 _SAID = re.compile(r"""\bt\(\s*(?:"((?:[^"\\]|\\.)*)"|'((?:[^'\\]|\\.)*)')""")
 TEMPLATES = sorted((HERE / "templates").glob("*.html"))
@@ -27,3 +32,23 @@ def test_a_translation_fills_in_the_same_names() -> None:
         return {name for _, name, _, _ in Formatter().parse(text) if name}
 
     assert {text for text, said in read_words("id").items() if names(text) != names(said)} == set()
+
+
+async def test_a_refusal_is_said_in_the_language_of_whoever_is_refused(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    async with open_browser(installation, await make_person(database, company)) as owner:
+        form = {"token": await read_token(owner), "language": "id", "next": "/console/live"}
+        assert (await owner.post("/language", data=form)).status_code == 303
+        assert "tidak ditemukan" in (await owner.get("/live/orders/order_0")).text
+        assert "Formulir ini terlalu lama" in (await owner.post("/live/keys", data={})).text
+        name = await owner.post("/live/settings/company", data=form | {"name": "x" * 101})
+        assert '<p class="problem" id="name-problem">harus 1 sampai 100 karakter yang dapat dicetak</p>' in name.text
+        assert "<p>name: harus 1 sampai 100 karakter" in name.text
+        page = (await owner.get("/live/orders?page=0")).text
+        assert re.search(r'<p>page: <span lang="en">must be .*</span></p>', page)
+
+
+@pytest.mark.parametrize("text", TYPES)
+def test_what_happened_to_a_customer_is_said_in_indonesian(text: str) -> None:
+    assert text in read_words("id")

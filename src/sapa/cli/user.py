@@ -13,7 +13,7 @@ from sapa.settings import read_settings
 
 app = typer.Typer(no_args_is_help=True, help="People who use the console.")
 
-COLUMNS = ["id", "email", "name", "role", "hasPassword"]
+COLUMNS = ["id", "email", "name", "role", "hasJoined"]
 Email = Annotated[str, typer.Argument(help="Their e-mail address.")]
 
 

@@ -1,5 +1,6 @@
 """Settings: who answers customers, people and AI agents, and how tickets come and go."""
 
+from collections import defaultdict
 from typing import Any
 
 from starlette.responses import Response
@@ -13,6 +14,8 @@ from sapa.people import actions as people
 TYPES = ("human", "ai")
 ASSIGNEES = ("previous", "queue")
 HOURS = ("reopenWindowHours", "autoResolveHours")
+MOST_CHOICES = 50
+"""With more people than these, they are listed for one agent at a time."""
 
 
 @desk.get("/{environment}/settings/agents", roles=DEVELOPERS)
@@ -22,7 +25,17 @@ async def list_agents(visit: Visit) -> Response:
         members = await people.list_members(db, visit.session.organisation_id)
     given = {name: visit.given(name) for name in ("name", "type", "userId")}
     changed = visit.request.path_params.get("id")
-    return visit.show("agents.html", members=members, types=TYPES, given=given, changed=changed, **shown)
+    return visit.show(
+        "agents.html",
+        members=members,
+        names=defaultdict(str, {member.id: member.name for member in members}),
+        most_choices=MOST_CHOICES,
+        person=visit.request.query_params.get("person", ""),
+        types=TYPES,
+        given=given,
+        changed=changed,
+        **shown,
+    )
 
 
 @desk.post("/{environment}/settings/agents", roles=DEVELOPERS, shown_by=list_agents)

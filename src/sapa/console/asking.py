@@ -8,7 +8,8 @@ import msgspec
 
 from sapa.access import actions as access
 from sapa.access.types import Product, Scope
-from sapa.db.pool import Connection, Tx
+from sapa.company import Company
+from sapa.db.pool import Tx
 from sapa.http import idempotency
 from sapa.http.allow_list import AllowList
 from sapa.http.answers import Answer
@@ -34,6 +35,8 @@ class Asker:
     def __init__(self, kit: Kit, domains: Sequence[Routes]) -> None:
         self._kit = kit
         self._table = RouteTable(domains)
+        self._companies: dict[int, Company] = {}
+        """What a call knows of a company never changes: its region, its currency, and which environment it is."""
 
     async def ask(
         self,
@@ -54,8 +57,7 @@ class Asker:
         endpoint = route.endpoints.get(method) if route else None
         if endpoint is None:
             raise NotFound
-        async with self._kit.database.connection() as db:
-            key = await self._build_key(db, company_id, role)
+        key = await self._build_key(company_id, role)
         endpoint.permit(key)
         media_type, content = upload or (JSON, msgspec.json.encode(body))
         given = {name: value for name, value in (query or {}).items() if value}
@@ -64,8 +66,11 @@ class Asker:
         answer = await self._run(endpoint, key, arguments, asked, note, _build_attempt(company_id, once, asked))
         return msgspec.json.decode(answer.body) if answer.body else None
 
-    async def _build_key(self, db: Connection, company_id: int, role: Role) -> Key:
-        company = await access.get_company(db, company_id)
+    async def _build_key(self, company_id: int, role: Role) -> Key:
+        company = self._companies.get(company_id)
+        if company is None:
+            async with self._kit.database.connection() as db:
+                company = self._companies[company_id] = await access.get_company(db, company_id)
         return Key("console", company, SCOPES[role], frozenset(Product), AllowList([]), 0, None, None)
 
     async def _run(

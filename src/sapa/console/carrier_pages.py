@@ -28,6 +28,7 @@ async def show_carrier(visit: Visit) -> Response:
         provider=provider,
         label=LABELS[provider],
         info=info,
+        labels={field.name: field.label for adapter in connections.list_adapters(provider) for field in adapter.fields},
         adapters=connections.list_adapters(provider),
         chosen=visit.given("adapter") or (info.adapter if info else ""),
         given={field.name: visit.given(field.name) if visit.form else known.get(field.name, "")

@@ -28,6 +28,7 @@ async def show_channel(visit: Visit) -> Response:
         "channel.html",
         channel=channel,
         info=info,
+        labels={field.name: field.label for field in channel.fields},
         is_played=is_played,
         hook=connecting.build_sandbox_hook(visit.kit, company, channel.source) if is_played else None,
         given=_list_plain(visit, channel, info),
@@ -47,7 +48,8 @@ async def connect_channel(visit: Visit) -> Response:
         if is_checked:
             await connecting.note_verified(tx, company, made.connection.id, None)
         await visit.record(tx, "channel.connected", channel.label)
-    return visit.show("channel_made.html", channel=channel, made=made)
+    labels = {field.name: field.label for field in channel.fields}
+    return visit.show("channel_made.html", channel=channel, made=made, labels=labels)
 
 
 @desk.post("/{environment}/channels/{id}/test", roles=DEVELOPERS, shown_by=show_channel)

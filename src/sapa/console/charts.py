@@ -9,6 +9,8 @@ from msgspec import Struct
 WIDTH, HEIGHT = 400.0, 200.0
 LEFT, RIGHT, TOP, BOTTOM = 44.0, 6.0, 10.0, 22.0
 MOST_LABELS = 5
+TOPS = (10, 12, 16, 20, 24, 32, 40, 60, 80, 100, 120)
+"""In tenths."""
 SHARE = 0.72
 """How much of its place a column takes."""
 
@@ -97,12 +99,10 @@ def build_bars(rows: Sequence[tuple[str, Sequence[Number]]], names: Sequence[str
     return Chart(round(max(y - gap + 4, 20.0), 1), boxes, [], [], along, list(names))
 
 
-def find_top(most: Number) -> Number:
-    """A round number that is not below the greatest value: 1, 2 or 5 and zeros; 4 where nothing is greater."""
-    if most <= 4:
-        return 4
-    size = Decimal(10) ** (len(str(math.ceil(most))) - 1)
-    return next(int(size * factor) for factor in (1, 2, 5, 10) if size * factor >= most)
+def find_top(most: Number) -> int:
+    """A round number that is not below the greatest value, and of which a quarter is a whole number."""
+    size = int(10 ** (len(str(math.ceil(most))) - 1))
+    return next(size * part // 10 for part in TOPS if size * part >= 10 * most and size * part % 40 == 0)
 
 
 def show_number(value: Number) -> str:
@@ -118,8 +118,8 @@ def shorten(value: Number) -> str:
     return show_number(value)
 
 
-def _build_across(top: Number) -> list[Mark]:
-    steps = [top * part // 4 if isinstance(top, int) else top * part / 4 for part in range(5)]
+def _build_across(top: int) -> list[Mark]:
+    steps = [top * part // 4 for part in range(5)]
     return [Mark(round(_height_of(value, top), 1), shorten(value)) for value in steps]
 
 

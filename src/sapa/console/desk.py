@@ -6,9 +6,9 @@ refused is shown where it happened.
 
 import hmac
 from collections.abc import Awaitable, Callable, Sequence
-from hashlib import sha256
+from secrets import token_urlsafe
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 import asyncpg
 import structlog
@@ -16,27 +16,40 @@ from msgspec import Struct, field
 from starlette.datastructures import FormData
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
-from starlette.routing import Route
+from starlette.routing import Match, Route
 
 from sapa.console import words
 from sapa.console.asking import Asker
+from sapa.console.forms import build_token, comes_from_here, limit_body, read_form
 from sapa.console.live import Live
-from sapa.console.rendering import HEADERS, render
+from sapa.console.rendering import HEADERS, protect, render
 from sapa.db.pool import AWAY, Tx
+from sapa.http import idempotency
 from sapa.http.allow_list import AllowList, client_address
+from sapa.http.answers import Answer
 from sapa.http.endpoints import Base
-from sapa.http.errors import BY_CONSTRAINT, ApiError, InternalError, NotFound, ServiceUnavailable
+from sapa.http.errors import (
+    BY_CONSTRAINT,
+    ApiError,
+    Conflict,
+    InternalError,
+    MethodNotAllowed,
+    NotFound,
+    ServiceUnavailable,
+)
 from sapa.kit import Kit
 from sapa.people import actions as people
 from sapa.people.types import Role, Session
 
 COOKIE = "sapa_session"
+VISITOR_COOKIE = "sapa_visitor"
+"""Of somebody who is not signed in: what the tokens of their forms are made of."""
 LANGUAGE_COOKIE = "sapa_language"
 ENVIRONMENTS = ("live", "test")
 EVERYBODY = tuple(Role)
 DEVELOPERS = (Role.OWNER, Role.DEVELOPER)
 OWNERS = (Role.OWNER,)
-MOST_FORM_FIELDS = 200
+METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 log = structlog.get_logger()
 
@@ -59,6 +72,12 @@ class StaleForm(ApiError):
     code = "STALE_FORM"
 
 
+class FormSent(Conflict):
+    """This form was sent before; what it made is shown once, and is there already."""
+
+    code = "FORM_SENT"
+
+
 class Visit(Struct):
     """One request for a page, and who makes it."""
 
@@ -67,6 +86,7 @@ class Visit(Struct):
     live: Live
     request: Request
     secret: str
+    visitor: str
     known: Session | None
     environment: str | None
     language: str
@@ -85,8 +105,8 @@ class Visit(Struct):
 
     @property
     def token(self) -> str:
-        """What a form must bring back: known to whoever can read this session's pages, and to nobody else."""
-        return build_token(self.secret)
+        """What a form must bring back: known to whoever can read this browser's pages, and to nobody else."""
+        return build_token(self.visitor if self.known is None else self.secret)
 
     @property
     def address(self) -> str:
@@ -116,7 +136,7 @@ class Visit(Struct):
 
     def show(self, template: str, http_status: int = 200, **context: Any) -> Response:
         known = {"visit": self, "session": self.known, "environment": self.environment, "error": self.error}
-        return render(template, http_status, self.language, self.is_secure, known | context)
+        return render(template, http_status, self.language, known | context)
 
     async def ask(
         self,
@@ -136,6 +156,15 @@ class Visit(Struct):
         note = (lambda tx: self.record(tx, *noted)) if noted else None
         return await self.asker.ask(self.company_id, role, method, path, query, body, base, upload, note, once)
 
+    async def take_once(self, tx: Tx) -> None:
+        """For forms that make a secret: one that is sent again, by a reload, makes no other."""
+        if not (word := self.given("once")):
+            return
+        attempt = idempotency.build_attempt(self.company_id, f"console-{word}", self.request.url.path, b"")
+        if await idempotency.claim(tx, attempt):
+            raise FormSent
+        await idempotency.settle(tx, attempt, Answer(200, b"", {}))
+
     async def record(self, tx: Tx, action: str, subject: str) -> None:
         await people.record(tx, self.session, self.environment, action, subject, self.address)
 
@@ -153,6 +182,10 @@ class Sheet(Struct, frozen=True):
     handler: Handler
     shown_by: Handler | None
     """Shows the form again, with what was wrong in it."""
+
+    @property
+    def is_open(self) -> bool:
+        return self.roles is None
 
 
 class Desk:
@@ -172,9 +205,11 @@ class Desk:
     def routes(self, kit: Kit, asker: Asker, live: Live) -> list[Route]:
         """What is named before what is meant by any name: `new` is no id, and `people` no environment."""
         ordered = sorted(self.sheets, key=lambda sheet: [step.startswith("{") for step in sheet.path.split("/")])
-        return [
+        routes = [
             Route(f"/console{sheet.path}", _serve(kit, asker, live, sheet), methods=[sheet.method]) for sheet in ordered
         ]
+        nowhere = Sheet("GET", "/{rest:path}", None, _refuse_others(routes), None)
+        return [*routes, Route(f"/console{nowhere.path}", _serve(kit, asker, live, nowhere), methods=METHODS)]
 
     def _declare(
         self, method: str, path: str, roles: Sequence[Role] | None, shown_by: Handler | None
@@ -190,39 +225,70 @@ desk = Desk()
 
 
 def _serve(kit: Kit, asker: Asker, live: Live, sheet: Sheet) -> Callable[[Request], Awaitable[Response]]:
-    async def serve(request: Request) -> Response:
-        secret = request.cookies.get(COOKIE, "")
-        visit = Visit(kit, asker, live, request, secret, None, None, words.choose(request))
-        try:
-            visit = await _admit(kit, sheet, visit)
-            if sheet.method == "POST":
-                await _take_form(sheet, visit)
-            return await _run(sheet, visit)
-        except _SignInFirst:
-            return go_to(f"/console/sign-in?next={quote(request.url.path)}")
-        except ApiError as error:
-            return visit.show("refused.html", error.status, error=error)
-        except AWAY:
-            return visit.show("refused.html", 503, error=ServiceUnavailable())
-        except Exception:
-            log.exception("page failed", path=request.url.path)
-            return visit.show("refused.html", 500, error=PageFailed())
+    async def serve(asked: Request) -> Response:
+        request = Request(asked.scope, limit_body(asked.receive, sheet.is_open))
+        secret, visitor = request.cookies.get(COOKIE, ""), request.cookies.get(VISITOR_COOKIE) or token_urlsafe(32)
+        visit = Visit(kit, asker, live, request, secret, visitor, None, None, words.choose(request))
+        answer = await _answer(kit, sheet, visit)
+        if visit.known is None and VISITOR_COOKIE not in request.cookies:
+            set_cookie(visit, answer, VISITOR_COOKIE, visitor)
+        return protect(answer, visit.is_secure)
 
     return serve
+
+
+async def _answer(kit: Kit, sheet: Sheet, visit: Visit) -> Response:
+    try:
+        await _admit(kit, sheet, visit)
+        if sheet.method == "POST":
+            await _take_form(sheet, visit)
+        return await _run(sheet, visit)
+    except _SignInFirst:
+        return go_to(f"/console/sign-in?next={quote(_find_way_back(visit.request))}")
+    except ApiError as error:
+        answer = visit.show("refused.html", error.status, error=error)
+        answer.headers.update(error.headers)
+        return answer
+    except AWAY:
+        return visit.show("refused.html", 503, error=ServiceUnavailable())
+    except Exception:
+        # Not the address: it may be a one-time link's.
+        log.exception("page failed", page=f"{sheet.method} {sheet.path}")
+        return visit.show("refused.html", 500, error=PageFailed())
+
+
+def _find_way_back(request: Request) -> str:
+    """The page that they wanted; of a form, the page that it stood on."""
+    try:
+        place = urlsplit(str(request.url) if request.method == "GET" else request.headers.get("referer", ""))
+    except ValueError:
+        return ""
+    return f"{place.path}?{place.query}" if place.query else place.path
+
+
+def _refuse_others(routes: Sequence[Route]) -> Handler:
+    async def refuse(visit: Visit) -> Response:
+        if not visit.request.path_params["rest"]:
+            return go_to("/console")
+        if any(route.matches(visit.request.scope)[0] is Match.PARTIAL for route in routes):
+            raise MethodNotAllowed("This page does not take that.")
+        raise NotFound
+
+    return refuse
 
 
 class _SignInFirst(Exception):
     pass
 
 
-async def _admit(kit: Kit, sheet: Sheet, visit: Visit) -> Visit:
+async def _admit(kit: Kit, sheet: Sheet, visit: Visit) -> None:
     if visit.secret:
         async with kit.database.connection() as db:
             visit.known = await people.find_session(db, visit.secret)
     if visit.known is not None:
         visit.language = visit.known.language
     if sheet.roles is None:
-        return visit
+        return
     if visit.known is None:
         raise _SignInFirst
     environment = visit.request.path_params.get("environment")
@@ -231,24 +297,14 @@ async def _admit(kit: Kit, sheet: Sheet, visit: Visit) -> Visit:
     visit.environment = environment
     if visit.known.role not in sheet.roles:
         raise Forbidden
-    return visit
 
 
 async def _take_form(sheet: Sheet, visit: Visit) -> None:
-    visit.form = await visit.request.form(max_fields=MOST_FORM_FIELDS, max_files=1)
-    if sheet.roles is not None and not hmac.compare_digest(visit.given("token"), visit.token):
+    visit.form = await read_form(visit.request, sheet.is_open)
+    if not hmac.compare_digest(visit.given("token").encode(), visit.token.encode()):
         raise StaleForm
-    if sheet.roles is None and not _comes_from_here(visit.request):
+    if sheet.is_open and not comes_from_here(visit.request):
         raise StaleForm
-
-
-def _comes_from_here(request: Request) -> bool:
-    """Before there is a session to make a token of, the browser's own word has to do."""
-    site = request.headers.get("sec-fetch-site")
-    if site is not None:
-        return site in {"same-origin", "none"}
-    origin = request.headers.get("origin")
-    return origin is None or origin.partition("://")[2] == request.headers.get("host")
 
 
 async def _run(sheet: Sheet, visit: Visit) -> Response:
@@ -273,23 +329,18 @@ async def _handle(sheet: Sheet, visit: Visit) -> Response:
         raise meant from None
 
 
-def build_token(secret: str) -> str:
-    return hmac.new(secret.encode(), b"form", sha256).hexdigest()
-
-
 def open_session(visit: Visit, secret: str, path: str) -> Response:
     """On to a page, signed in."""
     answer = go_to(path)
-    answer.set_cookie(
-        COOKIE,
-        secret,
-        max_age=people.SESSION_SECONDS,
-        path="/console",
-        secure=visit.is_secure,
-        httponly=True,
-        samesite="lax",
-    )
+    set_cookie(visit, answer, COOKIE, secret, people.SESSION_SECONDS)
     return answer
+
+
+def set_cookie(visit: Visit, answer: Response, name: str, value: str, seconds: int | None = None) -> None:
+    """One that no script reads and no other site sends; without a time it goes with the browser."""
+    answer.set_cookie(
+        name, value, max_age=seconds, path="/console", secure=visit.is_secure, httponly=True, samesite="lax"
+    )
 
 
 def go_to(path: str) -> Response:

@@ -13,7 +13,8 @@ from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
 from sapa.console.rendering import HEADERS
 from sapa.exports import actions as exports
 from sapa.formulas import disarm
-from sapa.http.errors import Invalid, NotFound
+from sapa.http.bodies import MOST_UPLOADED
+from sapa.http.errors import Invalid, NotFound, PayloadTooLarge
 
 RESOURCES = ("customers", "products", "orders")
 MEDIA_TYPES = {"csv": "text/csv", "ndjson": "application/x-ndjson"}
@@ -33,6 +34,8 @@ async def upload(visit: Visit) -> Response:
     ending = file.filename.rpartition(".")[2].lower()
     if ending not in MEDIA_TYPES:
         raise Invalid.field("file", "must be a .csv or .ndjson file")
+    if (file.size or 0) > MOST_UPLOADED:
+        raise PayloadTooLarge(f"The file is larger than {MOST_UPLOADED // 1_048_576} MiB.")
     query = {"resource": visit.given("resource"), "dryRun": "true" if visit.given("dry_run") else "false"}
     made = await visit.ask("POST", "/imports", query, upload=(MEDIA_TYPES[ending], await file.read()))
     return go_to(visit.path(f"/imports/{made['data']['id']}"))

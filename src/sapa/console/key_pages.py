@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from secrets import token_hex
 
 from starlette.responses import Response
 
@@ -49,12 +50,13 @@ async def show_new_key(visit: Visit) -> Response:
         chosen_products=visit.all_given("product") if visit.form else list(Product),
         given={name: visit.given(name) for name in ("name", "allow_list", "expires_at")},
         rate_limit=visit.given("rate_limit") or DEFAULT_RATE_LIMIT,
+        once=token_hex(16),
     )
 
 
 @desk.post("/{environment}/keys", roles=DEVELOPERS, shown_by=show_new_key)
 async def create_key(visit: Visit) -> Response:
-    """The raw key is in this one answer, and in no address: a page reloaded asks for a new one."""
+    """The raw key is in this one answer, and in no address: a page that is reloaded says that it was shown."""
     given = KeyIn(
         name=visit.given("name"),
         scopes=visit.all_given("scope"),
@@ -66,6 +68,7 @@ async def create_key(visit: Visit) -> Response:
     if not given.scopes:
         raise Invalid.field("scope", "choose at least one")
     async with visit.kit.database.transaction() as tx:
+        await visit.take_once(tx)
         new = await access.create_key(tx, visit.company_id, given)
         await visit.record(tx, "key.created", new.info.name)
     return visit.show("key_made.html", new=new, old=None, ends=None)
@@ -106,6 +109,6 @@ async def _get_key(db: Connection, visit: Visit) -> KeyInfo:
 
 
 def _number(text: str) -> int:
-    if not text.isascii() or not text.isdigit():
+    if not text.isascii() or not text.isdigit() or len(text) > 15:
         raise Invalid.field("rate_limit", "must be a whole number")
     return int(text)

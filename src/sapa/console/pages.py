@@ -1,6 +1,6 @@
 """Everything the console serves."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from starlette.requests import Request
 from starlette.responses import FileResponse, Response
@@ -32,9 +32,8 @@ from sapa.console import (
 from sapa.console.asking import Asker
 from sapa.console.desk import desk
 from sapa.console.live import Live
-from sapa.console.rendering import HEADERS, HERE
+from sapa.console.rendering import HERE, protect
 from sapa.http.endpoints import Routes
-from sapa.http.errors import NotFound
 from sapa.kit import Kit
 
 PARTS = [
@@ -63,17 +62,17 @@ PARTS = [
 """Their pages are declared when they are imported."""
 
 ASSETS = {"console.css": "text/css", "console.js": "text/javascript"}
-ASSET_HEADERS = {name: value for name, value in HEADERS.items() if name != "cache-control"} | {
-    "cache-control": "public, max-age=3600"
-}
+ASSET_HEADERS = {"cache-control": "public, max-age=3600"}
 
 
 def build_console(kit: Kit, domains: Sequence[Routes]) -> list[Route]:
-    return [Route("/console/static/{name}", serve_asset), *desk.routes(kit, Asker(kit, domains), Live(kit))]
+    assets = [Route(f"/console/static/{name}", _serve_asset(kit, name)) for name in ASSETS]
+    return [*assets, *desk.routes(kit, Asker(kit, domains), Live(kit))]
 
 
-async def serve_asset(request: Request) -> Response:
-    name = request.path_params["name"]
-    if name not in ASSETS:
-        raise NotFound
-    return FileResponse(HERE / "static" / name, headers=ASSET_HEADERS, media_type=ASSETS[name])
+def _serve_asset(kit: Kit, name: str) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(_: Request) -> Response:
+        answer = FileResponse(HERE / "static" / name, headers=ASSET_HEADERS, media_type=ASSETS[name])
+        return protect(answer, kit.settings.server.address.startswith("https://"))
+
+    return serve

@@ -37,9 +37,8 @@ async def make_link(visit: Visit) -> Response:
     user_id = _user_id(visit)
     async with visit.kit.database.transaction() as tx:
         member = await people.get_member(tx, visit.session.organisation_id, user_id)
-        secret = await people.make_reset_link(tx, visit.session.organisation_id, user_id)
+        purpose, secret = await people.renew_link(tx, visit.session.organisation_id, user_id)
         await visit.record(tx, "person.link", member.email)
-    purpose = Purpose.RESET if member.has_password else Purpose.INVITATION
     return await _deliver(visit, purpose, member.email, member.name, secret)
 
 
@@ -68,7 +67,9 @@ async def show_audit(visit: Visit) -> Response:
     before = visit.request.query_params.get("before", "")
     async with visit.kit.database.connection() as db:
         entries = await people.list_audit(
-            db, visit.session.organisation_id, int(before) if before.isdigit() and len(before) < 19 else None
+            db,
+            visit.session.organisation_id,
+            int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None,
         )
     return visit.show("audit.html", entries=entries, more=entries[-1].id if len(entries) == people.AUDIT_PAGE else None)
 

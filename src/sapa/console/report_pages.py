@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
 from functools import partial
 from io import StringIO
 from typing import Any
@@ -10,28 +9,19 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.access import actions as access
+from sapa.analytics import actions as analytics
+from sapa.analytics.types import SOURCES, AgentRecord, Channel, KindRecord
 from sapa.company import Company
 from sapa.console import charts
 from sapa.console.desk import DEVELOPERS, Visit, desk
 from sapa.console.rendering import HEADERS
 from sapa.console.words import translate
-from sapa.http.endpoints import Base
 from sapa.http.errors import Invalid, NotFound
 from sapa.reports import actions as reports
 from sapa.reports.types import PRESETS, Overview, Window
 
 FATES = ("sent", "delivered", "read", "replied")
 KINDS = {"human": "human agents", "ai": "AI agents"}
-CHANNELS = (
-    "msgapp",
-    "msgapp_cloud_api",
-    "msgapp_coex",
-    "photo_social",
-    "social_network",
-    "short_video",
-    "mail",
-    "widget",
-)
 
 
 @desk.get("/{environment}/reports", roles=DEVELOPERS)
@@ -46,29 +36,33 @@ async def show_overview(visit: Visit) -> Response:
 @desk.get("/{environment}/reports/agents", roles=DEVELOPERS)
 async def show_agents(visit: Visit) -> Response:
     window = await _read_window(visit, await _get_company(visit))
-    records = await _list_agents(visit, window)
-    kinds = [_add_up(kind, records) for kind in KINDS]
+    channel = _read_channel(visit)
+    records, kinds = await _compare(visit, window, channel)
     return visit.show(
         "report_agents.html",
         records=records,
         kinds=kinds,
+        names=KINDS,
         drawn=_draw_agents(visit, kinds),
-        channels=CHANNELS,
-        channel=visit.request.query_params.get("channel", ""),
+        channels=list(SOURCES),
+        channel=channel or "",
         **_frame(visit, window),
     )
 
 
 @desk.get("/{environment}/reports/files/{id}", roles=DEVELOPERS)
 async def download(visit: Visit) -> Response:
-    """A part of a report, named as a file."""
+    """A part of a report, named as a file; nothing but what was asked for."""
     part, _, ending = visit.request.path_params["id"].partition(".")
     if ending != "csv" or part not in {*PARTS, "agents"}:
         raise NotFound
     company = await _get_company(visit)
-    window = await _read_window(visit, company)
+    window, channel = await _read_window(visit, company), _read_channel(visit)
+    if visit.error is not None:
+        raise visit.error
     if part == "agents":
-        rows = _list_agent_rows(await _list_agents(visit, window))
+        records, _ = await _compare(visit, window, channel)
+        rows = _list_agent_rows(records)
     else:
         async with visit.kit.database.connection() as db:
             rows = PARTS[part](await reports.get_overview(db, company, window))
@@ -126,13 +120,15 @@ def _shorten_day(at: str, window: Window) -> str:
     return at[:7] if window.step == "month" else at[5:]
 
 
-def _draw_agents(visit: Visit, kinds: list[dict[str, Any]]) -> dict[str, charts.Chart]:
+def _draw_agents(visit: Visit, kinds: list[KindRecord]) -> dict[str, charts.Chart]:
     say = partial(translate, visit.language)
-    times = ("first_response_time", "avg_response_time", "resolution_time")
-    rows = [(say(TIMES[name]), [_read_duration(kind[name]) / 60 for kind in kinds]) for name in times]
-    names = [say(words) for words in KINDS.values()]
+    rows = [
+        (say(words), [round(_read_duration(getattr(kind, name)) / 60, 1) for kind in kinds])
+        for name, words in TIMES.items()
+    ]
+    names = [say(KINDS[kind.agent_type]) for kind in kinds]
     return {
-        "tickets": charts.build_bars([(say("tickets"), [kind["tickets_handled"] for kind in kinds])], names),
+        "tickets": charts.build_bars([(say("tickets"), [kind.tickets_handled for kind in kinds])], names),
         "times": charts.build_bars(rows, names),
     }
 
@@ -140,42 +136,23 @@ def _draw_agents(visit: Visit, kinds: list[dict[str, Any]]) -> dict[str, charts.
 TIMES = {"first_response_time": "first answer", "avg_response_time": "answer", "resolution_time": "resolution"}
 
 
-async def _list_agents(visit: Visit, window: Window) -> list[dict[str, Any]]:
-    query = {
-        "startAt": window.start.isoformat().replace("+00:00", "Z"),
-        "endAt": (window.end - timedelta(microseconds=1)).isoformat().replace("+00:00", "Z"),
-        "channel": visit.request.query_params.get("channel", ""),
-    }
-    try:
-        answer = await visit.ask("GET", "/analytics/agents", query, base=Base.MESSAGING)
-    except Invalid as error:
-        visit.error = error
-        return []
-    records: list[dict[str, Any]] = answer["data"]["records"]
-    return records
+def _read_channel(visit: Visit) -> Channel | None:
+    """The one that was asked for; all of them, and a word about it, where there is none of the name."""
+    asked = visit.request.query_params.get("channel", "")
+    known: Channel | None = next((channel for channel in SOURCES if channel == asked), None)
+    if asked and known is None:
+        visit.error = Invalid.field("channel", f"must be one of {', '.join(SOURCES)}")
+    return known
 
 
-def _add_up(kind: str, records: list[dict[str, Any]]) -> dict[str, Any]:
-    """Humans against AI: tickets together, times as the mean of their agents' weighted by tickets."""
-    of_kind = [record for record in records if record["agent_type"] == kind and record["tickets_handled"]]
-    tickets = sum(record["tickets_handled"] for record in of_kind)
-    means = {
-        name: show_duration(
-            sum(_read_duration(record[name]) * record["tickets_handled"] for record in of_kind) / max(tickets, 1)
-        )
-        for name in TIMES
-    }
-    return {"kind": KINDS[kind], "tickets_handled": tickets, **means}
+async def _compare(visit: Visit, window: Window, channel: Channel | None) -> tuple[list[AgentRecord], list[KindRecord]]:
+    async with visit.kit.database.connection() as db:
+        return await analytics.compare(db, visit.company_id, window.start, window.end, channel)
 
 
-def _read_duration(text: str) -> float:
+def _read_duration(text: str) -> int:
     hours, minutes, seconds = text.split(":")
-    return int(hours) * 3600 + int(minutes) * 60 + float(seconds)
-
-
-def show_duration(seconds: float) -> str:
-    whole = round(seconds)
-    return f"{whole // 3600:02d}:{whole // 60 % 60:02d}:{whole % 60:02d}"
+    return int(hours) * 3600 + int(minutes) * 60 + int(seconds)
 
 
 def _list_messages(overview: Overview) -> list[Sequence[object]]:
@@ -197,9 +174,9 @@ def _list_shipments(overview: Overview) -> list[Sequence[object]]:
     return [("state", "shipments"), *((state.state, state.shipments) for state in overview.shipments)]
 
 
-def _list_agent_rows(records: list[dict[str, Any]]) -> list[Sequence[object]]:
+def _list_agent_rows(records: list[AgentRecord]) -> list[Sequence[object]]:
     names = ("agent_id", "agent_name", "agent_type", "tickets_handled", *TIMES, "last_chat_handled")
-    return [names, *([record[name] for name in names] for record in records)]
+    return [names, *([getattr(record, name) for name in names] for record in records)]
 
 
 PARTS = {

@@ -39,6 +39,7 @@ async def show_shipment(visit: Visit) -> Response:
         "shipment.html",
         shipment=shipment,
         way=way,
+        order_number=await _find_order_number(visit, shipment["orderId"]),
         tone=find_tone,
         can_book=status in BOOKABLE,
         can_cancel=status not in TOO_LATE and (is_local or shipment["provider"] in BY_PEOPLE or shipment["awb"]),
@@ -56,6 +57,14 @@ async def _read_way(visit: Visit, id: str) -> Any:
     async with visit.kit.database.connection() as db:
         known = await tracking.get_known(db, visit.company_id, id)
     return msgspec.json.decode(encode(known))
+
+
+async def _find_order_number(visit: Visit, id: str | None) -> str | None:
+    """None for an order that is gone by now."""
+    try:
+        return str((await visit.ask("GET", f"/orders/{id}"))["data"]["orderNumber"]) if id else None
+    except NotFound:
+        return None
 
 
 def find_tone(status: str) -> str:

@@ -9,6 +9,7 @@ from sapa.console.listing import read_list
 from sapa.console.loyalty_pages import adjust_points
 
 STATUSES = ("active", "archived", "cancelled", "refunded")
+PRODUCT_STATUSES = ("active", "draft", "archived")
 FULFILMENTS = ("unfulfilled", "fulfilled")
 PAYMENTS = ("pending", "paid", "refunded")
 CHANGES = {"status": STATUSES, "fulfillmentStatus": FULFILMENTS, "financialStatus": PAYMENTS}
@@ -66,7 +67,7 @@ async def change_order(visit: Visit) -> Response:
 
 @desk.get("/{environment}/products", roles=EVERYBODY)
 async def list_products(visit: Visit) -> Response:
-    return visit.show("products.html", **await read_list(visit, "/products", "status"))
+    return visit.show("products.html", statuses=PRODUCT_STATUSES, **await read_list(visit, "/products", "status"))
 
 
 @desk.get("/{environment}/products/{id}", roles=EVERYBODY)

@@ -2,12 +2,15 @@
 
 from starlette.responses import Response
 
-from sapa.console.desk import COOKIE, EVERYBODY, LANGUAGE_COOKIE, Visit, desk, go_to, open_session
+from sapa.console.desk import COOKIE, EVERYBODY, LANGUAGE_COOKIE, Visit, desk, go_to, open_session, set_cookie
 from sapa.console.words import LANGUAGES
-from sapa.http.errors import Invalid
+from sapa.http.errors import Invalid, NotFound
 from sapa.people import actions as people
+from sapa.people.types import Link
 
 HOME = "/console/live"
+LINK_COOKIE = "sapa_link"
+LINK_SECONDS = 3600
 
 
 @desk.get("", roles=EVERYBODY)
@@ -32,22 +35,41 @@ async def sign_in(visit: Visit) -> Response:
 
 
 @desk.get("/link/{secret}", roles=None)
+async def open_link(visit: Visit) -> Response:
+    """What opens the door leaves the address bar, and the browser's history with it."""
+    secret = visit.request.path_params["secret"]
+    await _get_link(visit, secret)
+    answer = go_to("/console/link")
+    set_cookie(visit, answer, LINK_COOKIE, secret, LINK_SECONDS)
+    return answer
+
+
+@desk.get("/link", roles=None)
 async def show_link(visit: Visit) -> Response:
-    async with visit.kit.database.connection() as db:
-        link = await people.get_link(db, visit.request.path_params["secret"])
+    link = await _get_link(visit, _read_link(visit))
     return visit.show("link.html", link=link, email=visit.given("email"), name=visit.given("name"))
 
 
-@desk.post("/link/{secret}", roles=None, shown_by=show_link)
+@desk.post("/link", roles=None, shown_by=show_link)
 async def use_link(visit: Visit) -> Response:
-    password = str(visit.form.get("password") or "")
-    if password != visit.form.get("again"):
+    secret, password = _read_link(visit), str(visit.form.get("password") or "")
+    link = await _get_link(visit, secret)
+    if not link.asks_password and password != visit.form.get("again"):
         raise Invalid.field("again", "is not the same password")
     newcomer = people.Newcomer(visit.given("email"), visit.given("name"), visit.language)
-    secret = await people.use_link(
-        visit.kit.database, visit.request.path_params["secret"], password, newcomer, visit.origin
-    )
-    return open_session(visit, secret, HOME)
+    session = await people.use_link(visit.kit.database, secret, password, newcomer, visit.origin)
+    answer = open_session(visit, session, HOME)
+    answer.delete_cookie(LINK_COOKIE, path="/console")
+    return answer
+
+
+def _read_link(visit: Visit) -> str:
+    return visit.request.cookies.get(LINK_COOKIE, "")
+
+
+async def _get_link(visit: Visit, secret: str) -> Link:
+    async with visit.kit.database.connection() as db:
+        return await people.get_link(db, secret)
 
 
 @desk.post("/language", roles=None)
@@ -61,6 +83,23 @@ async def choose_language(visit: Visit) -> Response:
             await people.set_language(tx, visit.known.user_id, language)
     answer.set_cookie(LANGUAGE_COOKIE, language, max_age=31_536_000, path="/console", samesite="lax")
     return answer
+
+
+@desk.get("/companies", roles=EVERYBODY)
+async def list_companies(visit: Visit) -> Response:
+    async with visit.kit.database.connection() as db:
+        places = await people.list_places(db, visit.session.user_id)
+    return visit.show("companies.html", places=places)
+
+
+@desk.post("/companies", roles=EVERYBODY, shown_by=list_companies)
+async def move(visit: Visit) -> Response:
+    company = visit.given("company")
+    if not company.isascii() or not company.isdigit() or len(company) > 18:
+        raise NotFound
+    async with visit.kit.database.transaction() as tx:
+        secret = await people.move(tx, visit.session, visit.secret, int(company), visit.origin)
+    return open_session(visit, secret, HOME)
 
 
 @desk.post("/sign-out", roles=EVERYBODY)

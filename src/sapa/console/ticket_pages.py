@@ -72,7 +72,10 @@ async def reply_to_ticket(visit: Visit) -> Response:
 @desk.post("/{environment}/inbox/{id}/notes", roles=EVERYBODY, shown_by=show_ticket)
 async def add_note(visit: Visit) -> Response:
     text = visit.given("note").replace("\r\n", "\n")
-    return await _do(visit, "notes", {"agentId": (await read_team(visit)).my_id, "body": text}, "#talk")
+    try:
+        return await _do(visit, "notes", {"agentId": (await read_team(visit)).my_id, "body": text}, "#talk")
+    except Invalid as error:
+        raise Invalid.field("note", error.details[0].message if error.details else error.message) from None
 
 
 @desk.post("/{environment}/inbox/{id}/assign", roles=EVERYBODY, shown_by=show_ticket)

@@ -1,6 +1,7 @@
 """Developer settings: webhook endpoints, their deliveries, and the catalogue of events."""
 
 from datetime import datetime
+from secrets import token_hex
 
 from msgspec import UNSET
 from starlette.responses import Response
@@ -32,6 +33,7 @@ async def show_new_webhook(visit: Visit) -> Response:
         kinds=list_kinds(),
         chosen=visit.all_given("event"),
         given={name: visit.given(name) for name in ("url", "description")},
+        once=token_hex(16),
     )
 
 
@@ -46,6 +48,7 @@ async def create_webhook(visit: Visit) -> Response:
         description=visit.given("description") or None,
     )
     async with visit.kit.database.transaction() as tx:
+        await visit.take_once(tx)
         new = await webhooks.create(tx, visit.kit.vault, visit.kit.settings.webhooks, visit.company_id, given)
         await visit.record(tx, "webhook.created", new.endpoint.url)
     return visit.show("webhook_made.html", new=new)

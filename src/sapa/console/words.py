@@ -1,6 +1,8 @@
 """The console's languages. English is written in the templates; here is what it says in Bahasa Indonesia, and in plain
 English what the API has a code for."""
 
+import re
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -9,6 +11,7 @@ from starlette.requests import Request
 
 LANGUAGES = {"en": "English", "id": "Bahasa Indonesia"}
 _FOLDER = Path(__file__).parent / "words"
+_NUMBER = re.compile(r"\d[\d,.]*(?<![,.])")
 
 
 @cache
@@ -17,10 +20,28 @@ def read_words(language: str) -> dict[str, str]:
     return msgspec.json.decode(file.read_bytes(), type=dict[str, str]) if file.exists() else {}
 
 
+@cache
+def build_voice(language: str) -> Callable[..., str]:
+    """Says texts in a language, with their {names} filled in; as they are where nobody translated them."""
+    words = read_words(language)
+
+    def say(text: str, **values: object) -> str:
+        said = words.get(text, text)
+        return said.format(**values) if values else said
+
+    return say
+
+
 def translate(language: str, text: str, **values: object) -> str:
-    """The text in a language, with its {names} filled in; as it is where nobody translated it."""
-    said = read_words(language).get(text, text)
-    return said.format(**values) if values else said
+    return build_voice(language)(text, **values)
+
+
+def translate_refusal(language: str, text: str) -> str | None:
+    """Why something was refused, its numbers standing as # in the words; None where nobody translated it."""
+    words = read_words(language)
+    said = words.get(text) or words.get(_NUMBER.sub("#", text))
+    numbers = iter(_NUMBER.findall(text))
+    return said and re.sub("#", lambda _: next(numbers, "#"), said)
 
 
 def choose(request: Request) -> str:

@@ -64,7 +64,7 @@ async def send(kit: Kit, letter: Letter) -> None:
 
 async def count_forgotten(database: Database, email: str, address: str) -> None:
     """Every question counts, whether anybody is known by the address or not; raises TooManyAttempts."""
-    subjects = {"account": f"forgotten {email.strip().casefold()}", "address": f"forgotten from {address}"}
+    subjects = {"account": f"forgotten {actions.fold_email(email)}", "address": f"forgotten from {address}"}
     async with database.transaction() as tx:
         asked = {kind: await queries.COUNT_FAILURE.value(tx, subjects[kind], WINDOW_SECONDS) for kind in MOST_ASKED}
     if any(asked[kind] > most for kind, most in MOST_ASKED.items()):
@@ -74,7 +74,7 @@ async def count_forgotten(database: Database, email: str, address: str) -> None:
 async def help_forgetful(kit: Kit, email: str) -> None:
     """Sends a link for a new password, if somebody is known by the address. Says nothing of it to whoever asked."""
     async with kit.database.transaction() as tx:
-        found = await mail_queries.FIND_RECIPIENT.find(tx, email.strip().casefold())
+        found = await mail_queries.FIND_RECIPIENT.find(tx, actions.fold_email(email))
         if found is None:
             return
         secret = await actions.make_reset_link(tx, found.organisation_id, found.user_id)

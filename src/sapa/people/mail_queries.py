@@ -17,7 +17,7 @@ class Recipient(Struct, frozen=True):
     organisation: str
 
 
-# Of several companies the oldest: a password is the same in all of them.
+# Of several companies the oldest, before those that they have only been invited to: a password is the same in all.
 FIND_RECIPIENT = sql(
     """
     SELECT u.id AS user_id, u.email, u.name, u.language, o.id AS organisation_id, o.name AS organisation
@@ -25,7 +25,7 @@ FIND_RECIPIENT = sql(
       JOIN memberships m ON m.user_id = u.id
       JOIN organisations o ON o.id = m.organisation_id
      WHERE u.email_key = $1
-     ORDER BY m.created_at
+     ORDER BY m.joined_at IS NULL, m.created_at
      LIMIT 1""",
     row=Recipient,
     crosses=DIRECTORY,

@@ -3,7 +3,7 @@
 from msgspec import Struct
 
 from sapa.db.sql import sql
-from sapa.people.types import AuditEntry, Link, Member, Session
+from sapa.people.types import AuditEntry, Link, Member, Place, Session
 
 DIRECTORY = "the directory of people"
 
@@ -12,6 +12,11 @@ class StoredPassword(Struct, frozen=True):
     user_id: int
     password_hash: str | None
     organisation_id: int
+
+
+class KnownPassword(Struct, frozen=True):
+    email_key: str
+    password_hash: str | None
 
 
 class Owner(Struct, frozen=True):
@@ -25,10 +30,19 @@ FIND_PASSWORD = sql(
       FROM users u
       JOIN memberships m ON m.user_id = u.id
       LEFT JOIN sessions s ON s.user_id = u.id AND s.organisation_id = m.organisation_id
-     WHERE u.email_key = $1
+     WHERE u.email_key = $1 AND m.joined_at IS NOT NULL
      ORDER BY s.created_at DESC NULLS LAST, m.created_at
      LIMIT 1""",
     row=StoredPassword,
+    crosses=DIRECTORY,
+)
+
+# By the id where there is one; otherwise by the address that somebody gives.
+FIND_KNOWN = sql(
+    """
+    SELECT email_key, password_hash FROM users
+     WHERE id = $1::bigint OR ($1::bigint IS NULL AND email_key = $2)""",
+    row=KnownPassword,
     crosses=DIRECTORY,
 )
 
@@ -40,12 +54,34 @@ UPSERT_USER = sql(
     crosses=DIRECTORY,
 )
 
-SET_PASSWORD = sql("UPDATE users SET password_hash = $2 WHERE id = $1", crosses=DIRECTORY)
+# In place of the one that was there when it was looked at, and of no other.
+SET_PASSWORD = sql(
+    """
+    UPDATE users SET password_hash = $2
+     WHERE id = $1 AND password_hash IS NOT DISTINCT FROM $3
+    RETURNING true""",
+    crosses=DIRECTORY,
+)
 
 SET_LANGUAGE = sql("UPDATE users SET language = $2 WHERE id = $1", crosses=DIRECTORY)
 
 INSERT_MEMBERSHIP = sql(
     "INSERT INTO memberships (organisation_id, user_id, role) VALUES ($1, $2, $3)", crosses=DIRECTORY
+)
+
+JOIN = sql(
+    """
+    UPDATE memberships SET joined_at = coalesce(joined_at, now())
+     WHERE organisation_id = $1 AND user_id = $2
+    RETURNING true""",
+    crosses=DIRECTORY,
+)
+
+IS_ELSEWHERE = sql(
+    """
+    SELECT EXISTS (SELECT FROM memberships
+                    WHERE organisation_id <> $1 AND user_id = $2 AND joined_at IS NOT NULL)""",
+    crosses=DIRECTORY,
 )
 
 SET_ROLE = sql(
@@ -57,19 +93,33 @@ DELETE_MEMBERSHIP = sql(
 )
 
 LOCK_OWNERS = sql(
-    "SELECT user_id FROM memberships WHERE organisation_id = $1 AND role = 'owner' FOR UPDATE",
+    """
+    SELECT user_id FROM memberships
+     WHERE organisation_id = $1 AND role = 'owner' AND joined_at IS NOT NULL
+       FOR UPDATE""",
     row=Owner,
     crosses=DIRECTORY,
 )
 
 LIST_MEMBERS = sql(
     """
-    SELECT u.id, u.email, u.name, m.role, u.password_hash IS NOT NULL AS has_password, m.created_at
+    SELECT u.id, u.email, u.name, m.role, m.joined_at IS NOT NULL AS has_joined, m.created_at
       FROM memberships m
       JOIN users u ON u.id = m.user_id
      WHERE m.organisation_id = $1
      ORDER BY m.created_at, u.id""",
     row=Member,
+    crosses=DIRECTORY,
+)
+
+LIST_PLACES = sql(
+    """
+    SELECT o.id, o.name, m.role
+      FROM memberships m
+      JOIN organisations o ON o.id = m.organisation_id
+     WHERE m.user_id = $1 AND m.joined_at IS NOT NULL
+     ORDER BY o.name""",
+    row=Place,
     crosses=DIRECTORY,
 )
 
@@ -112,7 +162,8 @@ INSERT_LINK = sql(
 
 FIND_LINK = sql(
     """
-    SELECT l.purpose, l.organisation_id, o.name AS organisation, l.user_id, u.email, u.name
+    SELECT l.purpose, l.organisation_id, o.name AS organisation, l.user_id, u.email, u.name,
+           u.password_hash IS NOT NULL AS is_known
       FROM one_time_links l
       JOIN organisations o ON o.id = l.organisation_id
       LEFT JOIN users u ON u.id = l.user_id
@@ -124,7 +175,10 @@ FIND_LINK = sql(
 # Whoever deletes it, and nobody else, has used it.
 TAKE_LINK = sql("DELETE FROM one_time_links WHERE hash = $1 RETURNING true", crosses=DIRECTORY)
 
-DELETE_LINKS_OF = sql("DELETE FROM one_time_links WHERE user_id = $1", crosses=DIRECTORY)
+# Another company's invitation goes on: it asks for the password.
+DELETE_LINKS_OF = sql(
+    "DELETE FROM one_time_links WHERE user_id = $1 AND (organisation_id = $2 OR purpose = 'reset')", crosses=DIRECTORY
+)
 
 FIND_ORGANISATION = sql("SELECT organisation_id FROM companies WHERE company_id = $1", crosses=DIRECTORY)
 
@@ -142,11 +196,12 @@ COUNT_FAILURE = sql(
     crosses=DIRECTORY,
 )
 
-COUNT_FAILURES = sql(
-    """
-    SELECT coalesce(max(failures), 0) FROM sign_in_attempts
-     WHERE subject = ANY($1::text[]) AND window_start >= now() - make_interval(secs => $2)""",
-    crosses=DIRECTORY,
+TAKE_BACK_FAILURE = sql(
+    "UPDATE sign_in_attempts SET failures = greatest(failures - 1, 0) WHERE subject = $1", crosses=DIRECTORY
+)
+
+FORGET_OLD_FAILURES = sql(
+    "DELETE FROM sign_in_attempts WHERE window_start < now() - make_interval(secs => $1)", crosses=DIRECTORY
 )
 
 FORGET_FAILURES = sql("DELETE FROM sign_in_attempts WHERE subject = $1", crosses=DIRECTORY)

@@ -29,7 +29,7 @@ class Member(Struct, frozen=True, rename="camel"):
     email: str
     name: str
     role: Role
-    has_password: bool
+    has_joined: bool
     created_at: Timestamp
 
 
@@ -50,6 +50,14 @@ class Session(Struct, frozen=True):
         return self.live_company_id if environment == "live" else self.test_company_id
 
 
+class Place(Struct, frozen=True):
+    """A company that somebody belongs to."""
+
+    id: int
+    name: str
+    role: Role
+
+
 class Link(Struct, frozen=True):
     """A one-time link that still works."""
 
@@ -59,6 +67,13 @@ class Link(Struct, frozen=True):
     user_id: int | None
     email: str | None
     name: str | None
+    is_known: bool
+
+    @property
+    def asks_password(self) -> bool:
+        """Whoever has a password gives it. A link to choose another one goes to themselves alone: a password opens
+        every company that somebody belongs to."""
+        return self.purpose == Purpose.INVITATION and self.is_known
 
 
 class AuditEntry(Struct, frozen=True):
@@ -98,6 +113,19 @@ class UserExists(Conflict):
 
     code = "USER_EXISTS"
     constraint = "memberships_pkey"
+
+
+class BelongsElsewhere(Conflict):
+    """They belong to another company, too, so that their password is not yours to change. They can ask for a new one
+    themselves where they sign in; otherwise the operator makes a link with `sapa user link`."""
+
+    code = "BELONGS_ELSEWHERE"
+
+
+class PasswordChanged(Conflict):
+    """Somebody chose a password for this account just now; open the link again."""
+
+    code = "PASSWORD_CHANGED"
 
 
 class LastOwner(Conflict):

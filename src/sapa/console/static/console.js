@@ -4,10 +4,18 @@
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;
   button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+    const text = document.getElementById(button.dataset.copy);
+    getSelection().selectAllChildren(text);
+    if (!navigator.clipboard) return; // over plain HTTP there is none: it is selected, to be copied by hand
+    await navigator.clipboard.writeText(text.textContent);
     button.textContent = "✓";
   });
 }
+
+// What is shown once is not kept in a page that the browser puts aside for its back button.
+addEventListener("pagehide", () => {
+  for (const secret of document.querySelectorAll("[data-once]")) secret.remove();
+});
 
 document.addEventListener("submit", (event) => {
   const question = event.submitter?.dataset.sure;

@@ -1,0 +1,169 @@
+"""The console: each main page over HTTP beside the calls behind it, in a company with very many orders."""
+
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from statistics import median
+
+import aiohttp
+from msgspec import Struct
+
+from bench.analytics.seeding import seed_agents, seed_samples
+from bench.api.data import Shop, fill, find_shop, without_indexes
+from bench.console.pages import OVERVIEW, Page, build_pages
+from bench.console.plain import add_up
+from bench.console.seeding import seed_goods
+from bench.findings import Findings, Table, Verdict, at_most, ratios, spread
+from bench.ground import Ground, SeededCompany, make_company, open_ground
+from bench.loyalty.owner import Connection, open_owner
+from bench.say import say
+from bench.servers import Server, run_sapa
+from sapa.access import actions as access
+from sapa.access.types import MOST_RATE_LIMIT, KeyIn, Product, Scope
+from sapa.analytics.recount import recount
+from sapa.console.desk import COOKIE
+from sapa.db.pool import open_database
+from sapa.people import actions as people
+
+MOST_TIMES = 3
+PASSWORD = "kopi gayo enak sekali"
+HERE = people.Origin("127.0.0.1", "benchmark")
+
+
+class Size(Struct, frozen=True):
+    orders: int
+    customers: int
+    products: int
+    shipments: int
+    messages: int
+    samples: int
+    rounds: int
+    reads: int
+
+
+FULL = Size(1_000_000, 100_000, 5_000, 100_000, 100_000, 100_000, rounds=5, reads=40)
+QUICK = Size(50_000, 10_000, 500, 5_000, 5_000, 5_000, rounds=2, reads=10)
+
+
+class Reading(Struct):
+    """A page and what is beside it: the median of each round, in milliseconds."""
+
+    title: str
+    beside: str
+    page: list[float] = []
+    calls: list[float] = []
+    kilobytes: float = 0.0
+
+
+class Browser(Struct, frozen=True):
+    """Somebody who is signed in, and a program with a key: both of one company."""
+
+    session: aiohttp.ClientSession
+    program: aiohttp.ClientSession
+
+    async def open(self, path: str) -> tuple[float, int]:
+        return await _get(self.session, f"/console/live{path}")
+
+    async def call(self, paths: Sequence[str]) -> float:
+        return sum([(await _get(self.program, path))[0] for path in paths])
+
+
+async def measure_console(folder: Path, is_quick: bool) -> Findings:
+    size = QUICK if is_quick else FULL
+    async with open_ground(folder) as ground, open_owner(ground) as owner:
+        company = await make_company(ground, "Many orders")
+        shop = await _seed(ground, owner, company, size)
+        async with run_sapa(ground) as server, _open_browser(ground, server, company) as browser:
+            readings = await _measure(browser, owner, shop, size)
+    return Findings([_judge(one) for one in readings], [_table(readings, size)], {"reading": readings})
+
+
+async def _seed(ground: Ground, owner: Connection, company: SeededCompany, size: Size) -> Shop:
+    say(f"making {size.orders:,} orders of {size.customers:,} customers, and what else a shop has")
+    await owner.execute("SET maintenance_work_mem = '512MB'; SET work_mem = '256MB'")
+    async with without_indexes(owner):
+        await fill(owner, company, size.orders, size.customers)
+    await seed_goods(owner, company.id, size.products, size.shipments, size.messages)
+    await seed_samples(owner, company.id, await seed_agents(owner, company.id, 20), size.samples)
+    async with open_database(ground.app_url) as database:
+        await recount(database, company.id, lambda done, of: None)
+    await owner.execute("VACUUM ANALYZE")
+    return await find_shop(owner, company, (size.orders, size.customers))
+
+
+@asynccontextmanager
+async def _open_browser(ground: Ground, server: Server, company: SeededCompany) -> AsyncIterator[Browser]:
+    given = KeyIn(name="beside", scopes=list(Scope), products=list(Product), rate_limit=MOST_RATE_LIMIT)
+    async with open_database(ground.app_url) as database:
+        async with database.transaction() as tx:
+            link = await people.make_setup_link(tx, company.id)
+            key = (await access.create_key(tx, company.id, given)).key
+        owner = people.Newcomer("owner@toko.example", "Sari")
+        secret = await people.use_link(database, link, PASSWORD, owner, HERE)
+    async with (
+        aiohttp.ClientSession(server.address, headers={"cookie": f"{COOKIE}={secret}"}) as session,
+        aiohttp.ClientSession(server.address, headers={"x-api-key": key}) as program,
+    ):
+        yield Browser(session, program)
+
+
+async def _measure(browser: Browser, owner: Connection, shop: Shop, size: Size) -> list[Reading]:
+    readings = [Reading(page.title, page.beside) for page in build_pages(shop, 0)]
+    overview = Reading(OVERVIEW.title, "plain aggregates, no HTTP")
+    for number in range(size.rounds):
+        say(f"round {number + 1} of {size.rounds}")
+        first = number * size.reads
+        turns = [build_pages(shop, turn) for turn in range(first, first + size.reads)]
+        for place, reading in enumerate(readings):
+            await _read(reading, browser, [pages[place] for pages in turns])
+        await _read_overview(overview, browser, owner, shop.company.id, size.reads)
+    return [*readings, overview]
+
+
+async def _read(reading: Reading, browser: Browser, pages: Sequence[Page]) -> None:
+    """Both in turn, so that what else the machine does is shared; the first of each is not counted."""
+    shown, called = [], []
+    for page in [pages[0], *pages]:
+        took, size = await browser.open(page.path)
+        shown.append(took)
+        called.append(await browser.call(page.calls))
+        reading.kilobytes = max(reading.kilobytes, size / 1000)
+    reading.page.append(median(shown[1:]))
+    reading.calls.append(median(called[1:]))
+
+
+async def _read_overview(reading: Reading, browser: Browser, owner: Connection, company_id: int, times: int) -> None:
+    shown, added = [], []
+    for _ in range(times + 1):
+        took, size = await browser.open(OVERVIEW.path)
+        shown.append(took)
+        added.append(await add_up(owner, company_id))
+        reading.kilobytes = max(reading.kilobytes, size / 1000)
+    reading.page.append(median(shown[1:]))
+    reading.calls.append(median(added[1:]))
+
+
+async def _get(session: aiohttp.ClientSession, path: str) -> tuple[float, int]:
+    """Milliseconds and bytes. Raises when it is not what was asked for: what fails fast would look fast."""
+    started = time.monotonic()
+    async with session.get(path, allow_redirects=False) as answer:
+        body = await answer.read()
+    took = (time.monotonic() - started) * 1000
+    if answer.status != 200:
+        raise RuntimeError(f"{path} was answered {answer.status}: {body[:500]!r}")
+    return took, len(body)
+
+
+def _judge(reading: Reading) -> Verdict:
+    return at_most(MOST_TIMES, "×", f"time of the page: {reading.title}", ratios(reading.page, reading.calls))
+
+
+def _table(readings: Sequence[Reading], size: Size) -> Table:
+    columns = [f"page, {size.orders:,} orders", "beside it", "page, p50 ms", "calls, p50 ms", "page, kB"]
+    return Table(columns, [_row(one) for one in readings], words=2)
+
+
+def _row(reading: Reading) -> list[str]:
+    times = [f"{spread(one).median:.2f}" for one in (reading.page, reading.calls)]
+    return [reading.title, reading.beside, *times, f"{reading.kilobytes:.1f}"]

@@ -1,0 +1,60 @@
+"""Forms as browsers send them: whether they are ours, and no larger and no slower than a form is."""
+
+import asyncio
+import hmac
+from hashlib import sha256
+
+from starlette.datastructures import FormData
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.types import Message, Receive
+
+from sapa.http.bodies import MOST_UPLOADED
+from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout
+from sapa.http.exchange import BODY_SECONDS, UPLOAD_SECONDS
+
+MOST_FIELDS = 200
+MOST_OPEN_BYTES = 65_536
+"""Of a form that anybody may send; the others may hold a file."""
+MOST_BYTES = MOST_UPLOADED + 1_048_576
+
+
+def build_token(secret: str) -> str:
+    return hmac.new(secret.encode(), b"form", sha256).hexdigest()
+
+
+def limit_body(receive: Receive, is_open: bool) -> Receive:
+    taken, most = 0, MOST_OPEN_BYTES if is_open else MOST_BYTES
+
+    async def receive_some() -> Message:
+        nonlocal taken
+        message = await receive()
+        taken += len(message.get("body", b""))
+        if taken > most:
+            raise PayloadTooLarge(f"The request's body is larger than {most // 1024} KiB.")
+        return message
+
+    return receive_some
+
+
+async def read_form(request: Request, is_open: bool) -> FormData:
+    seconds = BODY_SECONDS if is_open else UPLOAD_SECONDS
+    try:
+        async with asyncio.timeout(seconds):
+            form = await request.form(max_fields=MOST_FIELDS, max_files=1)
+    except TimeoutError:
+        raise RequestTimeout(f"The form did not arrive within {seconds:.0f} seconds.") from None
+    except (HTTPException, ClientDisconnect) as error:
+        raise Invalid("The form cannot be read.") from error
+    if any("\0" in text for pair in form.multi_items() for text in pair if isinstance(text, str)):
+        raise Invalid("The form holds a character that cannot be kept.")
+    return form
+
+
+def comes_from_here(request: Request) -> bool:
+    """Whoever is not signed in yet has little to lose, but not for another site to decide; the browser tells it."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in {"same-origin", "none"}
+    origin = request.headers.get("origin")
+    return origin is None or origin.partition("://")[2] == request.headers.get("host")

@@ -1,0 +1,117 @@
+"""A shop whose every page has something on it: one of each, made over HTTP in a company's test environment."""
+
+from typing import Any
+
+import httpx
+
+from sapa.db.pool import Database
+from sapa.vault import Vault
+from tests.conftest import Installation, connect
+from tests.factories import (
+    add_points,
+    make_customer,
+    make_endpoint,
+    make_import,
+    make_key,
+    make_order,
+    make_product,
+    make_redemption,
+    make_reward,
+)
+from tests.http.wire import eventually
+from tests.messaging.conftest import connect_messaging
+from tests.messaging.sending import list_records, make_template, send
+from tests.shipping import parcels
+from tests.support.desk import Desk
+from tests.webhooks.station import Station
+
+AYU = {"firstName": "Ayu", "lastName": "Lestari", "phoneNumber": "+628123456701", "tags": ["vip", "reseller"]}
+STORE = {"name": "Toko Menteng", "isDefault": True, **{k: v for k, v in parcels.SENDER.items() if k != "name"}}
+GAYO = {"name": "Kopi Gayo Arabika", "variants": [{"title": "250 g", "price": 85000, "inventoryQuantity": 40}]}
+FILE = b"email,firstName\nayu.file@example.com,Ayu\nnobody,Budi\n"
+
+Addresses = dict[str, str]
+"""A declared path → the address of a page that it stands for, from the environment on."""
+
+
+async def fill_shop(installation: Installation, database: Database, company_id: int, station: Station) -> Addresses:
+    """Something of everything; the pages that show one thing."""
+    key = (await make_key(database, company_id)).raw
+    vault = Vault(installation.server.secret_key)
+    hook = (await make_endpoint(database, vault, company_id, url=station.url("hooks"))).endpoint.id
+    async with connect(installation, key) as api, connect_messaging(installation, key) as messaging:
+        goods = await _fill_goods(api)
+        talk = await _fill_talk(messaging)
+    delivery = await eventually(lambda: _find_delivery(database, company_id))
+    return {
+        **goods,
+        **talk,
+        "/{environment}/webhooks/{id}": f"/webhooks/{hook}",
+        "/{environment}/deliveries/{id}": f"/deliveries/{delivery}",
+        "/{environment}/channels/{id}": "/channels/MSGAPP_CLOUD",
+        "/{environment}/carriers/{id}": "/carriers/aggregator_carrier",
+    }
+
+
+async def _fill_goods(api: httpx.AsyncClient) -> Addresses:
+    ayu = (await make_customer(api, **AYU))["id"]
+    await add_points(api, ayu, 1250, reason="Selamat datang")
+    reward = await make_reward(api, 500)
+    await make_redemption(api, ayu, reward)
+    product = await make_product(api, **GAYO)
+    order = await _make_order(api, ayu, product)
+    store = (await api.post("/shipping/store-locations", json=STORE)).json()["data"]
+    shipment = await _ship(api, order["id"])
+    job = await make_import(api, FILE)
+    return {
+        "/{environment}/customers/{id}": f"/customers/{ayu}",
+        "/{environment}/loyalty/{id}": f"/loyalty/{ayu}",
+        "/{environment}/rewards/{id}": f"/rewards/{reward['id']}",
+        "/{environment}/products/{id}": f"/products/{product['id']}",
+        "/{environment}/orders/{id}": f"/orders/{order['id']}",
+        "/{environment}/shipments/new": f"/shipments/new?orderId={order['id']}",
+        "/{environment}/shipments/{id}": f"/shipments/{shipment}",
+        "/{environment}/stores/{id}": f"/stores/{store['id']}",
+        "/{environment}/imports/{id}": f"/imports/{job['id']}",
+    }
+
+
+async def _make_order(api: httpx.AsyncClient, customer_id: str, product: dict[str, Any]) -> dict[str, Any]:
+    to = {"firstName": "Ayu", "lastName": "Lestari", "address1": "Jl. Melawai Raya No. 8", "city": "Jakarta Selatan"}
+    lines = [{"productVariantId": product["variants"][0]["id"], "quantity": 2}]
+    order = await make_order(api, customerId=customer_id, lineItems=lines, shippingAddress=to, notes="Titip satpam.")
+    await api.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})
+    return order
+
+
+async def _ship(api: httpx.AsyncClient, order_id: str) -> str:
+    """Booked with the simulated carrier, and on its way."""
+    made = await parcels.create(api, "aggregator_carrier", orderId=order_id)
+    await parcels.change(api, made["id"], triggerBooking=True)
+    await parcels.until_status(api, made["id"], "confirmed", "picking_up", "picked_up", "in_transit")
+    await parcels.advance(api, made["id"])
+    return str(made["id"])
+
+
+async def _fill_talk(messaging: httpx.AsyncClient) -> Addresses:
+    desk = Desk(messaging)
+    template = await make_template(messaging, buttons=[{"type": "quick_reply", "text": "Terima kasih"}])
+    await send(messaging, to=AYU["phoneNumber"])
+    record = (await list_records(messaging))["data"][0]
+    await desk.hire("Sari", "human")
+    bot = await desk.hire("Sapa Bot", "ai")
+    ticket = await desk.hear("Halo kak, pesanan saya sudah dikirim belum ya?", str(AYU["phoneNumber"]))
+    await desk.reply(ticket, bot, "Halo Ayu! Sebentar ya, saya sambungkan ke tim kami.", handover=True)
+    return {
+        "/{environment}/templates/{id}": f"/templates/{template['id']}?param=Ayu&param=INV-7",
+        "/{environment}/requests/{id}": f"/requests/{record['id']}?at={record['createdAt']}",
+        "/{environment}/inbox/{id}": f"/inbox/{ticket['id']}",
+    }
+
+
+async def _find_delivery(database: Database, company_id: int) -> str | None:
+    async with database.connection() as db:
+        found: str | None = await db.fetchval(
+            "SELECT delivery_id FROM webhook_attempts WHERE company_id = $1 ORDER BY started_at LIMIT 1", company_id
+        )
+    return found

@@ -1,0 +1,109 @@
+"""The log of who changed what, and secrets that are seen once: keys, webhooks and people, each with every change."""
+
+import re
+from collections.abc import AsyncIterator
+from html import unescape
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from tests.conftest import Installation
+from tests.console.people import choose, make_person, open_browser, read_token
+from tests.factories import Environments
+
+URL = "https://hooks.example.com/sapa"
+_SECRET = re.compile(r'id="secret">([^<]+)<')
+_ENTRY = re.compile(
+    r'<th scope="row">([^<]*)</th><td>([^<]*)<br><span class="quiet">([^<]*)</span></td><td>([^<]*)</td>'
+)
+_ONCE = re.compile(r'name="once" value="(\w+)"')
+
+
+@pytest.fixture
+async def owner(
+    installation: Installation, database: Database, company: Environments
+) -> AsyncIterator[httpx.AsyncClient]:
+    async with open_browser(installation, await make_person(database, company)) as client:
+        yield client
+
+
+async def submit(browser: httpx.AsyncClient, path: str, **fields: Any) -> httpx.Response:
+    answer = await browser.post(path, data={"token": await read_token(browser), **fields})
+    assert answer.status_code in {200, 303}, answer.text
+    return answer
+
+
+def find_secret(answer: httpx.Response) -> str:
+    found = _SECRET.search(answer.text)
+    assert found, answer.text
+    return unescape(found[1])
+
+
+async def find_id(browser: httpx.AsyncClient, resource: str, mark: str = "") -> str:
+    page = (await browser.get(f"/live/{resource}")).text
+    found = re.search(rf"/{resource}/(\w+)/?", page[page.index(mark) :].replace(f"/{resource}/new", ""))
+    assert found, page
+    return found[1]
+
+
+async def test_every_change_is_noted_and_no_secret_is_seen_again(
+    installation: Installation, company: Environments, owner: httpx.AsyncClient
+) -> None:
+    invited = f"budi-{company.live}@toko.example"
+    secrets = [find_secret(await submit(owner, "/live/keys", name="shop", scope="orders:READ", rate_limit="10"))]
+    key = await find_id(owner, "keys")
+    secrets.append(find_secret(await submit(owner, f"/live/keys/{key}/rotate")))
+    await submit(owner, f"/live/keys/{key}/revoke")
+    secrets.append(find_secret(await submit(owner, "/live/webhooks", url=URL, all="1")))
+    webhook = await find_id(owner, "webhooks")
+    await submit(owner, f"/live/webhooks/{webhook}", url=URL, event="order.created")
+    secrets.append(find_secret(await submit(owner, f"/live/webhooks/{webhook}/rotate")))
+    for verb, fields in (("pause", {}), ("resume", {"missed": "skip"}), ("delete", {})):
+        await submit(owner, f"/live/webhooks/{webhook}/{verb}", **fields)
+    links = [find_secret(await submit(owner, "/live/people", name="Budi", email=invited, role="agent"))]
+    person = await find_id(owner, "people", invited)
+    links.append(find_secret(await submit(owner, f"/live/people/{person}/link")))
+    async with open_browser(installation) as budi:
+        assert (await choose(budi, links[1].rpartition("/")[2])).status_code == 303
+    await submit(owner, f"/live/people/{person}/role", role="developer")
+    await submit(owner, f"/live/people/{person}/remove")
+    page = (await owner.get("/live/audit")).text
+    noted = [tuple(map(unescape, entry)) for entry in _ENTRY.findall(page)][::-1]
+    assert [(action, subject) for _, action, subject, _ in noted if subject != noted[0][2]] == [
+        ("key.created", "shop"), ("key.rotated", "shop"), ("key.revoked", "shop"),
+        ("webhook.created", URL), ("webhook.changed", URL), ("webhook.rotated", URL), ("webhook.paused", URL),
+        ("webhook.resumed", URL), ("webhook.deleted", URL),
+        ("person.invited", invited), ("person.link", invited), ("person.joined", invited),
+        ("person.role", f"{invited}: developer"), ("person.removed", invited),
+    ]  # fmt: skip
+    assert {name for name, action, _, _ in noted if action != "person.joined"} == {"Sari owner"}
+    pages = [(await owner.get(f"/live/{name}")).text for name in ("keys", "webhooks", "people", "audit", "requests")]
+    seen = "".join(pages) + installation.log.read_text()
+    assert [secret for secret in (*secrets, *links) if secret.rpartition("/")[2] in seen] == []
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [("keys", {"name": "shop", "scope": "orders:READ", "rate_limit": "10"}), ("webhooks", {"url": URL, "all": "1"})],
+)
+async def test_a_page_with_a_secret_that_is_reloaded_makes_no_other(
+    owner: httpx.AsyncClient, path: str, fields: dict[str, str]
+) -> None:
+    form = (await owner.get(f"/live/{path}/new")).text
+    once = _ONCE.findall(form)[0]
+    secret = find_secret(await submit(owner, f"/live/{path}", once=once, **fields))
+    again = await owner.post(f"/live/{path}", data={"token": await read_token(owner), "once": once, **fields})
+    assert again.status_code == 409
+    assert "was sent before" in again.text
+    assert secret not in again.text
+    assert not _SECRET.search(again.text)
+    listed = (await owner.get(f"/live/{path}")).text
+    assert len(set(re.findall(rf"/console/live/{path}/(\w+_\w+)", listed))) == 1
+
+
+async def test_an_odd_place_in_the_log_is_its_beginning(owner: httpx.AsyncClient) -> None:
+    for odd in ("²", "x", "-1", "9" * 30, ""):
+        assert "person.joined" in (await owner.get("/live/audit", params={"before": odd})).text
+    assert "person.joined" not in (await owner.get("/live/audit", params={"before": "1"})).text

@@ -1,0 +1,182 @@
+"""Another company's page, or one of the other environment, is out of reach: by address, by id, by a form tampered with.
+Over every page that there is."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.console.desk import Sheet, desk
+from sapa.console.pages import PARTS
+from sapa.db.pool import Database
+from sapa.vault import Vault
+from sapa.webhooks import deliveries
+from sapa.webhooks.types import DeliveryFilter
+from tests.conftest import Installation, connect
+from tests.console.people import make_person, open_browser, read_token
+from tests.factories import Environments, make_company, make_endpoint, make_key
+from tests.http.test_foreign_ids import MAKERS, a_message, a_redemption
+from tests.http.wire import eventually
+
+assert PARTS
+SECRET = "Rahasia Toko Sebelah"
+KINDS = {
+    "customers": "cust_", "loyalty": "cust_", "orders": "order_", "products": "prod_", "shipments": "shp_",
+    "stores": "loc_", "rewards": "rwd_", "imports": "imp_", "templates": "tpl_", "settings/agents": "agent",
+    "inbox": "tkt_",
+}  # fmt: skip
+"""Whose id stands in an address, by what comes before it."""
+NAMES = {"channels", "carriers", "reports/files"}
+"""Where it is a name that every company knows."""
+FORM = {
+    "role": "agent", "missed": "skip", "since": "2026-01-01T00:00", "name": "Sari", "points": "1", "direction": "add",
+    "reason": "x", "status": "cancelled", "body": "x", "note": "x", "agentId": "", "outcome": "failed", "failure": "x",
+    "address": "Jl. Satu", "rewardName": "x", "costToRedeem": "1", "discountType": "free_shipping", "type": "human",
+}  # fmt: skip
+"""What the forms need to come as far as the id."""
+WITH_IDS = [sheet for sheet in desk.sheets if sheet.roles is not None and "{id}" in sheet.path]
+
+Ids = dict[str, str]
+
+
+def resource_of(sheet: Sheet) -> str:
+    return sheet.path.removeprefix("/{environment}/").partition("/{id}")[0]
+
+
+def address_of(sheet: Sheet, ids: Ids, environment: str) -> str:
+    path = sheet.path.replace("{environment}", environment).replace("{id}", ids[resource_of(sheet)])
+    path = path.replace("{message}", ids["message"]).replace("{redemption}", ids["redemption"])
+    return path.replace("{ending}", "release") + (ids["at"] if resource_of(sheet) == "requests" else "")
+
+
+class Shop:
+    """The test environment of a company, with one of everything, and an owner at its console."""
+
+    def __init__(self, browser: httpx.AsyncClient, ids: Ids, token: str) -> None:
+        self.browser = browser
+        self.ids = ids
+        self.token = token
+
+    async def ask(self, sheet: Sheet, ids: Ids, environment: str = "test") -> httpx.Response:
+        data = {"token": self.token, "template": ids["templates"], "reward": f"{ids['rewards']}:1", **FORM}
+        return await self.browser.request(
+            sheet.method,
+            address_of(sheet, ids, environment),
+            data=data if sheet.method == "POST" else None,
+            headers={"accept": "text/event-stream"} if sheet.path.endswith("/events") else {},
+        )
+
+
+async def make_ids(installation: Installation, database: Database, company: Environments) -> Ids:
+    async with connect(installation, (await make_key(database, company.test)).raw) as api:
+        ids = {name: await MAKERS[kind](api) for name, kind in KINDS.items()}
+        ids |= {"message": await a_message(api), "redemption": await a_redemption(api)}
+        await make_customer_of(api)
+        ids |= await _find_record(api)
+        ids |= await _make_delivery(installation, database, company, api)
+    ids["keys"] = (await make_key(database, company.test)).id
+    return ids
+
+
+async def make_customer_of(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/customers", json={"firstName": SECRET, "email": "rahasia@example.com"})
+    assert answer.status_code == 201, answer.text
+
+
+async def _find_record(api: httpx.AsyncClient) -> Ids:
+    base = str(api.base_url).replace("/customer/", "/messaging/")
+    record = (await api.get(f"{base}messages/requests")).json()["data"][0]
+    return {"requests": record["id"], "at": f"?at={record['createdAt']}"}
+
+
+async def _make_delivery(
+    installation: Installation, database: Database, company: Environments, api: httpx.AsyncClient
+) -> Ids:
+    vault = Vault(installation.server.secret_key)
+    endpoint = (await make_endpoint(database, vault, company.test, "https://hooks.invalid/x")).endpoint.id
+    await api.post("/customers", json={"firstName": SECRET, "email": "kiriman@example.com"})
+
+    async def look() -> str | None:
+        async with database.connection() as db:
+            shown = await deliveries.list_deliveries(db, company.test, DeliveryFilter(endpoint_id=endpoint))
+        return shown[0].id if shown else None
+
+    return {"webhooks": endpoint, "deliveries": await eventually(look)}
+
+
+async def _find_person(browser: httpx.AsyncClient) -> Ids:
+    return {"people": (await browser.get("/test/people")).text.partition("/people/")[2].partition("/")[0]}
+
+
+@pytest.fixture(scope="module")
+async def shops(installation: Installation, database: Database) -> AsyncIterator[tuple[Shop, Shop]]:
+    """Ours and the one next door."""
+    ours, theirs = await make_company(database), await make_company(database)
+    async with (
+        open_browser(installation, await make_person(database, ours)) as me,
+        open_browser(installation, await make_person(database, theirs)) as neighbour,
+    ):
+        mine = await make_ids(installation, database, ours) | await _find_person(me)
+        foreign = await make_ids(installation, database, theirs) | await _find_person(neighbour)
+        yield Shop(me, mine, await read_token(me)), Shop(neighbour, foreign, await read_token(neighbour))
+
+
+def test_every_page_of_one_thing_is_known_here() -> None:
+    known = {*KINDS, *NAMES, "keys", "webhooks", "deliveries", "people", "requests"}
+    assert {resource_of(sheet) for sheet in WITH_IDS} == known
+
+
+async def test_another_companys_ids_open_and_change_nothing(shops: tuple[Shop, Shop]) -> None:
+    """Nor do ours of the other environment, but for people, who belong to both."""
+    ours, theirs = shops
+    for sheet in (sheet for sheet in WITH_IDS if resource_of(sheet) not in NAMES):
+        name = f"{sheet.method} {sheet.path}"
+        tries = [await ours.ask(sheet, theirs.ids, environment) for environment in ("test", "live")]
+        tries += [] if resource_of(sheet) == "people" else [await ours.ask(sheet, ours.ids, "live")]
+        assert [answer.status_code for answer in tries] == [404] * len(tries), name
+        assert SECRET not in "".join(answer.text for answer in tries), name
+    shown = [sheet for sheet in WITH_IDS if resource_of(sheet) not in NAMES and sheet.method == "GET"]
+    for sheet in (sheet for sheet in shown if not sheet.path.endswith(("{message}", "/events"))):
+        assert (await theirs.ask(sheet, theirs.ids)).status_code in {200, 303}, f"it was there: {sheet.path}"
+
+
+async def test_an_id_of_ours_does_not_open_another_beside_it(shops: tuple[Shop, Shop]) -> None:
+    """Where an address holds two, or a form holds some: each is ours or nothing."""
+    ours, theirs = shops
+    ticket, customer = ours.ids["inbox"], ours.ids["loyalty"]
+    forms: list[tuple[str, dict[str, Any], set[int]]] = [
+        (f"/loyalty/{customer}/redemptions/{theirs.ids['redemption']}/release", {}, {404}),
+        (f"/loyalty/{customer}/redeem", {"reward": f"{theirs.ids['rewards']}:50"}, {400}),
+        (f"/inbox/{ticket}/assign", {"agentId": theirs.ids["settings/agents"]}, {400, 404}),
+        (f"/inbox/{ticket}/handover", {"agentId": theirs.ids["settings/agents"]}, {400, 404}),
+        ("/settings/agents", {"name": "Budi", "type": "human", "userId": theirs.ids["people"]}, {400}),
+        ("/shipments", {**PARCEL, "orderId": theirs.ids["orders"]}, {400, 404}),
+        ("/shipments", {**PARCEL, "storeLocationId": theirs.ids["stores"]}, {400, 404}),
+    ]
+    for path, form, refusals in forms:
+        answer = await ours.browser.post(f"/test{path}", data={"token": ours.token, **form})
+        assert answer.status_code in refusals, (path, form, answer.text)
+    await ours.browser.post("/test/inbox/agent", data={"token": ours.token, "name": "Sari"})
+    template = {"token": ours.token, "template": theirs.ids["templates"], "param": ["a", "b"]}
+    assert (await ours.browser.post(f"/test/inbox/{ticket}/template", data=template)).status_code == 404
+    files = await ours.browser.get(f"/test/inbox/{ticket}/files/{theirs.ids['message']}")
+    assert files.status_code == 404
+
+
+PARCEL = {
+    "provider": "custom", "serviceName": "Own rider", "fee": "1", "delivery.name": "Ayu",
+    "delivery.address": "Jl. Satu",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "path", ["/customers", "/loyalty", "/inbox", "/orders", "/shipments", "/products", "/requests", "/people", "/audit"]
+)
+async def test_lists_hold_nothing_of_another_company(shops: tuple[Shop, Shop], path: str) -> None:
+    ours, theirs = shops
+    for query in ({}, {"search": SECRET}, {"customerId": theirs.ids["customers"]}, {"orderId": theirs.ids["orders"]}):
+        page = (await ours.browser.get(f"/test{path}", params=query)).text
+        assert [id for id in theirs.ids.values() if len(id) > 20 and f"/{id}" in page] == []
+    prefilled = await ours.browser.get("/test/shipments/new", params={"orderId": theirs.ids["orders"]})
+    assert prefilled.status_code == 404

@@ -1,0 +1,139 @@
+"""Signing in and out: guessing, other sites, sessions, and where one comes to."""
+
+import asyncio
+
+import pytest
+
+from sapa.db.pool import Database
+from sapa.people import actions
+from tests.conftest import Installation
+from tests.console.own import open_own
+from tests.console.people import PASSWORD, make_person, open_browser, read_token, sign_in
+from tests.factories import Environments
+
+WRONG = "The e-mail address or the password is wrong."
+
+
+async def test_the_cookie_is_new_and_cannot_be_read_by_scripts_or_sent_from_elsewhere(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    email = await make_person(database, company)
+    async with open_browser(installation) as client:
+        client.cookies.set("sapa_session", "planted", path="/console")
+        cookie = (await sign_in(client, email)).headers["set-cookie"]
+    assert "planted" not in cookie
+    for word in ("httponly", "samesite=lax", "path=/console"):
+        assert word in cookie.lower()
+    async with open_browser(installation) as client:
+        client.cookies.set("sapa_session", "planted", path="/console")
+        assert (await client.get("/live")).status_code == 303
+
+
+@pytest.mark.parametrize("headers", [{"sec-fetch-site": "cross-site"}, {"origin": "https://evil.example"}])
+async def test_a_form_of_another_site_does_not_sign_in(
+    installation: Installation, database: Database, company: Environments, headers: dict[str, str]
+) -> None:
+    email = await make_person(database, company)
+    async with open_browser(installation) as client:
+        assert (await sign_in(client, email, **headers)).status_code == 403
+
+
+async def test_guessing_is_slowed_down_also_where_many_guess_at_once(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    email = await make_person(database, company)
+    async with open_own(installation, peer="192.0.2.1") as client:
+        form = {"token": await read_token(client, "/sign-in"), "email": email, "password": "wrong"}
+        answers = await asyncio.gather(*(client.post("/sign-in", data=form) for _ in range(25)))
+        assert sorted(answer.status_code for answer in answers) == [401] * 10 + [429] * 15
+        assert (await sign_in(client, email)).status_code == 429
+
+
+async def test_addresses_and_accounts_that_are_not_there_are_counted_and_the_right_password_forgives(
+    installation: Installation, database: Database, company: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known, unknown = await make_person(database, company), f"nobody-{company.live}@toko.example"
+    monkeypatch.setattr(actions, "MOST_FAILURES", {"account": 2, "address": 5})
+    async with open_own(installation, peer="192.0.2.2") as client:
+        for password, status in (("wrong", 401), (PASSWORD, 303), ("wrong", 401), (PASSWORD, 303)):
+            client.cookies.clear()
+            assert (await sign_in(client, known, password)).status_code == status
+        client.cookies.clear()
+        for status in (401, 401, 429):
+            assert (await sign_in(client, unknown)).status_code == status
+        assert (await sign_in(client, f"other-{unknown}")).status_code == 401
+        assert (await sign_in(client, known)).status_code == 429
+    async with open_own(installation, peer="192.0.2.3") as client:
+        assert (await sign_in(client, known)).status_code == 303
+
+
+async def test_nobody_learns_who_is_here(installation: Installation, database: Database, company: Environments) -> None:
+    known = await make_person(database, company)
+    strange = ["nobody@toko.example", "\x7f", "x" * 5000, "ﷺ" * 300]
+    async with open_own(installation, peer="192.0.2.5") as client:
+        page = (await sign_in(client, known, "wrong")).text.replace(known, "…")
+        assert WRONG in page
+        for email in strange:
+            answer = await sign_in(client, email)
+            assert answer.status_code == 401, email
+            assert WRONG in answer.text
+        assert (await sign_in(client, strange[0])).text.replace(strange[0], "…") == page
+
+
+@pytest.mark.parametrize(
+    ("wanted", "comes_to"),
+    [
+        ("/console/test/orders?status=active", "/console/test/orders?status=active"),
+        ("https://evil.example/console/", "/console/live"),
+        ("//evil.example/console/", "/console/live"),
+        ("/console//evil.example", "/console/live"),
+        ("/console/\\\\evil.example", "/console/live"),
+        ("/\t/evil.example/console/", "/console/live"),
+        ("javascript:alert(1)", "/console/live"),
+        ("/consoled", "/console/live"),
+    ],
+)
+async def test_one_comes_to_a_page_of_ours_and_to_no_other(
+    installation: Installation, database: Database, company: Environments, wanted: str, comes_to: str
+) -> None:
+    email = await make_person(database, company)
+    async with open_browser(installation) as client:
+        page = await client.get("/sign-in", params={"next": wanted})
+        assert "evil" not in page.text
+        form = {"token": await read_token(client, "/sign-in"), "email": email, "password": PASSWORD, "next": wanted}
+        assert (await client.post("/sign-in", data=form)).headers["location"] == comes_to
+
+
+async def test_who_was_signed_out_meanwhile_comes_back_to_the_page(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    email = await make_person(database, company)
+    async with open_browser(installation) as client:
+        asked = await client.get("/live/orders", params={"status": "active"})
+        assert asked.headers["location"] == "/console/sign-in?next=/console/live/orders%3Fstatus%3Dactive"
+        page = f"{installation.address}/console/live/webhooks/new"
+        sent = await client.post("/live/webhooks", data={"url": "https://a.example"}, headers={"referer": page})
+        assert sent.headers["location"] == "/console/sign-in?next=/console/live/webhooks/new"
+        odd = await client.post("/live/webhooks", headers={"referer": "http://[odd"})
+        assert odd.headers["location"] == "/console/sign-in?next="
+        back = await client.get(f"{installation.address}{sent.headers['location']}")
+        assert 'value="/console/live/webhooks/new"' in back.text
+        assert (await sign_in(client, email)).headers["location"] == "/console/live"
+
+
+async def test_signing_out_ends_the_session_and_everywhere_ends_all(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    email = await make_person(database, company)
+    async with (
+        open_browser(installation, email) as desk_one,
+        open_browser(installation, email) as desk_two,
+        open_browser(installation, email) as desk_three,
+    ):
+        kept = dict(desk_one.cookies)
+        await desk_one.post("/sign-out", data={"token": await read_token(desk_one)})
+        desk_one.cookies.update(kept)
+        assert (await desk_one.get("/live")).status_code == 303
+        assert (await desk_two.get("/live")).status_code == 200
+        await desk_two.post("/sign-out", data={"token": await read_token(desk_two), "everywhere": "1"})
+        assert (await desk_three.get("/live")).status_code == 303
