@@ -23,7 +23,7 @@ test: $(VENV)/dev.stamp ## Check everything: style, types, house rules, tests, a
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadfile
+	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/dev.stamp ## Measure everything against bare yardsticks, in ratios (docs/performance.md)
 	@scripts/need wrk wrk

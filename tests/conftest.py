@@ -6,11 +6,13 @@ import socket
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
+from hypothesis import settings
 from msgspec import Struct
 
 from sapa.db.embedded import EmbeddedServer
@@ -20,10 +22,16 @@ from tests.http.answer_check import check_answer
 
 STARTUP_SECONDS = 60
 
+# How long an example takes says something of the machine, and nothing of the product.
+settings.register_profile("house", deadline=None)
+settings.load_profile("house")
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The house rules come first: they are quick, and whoever breaks one wants to know."""
-    items.sort(key=lambda item: "tests/house/" not in item.nodeid)
+    """The house rules come first: they are quick, and whoever breaks one wants to know. Then files of few tests, which
+    are the long ones: begun last, one of them would keep a single core busy while the other is done."""
+    sizes = Counter(item.path for item in items)
+    items.sort(key=lambda item: ("tests/house/" not in item.nodeid, sizes[item.path], item.path))
 
 
 class Installation(Struct, frozen=True):

@@ -975,6 +975,8 @@ CREATE TABLE memberships (
     user_id          bigint         NOT NULL,
     role             text           COLLATE "C" NOT NULL,
     created_at       timestamptz(3) NOT NULL DEFAULT now(),
+    -- Null until they come by a link: whom a company invites, it does not know yet.
+    joined_at        timestamptz(3),
     CONSTRAINT memberships_pkey PRIMARY KEY (organisation_id, user_id),
     CONSTRAINT memberships_organisation_fkey FOREIGN KEY (organisation_id) REFERENCES organisations (id),
     CONSTRAINT memberships_user_fkey FOREIGN KEY (user_id) REFERENCES users (id) ON DELETE CASCADE,
@@ -1423,6 +1425,7 @@ CREATE TABLE carrier_callbacks (
 );
 
 CREATE INDEX carrier_callbacks_due_idx ON carrier_callbacks (due_at) WHERE due_at IS NOT NULL;
+CREATE INDEX carrier_callbacks_turn_idx ON carrier_callbacks (company_id, due_at, id) WHERE due_at IS NOT NULL;
 CREATE INDEX carrier_callbacks_received_idx ON carrier_callbacks (company_id, received_at);
 
 
@@ -1671,7 +1674,8 @@ CREATE TABLE agents (
     CONSTRAINT agents_pkey PRIMARY KEY (company_id, id),
     CONSTRAINT agents_user_key UNIQUE (company_id, user_id),
     CONSTRAINT agents_type_check CHECK (type IN ('human', 'ai')),
-    CONSTRAINT agents_user_check CHECK (user_id IS NULL OR type = 'human')
+    CONSTRAINT agents_user_check CHECK (user_id IS NULL OR type = 'human'),
+    CONSTRAINT agents_business_app_check CHECK (type = 'human' OR NOT is_business_app)
 );
 
 CREATE UNIQUE INDEX agents_business_app_key ON agents (company_id) WHERE is_business_app;
@@ -1724,7 +1728,7 @@ CREATE TABLE tickets (
 -- One that is not resolved for each contact and connection.
 CREATE UNIQUE INDEX tickets_active_key ON tickets (company_id, connection_id, contact_id) WHERE status <> 'resolved';
 
-CREATE INDEX tickets_thread_idx ON tickets (company_id, connection_id, contact_id, resolved_at);
+CREATE INDEX tickets_thread_idx ON tickets (company_id, contact_id, connection_id, resolved_at);
 CREATE INDEX tickets_created_idx ON tickets (company_id, created_at, id);
 CREATE INDEX tickets_cell_idx ON tickets (company_id, cell, created_at, id);
 CREATE INDEX tickets_last_message_idx ON tickets (company_id, last_message_at, id);
