@@ -132,19 +132,20 @@ async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDeta
     The newest messages come first to be shown; go back with `before` and the answer's `earlier`.
     """
     db, company = call.db, call.company
-    ticket = await queries.get_ticket(db, company.id, id)
-    agent = await agent_queries.find_agent(db, company.id, ticket.agent_id) if ticket.agent_id else None
-    messages, earlier = await conversation.list_messages(db, company, id, query.limit, query.before)
-    place = await queries.get_place(db, company.id, id)
-    return TicketDetail(
-        **structs.asdict(ticket),
-        agent=agent,
-        messages=messages,
-        earlier=earlier,
-        events=await queries.list_events(db, company.id, id),
-        notes=await queries.list_notes(db, company.id, id),
-        window=await conversation.find_window(db, company, ticket.source, place.connection_id, place.contact_id),
-    )
+    # Of one moment: a message that comes in meanwhile would show in a ticket that does not know of it.
+    async with db.transaction(isolation="repeatable_read", readonly=True):
+        ticket = await queries.get_ticket(db, company.id, id)
+        place = await queries.get_place(db, company.id, id)
+        messages, earlier = await conversation.list_messages(db, company, id, query.limit, query.before)
+        return TicketDetail(
+            **structs.asdict(ticket),
+            agent=await agent_queries.find_agent(db, company.id, ticket.agent_id) if ticket.agent_id else None,
+            messages=messages,
+            earlier=earlier,
+            events=await queries.list_events(db, company.id, id),
+            notes=await queries.list_notes(db, company.id, id),
+            window=await conversation.find_window(db, company, ticket.source, place.connection_id, place.contact_id),
+        )
 
 
 @routes.post("/{id}/replies", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, AnotherTicketActive, *REFUSALS])
