@@ -15,8 +15,8 @@ import pytest
 from hypothesis import settings
 from msgspec import Struct
 
-from sapa.db.embedded import EmbeddedServer
 from sapa.db.pool import Database, open_database
+from sapa.runtime.embedded import EmbeddedServer
 from tests.factories import Environments, make_company, make_key
 from tests.http.answer_check import check_answer
 

@@ -8,6 +8,7 @@ import structlog
 from starlette.types import ASGIApp
 
 from sapa.access import actions as access
+from sapa.context import build_kit
 from sapa.db.pool import AWAY, Database
 from sapa.domains import HOOKS, PAGES, ROUTES, SIMULATORS
 from sapa.http.allow_list import AllowList
@@ -16,7 +17,6 @@ from sapa.http.edge import Edge
 from sapa.http.endpoints import Base, Routes
 from sapa.http.exchange import Receive, Scope, Send
 from sapa.http.keys import KeyRing
-from sapa.kit import build_kit
 from sapa.logs import configure_logs
 from sapa.pages import build_pages
 from sapa.settings import Settings, read_settings

@@ -12,11 +12,11 @@ from rich.table import Table
 from rich.text import Text
 
 from sapa.access.actions import get_company
-from sapa.db.embedded import EmbeddedServer, open_embedded
 from sapa.db.migrations import is_current, migrate
 from sapa.db.pool import Database, Tx, open_database
+from sapa.runtime.embedded import EmbeddedServer, open_embedded
 from sapa.settings import BadSetting, read_settings
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 
 Result = TypeVar("Result")
 
