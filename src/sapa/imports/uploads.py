@@ -11,8 +11,9 @@ from sapa.db.pool import AWAY, Database
 from sapa.imports import actions, queries
 from sapa.imports.queries import Waiting
 from sapa.imports.types import ImportRunning, ImportTakenOver, UnusableFile
-from sapa.imports.work import Until, Work, go_on, new_holder
+from sapa.imports.work import Until, Work, go_on
 from sapa.kit import Kit
+from sapa.work.leases import new_holder
 
 REST_SECONDS = 1.0
 # After this long another file gets its turn.

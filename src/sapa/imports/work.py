@@ -1,9 +1,6 @@
 """Working through a file: rows are stored in one transaction with the place where the file goes on behind them."""
 
 import asyncio
-import os
-import socket
-import time
 from collections.abc import Callable, Sequence
 
 import asyncpg
@@ -25,10 +22,6 @@ Report = Callable[[int, int], None]
 """Told after each batch: the bytes and the rows that are done."""
 Until = Callable[[], bool]
 """Whether it is time to stop."""
-
-
-def new_holder() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
 
 
 class Work(Struct, frozen=True):

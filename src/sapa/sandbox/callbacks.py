@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Mapping
 from contextlib import suppress
-from uuid import uuid4
 
 import msgspec
 import structlog
@@ -81,7 +80,7 @@ async def schedule(
 
 async def post_due(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: one worker posts at a time, so that callbacks arrive in their order."""
-    holder = uuid4().hex
+    holder = leases.new_holder()
     while not stopping.is_set():
         if await _holds_lease(kit.database, holder):
             await _post_batch(kit)

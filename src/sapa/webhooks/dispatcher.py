@@ -5,9 +5,7 @@ the order that `places` says, and settles what came of them in batches. No trans
 """
 
 import asyncio
-import os
 import random
-import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
@@ -30,6 +28,7 @@ from sapa.webhooks.queries import StoredEndpoint
 from sapa.webhooks.sender import Sender
 from sapa.webhooks.settler import Settler
 from sapa.webhooks.settling import Result
+from sapa.work.leases import new_holder
 
 LEASE_SECONDS = 60.0
 POLL_SECONDS = 0.25
@@ -65,7 +64,7 @@ class Dispatcher:
         self._address = settings.server.address
         self._lease_seconds = lease_seconds
         self._sender = Sender(settings.webhooks)
-        self._owner = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
+        self._owner = new_holder()
         self._lanes: dict[tuple[int, str], Lane] = {}
         self._places = Places()
         self._settler = Settler(database, self._owner, self._go_on)

@@ -1,9 +1,7 @@
 """The worker: runs each job on its schedule, on one worker at a time however many there are."""
 
 import asyncio
-import os
 import signal
-import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
@@ -47,7 +45,7 @@ class Worker:
         self._database = kit.database
         self._jobs = jobs
         self._services = services
-        self._holder = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
+        self._holder = leases.new_holder()
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:

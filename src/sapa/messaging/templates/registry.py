@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Sequence
 from contextlib import suppress
-from uuid import uuid4
 
 import asyncpg
 import msgspec
@@ -113,7 +112,7 @@ def _as_given(button: object) -> dict[str, object]:
 
 async def synchronise(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: every few minutes each company's channel is asked what it has and has decided."""
-    holder = uuid4().hex
+    holder = leases.new_holder()
     while not stopping.is_set():
         async with kit.database.connection() as db:
             is_ours = await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
