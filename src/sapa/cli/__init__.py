@@ -30,7 +30,7 @@ from sapa.cli import (
 )
 from sapa.db.migrations import MigrationRefused
 from sapa.db.pool import AWAY
-from sapa.http.errors import BY_CONSTRAINT, ApiError
+from sapa.http.errors import ApiError, find_violation
 from sapa.processes import CannotStart
 from sapa.settings import BadSetting
 from sapa.vault import BadSecretKey
@@ -74,8 +74,7 @@ def main() -> None:
     except (ApiError, BadSecretKey, BadSetting, CannotStart, MigrationRefused) as error:
         _fail(str(error))
     except asyncpg.IntegrityConstraintViolationError as error:
-        meant = BY_CONSTRAINT.get(error.constraint_name or "")
-        _fail(meant.summary() if meant else str(error))
+        _fail(str(find_violation(error) or error))
     except (*AWAY, asyncpg.PostgresError) as error:
         _fail(f"The database cannot be used: {error or type(error).__name__}. `sapa doctor` says more.")
 

@@ -29,13 +29,13 @@ from sapa.http.allow_list import AllowList, client_address
 from sapa.http.answers import Answer
 from sapa.http.endpoints import Base
 from sapa.http.errors import (
-    BY_CONSTRAINT,
     ApiError,
     Conflict,
     InternalError,
     MethodNotAllowed,
     NotFound,
     ServiceUnavailable,
+    find_violation,
 )
 from sapa.kit import Kit
 from sapa.people import actions as people
@@ -323,10 +323,7 @@ async def _handle(sheet: Sheet, visit: Visit) -> Response:
     try:
         return await sheet.handler(visit)
     except asyncpg.IntegrityConstraintViolationError as error:
-        meant = BY_CONSTRAINT.get(error.constraint_name or "")
-        if meant is None:
-            raise
-        raise meant from None
+        raise find_violation(error) or error from None
 
 
 def open_session(visit: Visit, secret: str, path: str) -> Response:

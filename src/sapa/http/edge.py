@@ -7,7 +7,6 @@ from hashlib import blake2b
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
-import asyncpg
 import structlog
 
 from sapa.db.pool import AWAY, BUSY, RETRYABLE, Tx
@@ -18,7 +17,6 @@ from sapa.http.cors import Cors
 from sapa.http.endpoints import Call, Endpoint, Recorder, Routes, RouteTable
 from sapa.http.errand import Errand, Replayed
 from sapa.http.errors import (
-    BY_CONSTRAINT,
     ApiError,
     InternalError,
     Invalid,
@@ -30,6 +28,7 @@ from sapa.http.errors import (
     RateLimitExceeded,
     ServiceUnavailable,
     Unauthorized,
+    find_violation,
 )
 from sapa.http.exchange import Exchange, Receive, Scope, Send, read_body, split_path
 from sapa.http.journal import DoneCall, Journal
@@ -238,10 +237,8 @@ def explain(error: Exception, exchange: Exchange) -> ApiError:
     """The error to answer with: ours as it is, the database's by constraint or absence, anything else as a 500."""
     if isinstance(error, ApiError):
         return error
-    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
-        meant = BY_CONSTRAINT.get(error.constraint_name or "")
-        if meant is not None:
-            return meant()
+    if violation := find_violation(error):
+        return violation
     # asyncpg's word for an argument that does not fit its parameter is a ValueError, too: a fault of ours.
     if isinstance(error, (*AWAY, *BUSY, *RETRYABLE)) and not isinstance(error, ValueError):
         UNAVAILABLE.inc()

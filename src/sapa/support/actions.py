@@ -11,6 +11,7 @@ from msgspec import Struct
 from sapa.company import Company
 from sapa.db.pool import Connection, Tx
 from sapa.events import emit
+from sapa.http.errors import find_violation
 from sapa.messaging.types import Message, Source
 from sapa.support import agent_queries, agents, queries
 from sapa.support.chapter import Chapter, build_happening
@@ -81,7 +82,7 @@ async def _look_again(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
             async with tx.transaction():
                 return await work()
         except asyncpg.UniqueViolationError as error:
-            if not tries_left or error.constraint_name != AnotherTicketActive.constraint:
+            if not tries_left or not isinstance(find_violation(error), AnotherTicketActive):
                 raise
     raise AssertionError("unreachable")
 
