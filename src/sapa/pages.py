@@ -3,6 +3,7 @@
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -11,7 +12,7 @@ from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -29,13 +30,14 @@ from sapa.http.errors import (
     RequestTimeout,
     ServiceUnavailable,
 )
+from sapa.http.event_stream import EventStreamResponse
 from sapa.http.exchange import new_request_id
 from sapa.http.hooks import Hook, HookCall, answer_hook
 from sapa.http.openapi import build_document
 from sapa.http.reference import render_reference
 from sapa.kit import Kit
 from sapa.settings import Settings
-from sapa.webhooks.listen import Listeners, Stream
+from sapa.webhooks.listen import Listeners
 from sapa.work.ages import collect_queue_ages
 
 MOST_HOOK_BYTES = 32 * 1_048_576
@@ -87,7 +89,8 @@ def build_pages(
             stream = await listeners.open(_token_of(request), _kinds_of(request), last_id)
         except AWAY:
             raise ServiceUnavailable from None
-        return EventStream(listeners, stream)
+        release = partial(listeners.close, stream)
+        return EventStreamResponse(listeners.run(stream), release, {"cache-control": "no-store"})
 
     documents = [route for base in Base for route in _document_routes(base, kit.settings, domains)]
     app = Starlette(
@@ -105,22 +108,6 @@ def build_pages(
     )
     app.router.redirect_slashes = False
     return Identified(app)
-
-
-class EventStream(StreamingResponse):
-    """An answer that goes on; its place among the listeners is free again however it ends."""
-
-    def __init__(self, listeners: Listeners, stream: Stream) -> None:
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        super().__init__(listeners.run(stream), headers=headers, media_type="text/event-stream")
-        self._listeners = listeners
-        self._stream = stream
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._listeners.close(self._stream)
 
 
 class Identified:

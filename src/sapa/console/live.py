@@ -10,15 +10,15 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from functools import partial
 
 import asyncpg
-from starlette.responses import StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from sapa.console.rendering import HEADERS
 from sapa.db.pool import AWAY, Connection, Database
 from sapa.db.sql import sql
 from sapa.http.errors import ApiError, ServiceUnavailable
+from sapa.http.event_stream import KEEP_ALIVE, READY, EventStreamResponse, build_event
 from sapa.kit import Kit
 
 LOOK_SECONDS = 15.0
@@ -29,7 +29,7 @@ MOST_STREAMS = 500
 MOST_STREAMS_OF_A_PERSON = 12
 RETRY_SECONDS = 30
 LISTENER = "sapa console"
-CHANGED = b"event: changed\ndata: look\n\n"
+CHANGED = build_event("changed", b"look")
 _ALIVE_SECONDS = 1.0
 
 ALIVE = sql("SELECT 1")
@@ -64,7 +64,7 @@ class Live:
         self._listening: asyncio.Task[None] | None = None
         self._moved = asyncio.Event()
 
-    def open(self, watch: Watch) -> "Stream":
+    def open(self, watch: Watch) -> EventStreamResponse:
         """The answer to the page; the watch has its place until that ends."""
         of_person = Counter(other.user_id for other in self._watches)[watch.user_id]
         if of_person >= MOST_STREAMS_OF_A_PERSON or len(self._watches) >= MOST_STREAMS or self._closing.is_set():
@@ -73,7 +73,7 @@ class Live:
         self._moved.set()
         if self._listening is None:
             self._listening = asyncio.create_task(self._listen(), name="console bells")
-        return Stream(self, watch)
+        return EventStreamResponse(self.run(watch), partial(self.close, watch), HEADERS)
 
     def close(self, watch: Watch) -> None:
         self._watches.discard(watch)
@@ -81,7 +81,7 @@ class Live:
 
     async def run(self, watch: Watch) -> AsyncIterator[bytes]:
         """The stream's text, until the session or this process ends, or it has lasted long enough."""
-        yield b": ready\n\n"
+        yield READY
         ends = time.monotonic() + LONGEST_SECONDS
         while not self._closing.is_set() and time.monotonic() < ends:
             await self._wait(watch.news, LOOK_SECONDS)
@@ -94,7 +94,7 @@ class Live:
                 return
             if shown is None or self._closing.is_set():
                 return
-            yield CHANGED if shown != watch.seen else b": still here\n\n"
+            yield CHANGED if shown != watch.seen else KEEP_ALIVE
             watch.seen = shown
             await self._wait(self._closing, REST_SECONDS)
 
@@ -145,19 +145,3 @@ class Live:
         for watch in self._watches:
             if watch.bell == bell:
                 watch.news.set()
-
-
-class Stream(StreamingResponse):
-    """An answer that goes on; its place is free again however it ends."""
-
-    def __init__(self, live: Live, watch: Watch) -> None:
-        headers = HEADERS | {"x-accel-buffering": "no"}
-        super().__init__(live.run(watch), headers=headers, media_type="text/event-stream")
-        self._live = live
-        self._watch = watch
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._live.close(self._watch)

@@ -21,6 +21,7 @@ from sapa.db.pool import AWAY, Connection, Database
 from sapa.db.sql import sql
 from sapa.events import EVENT_ID
 from sapa.http.errors import ApiError, Invalid, ServiceUnavailable
+from sapa.http.event_stream import build_event
 from sapa.ids import IdKind
 from sapa.webhooks import tokens
 from sapa.webhooks.attempt import build_url
@@ -240,7 +241,8 @@ class Listeners:
             except InvalidToken:
                 return
             for event in found:
-                yield build_message(_build_told(event, self._address))
+                told = _build_told(event, self._address)
+                yield build_event(told.kind, msgspec.json.encode(told), told.id)
             if time.monotonic() >= heartbeat:
                 heartbeat = time.monotonic() + HEARTBEAT_SECONDS
                 yield _build_comment("still here", stream)
@@ -258,14 +260,6 @@ class Listeners:
     async def _rest(self) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), LOOK_SECONDS)
-
-
-def build_message(event: Told) -> bytes:
-    """One server-sent event. Some clients break lines where only Unicode does, so such characters are escaped."""
-    data = msgspec.json.encode(event)
-    for char in "\x85\u2028\u2029":
-        data = data.replace(char.encode(), f"\\u{ord(char):04x}".encode())
-    return f"id: {event.id}\nevent: {event.kind}\ndata: ".encode() + data + b"\n\n"
 
 
 def build_position(place: Place) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from sapa.db.pool import AWAY, Connection, Database
 from sapa.db.sql import sql
 from sapa.http.errors import ApiError
+from sapa.http.event_stream import KEEP_ALIVE, READY, build_event
 from sapa.messaging.widget import queries
 from sapa.messaging.widget.lines import BELL, MOST_AT_ONCE
 from sapa.messaging.widget.types import Line, TooManyPages
@@ -71,21 +72,21 @@ class Streams:
 
     async def run(self, page: Page) -> AsyncIterator[bytes]:
         """The stream's text, until the session or this process ends."""
-        yield b": ready\n\n"
+        yield READY
         heartbeat = time.monotonic() + HEARTBEAT_SECONDS
         while not self._closing.is_set():
             page.news.clear()
             for line in await self._read(page):
                 page.number = line.number
                 page.news.set()
-                yield build_message(line)
+                yield build_event("message", msgspec.json.encode(line), line.number)
             if not page.news.is_set():
                 await _wait(page.news, heartbeat - time.monotonic())
             if time.monotonic() >= heartbeat:
                 if not await self._is_valid(page):
                     return
                 heartbeat = time.monotonic() + HEARTBEAT_SECONDS
-                yield b": still here\n\n"
+                yield KEEP_ALIVE
 
     async def _read(self, page: Page) -> list[Line]:
         """While PostgreSQL is away there is nothing to read; the page stays and goes on afterwards."""
@@ -155,8 +156,3 @@ class Streams:
 async def _wait(event: asyncio.Event, seconds: float) -> None:
     with suppress(TimeoutError):
         await asyncio.wait_for(event.wait(), max(0.0, seconds))
-
-
-def build_message(line: Line) -> bytes:
-    """One server-sent event; JSON has no line breaks of its own."""
-    return f"id: {line.number}\nevent: message\ndata: ".encode() + msgspec.json.encode(line) + b"\n\n"
