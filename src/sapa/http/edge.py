@@ -2,20 +2,18 @@
 
 import time
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from hashlib import blake2b
-from typing import Any
 from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from sapa.db.pool import AWAY, BUSY, RETRYABLE, Tx
-from sapa.http import idempotency
+from sapa.db.pool import AWAY, BUSY, RETRYABLE
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.answers import Answer
 from sapa.http.cors import Cors
-from sapa.http.endpoints import Call, Endpoint, Recorder, Routes, RouteTable
-from sapa.http.errand import Errand, Replayed
+from sapa.http.endpoints import Endpoint, Recorder, Routes, RouteTable
+from sapa.http.errand import Errand
 from sapa.http.errors import (
     ApiError,
     InternalError,
@@ -31,6 +29,8 @@ from sapa.http.errors import (
     find_violation,
 )
 from sapa.http.exchange import Exchange, Receive, Scope, Send, read_body, split_path
+from sapa.http.executor import Executor
+from sapa.http.idempotency import Attempt, build_attempt
 from sapa.http.journal import DoneCall, Journal
 from sapa.http.keys import Key, KeyRing, Retirement
 from sapa.http.metrics import UNAVAILABLE
@@ -52,12 +52,11 @@ class Edge:
         self._table = RouteTable(domains)
         self._hiding = tuple(f"{routes.base}{routes.prefix}/" for routes in domains if routes.hides_reason)
         self._kit = kit
-        self._database = kit.database
         self._keys = keys
         self._limiter = RateLimiter(kit.database)
         self._trusted = trusted_proxies
         self._cors = cors
-        self._flights = idempotency.SingleFlight()
+        self._executor = Executor(kit)
         self.journal = Journal()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -94,11 +93,13 @@ class Edge:
         takes_body = endpoint.body is not None
         media_type, body = await read_body(exchange, endpoint.uploads, endpoint.needs_body) if takes_body else ("", b"")
         arguments = endpoint.bind(path_values, exchange.scope["query_string"], media_type, body)
+        attempt = find_attempt(exchange, endpoint, key, body)
         if endpoint.leads_outside:
-            return await self._lead_outside(exchange, endpoint, key, arguments, body)
-        if endpoint.writes:
-            return await self._write(exchange, endpoint, key, arguments, body)
-        return await self._read(exchange, endpoint, key, arguments)
+            asked = exchange.describe(endpoint.routes.base)
+            exchange.errand = Errand(self._kit, key, asked, endpoint.status, attempt)
+            return await self._executor.run_outside(endpoint, exchange.errand, arguments)
+        answer = await self._executor.run(endpoint, key, arguments, attempt)
+        return add_etag(answer, exchange.header(b"if-none-match")) if endpoint.has_etag else answer
 
     async def _serve_recorded(
         self, exchange: Exchange, endpoint: Endpoint, recorder: Recorder, key: Key, path_values: list[str]
@@ -111,7 +112,8 @@ class Edge:
             if isinstance(refused, IpNotAllowed):  # raised before the body was read, which the record is to show
                 with suppress(ApiError):
                     await read_body(exchange, endpoint.uploads, endpoint.needs_body)
-            if not exchange.is_recorded and not isinstance(refused, ServiceUnavailable):
+            is_recorded = exchange.errand is not None and exchange.errand.is_recorded
+            if not is_recorded and not isinstance(refused, ServiceUnavailable):
                 await recorder(self._kit, key.company, exchange.describe(endpoint.routes.base), refused)
             raise refused from None
 
@@ -156,57 +158,6 @@ class Edge:
             raise MethodNotAllowed(headers={"allow": exchange.route.allow})
         return endpoint
 
-    async def _read(self, exchange: Exchange, endpoint: Endpoint, key: Key, arguments: list[Any]) -> Answer:
-        async with self._database.connection() as db:
-            answer = await endpoint.run(Call(db, key, self._kit), arguments)
-        if not endpoint.has_etag:
-            return answer
-        tag = build_etag(answer.body)
-        if matches_etag(exchange.header(b"if-none-match"), tag):
-            return Answer(304, headers={"etag": tag})
-        answer.headers["etag"] = tag
-        return answer
-
-    async def _write(
-        self, exchange: Exchange, endpoint: Endpoint, key: Key, arguments: list[Any], body: bytes
-    ) -> Answer:
-        once = exchange.header(b"idempotency-key")
-        if once is None:
-            return await self._database.transact(lambda tx: endpoint.run(Call(tx, key, self._kit), arguments))
-        attempt = build_attempt(exchange, key, once, body)
-
-        async def at_most_once(tx: Tx) -> Answer:
-            if replay := await idempotency.claim(tx, attempt):
-                return replay
-            answer = await endpoint.run(Call(tx, key, self._kit), arguments)
-            await idempotency.settle(tx, attempt, answer)
-            return answer
-
-        async with self._flights.turn(attempt):
-            return await self._database.transact(at_most_once)
-
-    async def _lead_outside(
-        self, exchange: Exchange, endpoint: Endpoint, key: Key, arguments: list[Any], body: bytes
-    ) -> Answer:
-        """The handler gets an errand in place of a transaction, and makes its own two."""
-        once = exchange.header(b"idempotency-key") if endpoint.writes else None
-        attempt = None if once is None else build_attempt(exchange, key, once, body)
-        errand = Errand(self._kit, key, exchange.describe(endpoint.routes.base), endpoint.status, attempt)
-        async with AsyncExitStack() as stack:
-            if attempt is not None:
-                await stack.enter_async_context(self._flights.turn(attempt))
-            if known := await errand.find_answer():
-                return known
-            try:
-                return await errand.build_answer(await endpoint.handler(errand, *arguments))
-            except Replayed as replay:
-                return replay.answer
-            except ApiError:
-                await errand.give_up()
-                raise
-            finally:
-                exchange.is_recorded = errand.is_recorded
-
     def _remember(self, exchange: Exchange, status: int, code: str | None, seconds: float) -> None:
         route = exchange.route.template if exchange.route else "unknown"
         key_id, company_id = (exchange.key.id, exchange.key.company.id) if exchange.key else (None, None)
@@ -227,10 +178,13 @@ class Edge:
         )
 
 
-def build_attempt(exchange: Exchange, key: Key, once: str, body: bytes) -> idempotency.Attempt:
-    target = f"{exchange.method} {exchange.path}"
-    query = exchange.scope["query_string"]
-    return idempotency.build_attempt(key.company.id, once, target, query + b"\n" + body)
+def find_attempt(exchange: Exchange, endpoint: Endpoint, key: Key, body: bytes) -> Attempt | None:
+    """Of a write with an Idempotency-Key."""
+    once = exchange.header(b"idempotency-key") if endpoint.writes else None
+    if once is None:
+        return None
+    content = exchange.scope["query_string"] + b"\n" + body
+    return build_attempt(key.company.id, once, f"{exchange.method} {exchange.path}", content)
 
 
 def explain(error: Exception, exchange: Exchange) -> ApiError:
@@ -254,6 +208,15 @@ def _is_utf8(raw_path: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def add_etag(answer: Answer, if_none_match: str | None) -> Answer:
+    """The answer with its ETag, or that the caller has it already."""
+    etag = build_etag(answer.body)
+    if matches_etag(if_none_match, etag):
+        return Answer(304, headers={"etag": etag})
+    answer.headers["etag"] = etag
+    return answer
 
 
 def build_etag(body: bytes) -> str:
