@@ -66,7 +66,7 @@ class App:
             self._recorder.cancel()
             await asyncio.gather(self._recorder, return_exceptions=True)
         await self._record_use()
-        await self.keys.stop()
+        self.keys.stop()
         await self.kit.close()
         await self.database.close()
         self.edge.journal.flush()

@@ -17,7 +17,6 @@ from sapa.db.embedded import EmbeddedServer, claim_folder
 from sapa.db.migrations import migrate
 from sapa.db.pool import AWAY, Database, open_database
 from sapa.vault import Vault
-from sapa.webhooks.dispatcher import LISTENER
 from tests.factories import Environments, make_company, make_endpoint
 from tests.webhooks.station import Arrival, Station, attempts, count, happen, things, until, waiting
 
@@ -161,7 +160,7 @@ async def test_two_workers_share_the_load_and_send_nothing_twice(
 def all_listen(post: Database, number: int) -> Callable[[], Awaitable[bool]]:
     async def look() -> bool:
         listening = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1"
-        return await count(post, listening, LISTENER) == number
+        return await count(post, listening, "lone dispatcher listener") == number
 
     return look
 

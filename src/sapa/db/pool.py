@@ -13,6 +13,7 @@ from asyncpg.exceptions import InternalClientError, InvalidCachedStatementError
 
 from sapa.db import codecs
 from sapa.db.bell import Bell
+from sapa.db.hub import Hub
 
 if TYPE_CHECKING:
     Connection: TypeAlias = AsyncpgConnection[asyncpg.Record]
@@ -84,6 +85,7 @@ class Database:
         self._waiting: deque[asyncio.Future[Connection | None]] = deque()
         self._closed = False
         self.bell = Bell(self._notify)
+        self.hub = Hub(url, application)
 
     @property
     def opened(self) -> int:
@@ -133,6 +135,7 @@ class Database:
 
     async def close(self) -> None:
         """Closes what is idle; what is in use closes when it comes back."""
+        await self.hub.close()
         await self.bell.still()
         self._closed = True
         while self._idle:

@@ -14,7 +14,6 @@ import asyncpg
 import structlog
 
 from sapa.db.pool import AWAY, RETRYABLE, Database
-from sapa.db.sql import sql
 from sapa.events import BELL
 from sapa.kit import Kit
 from sapa.settings import Settings
@@ -36,12 +35,8 @@ FRESH_SECONDS = 0.25
 """For so long a URL and its secrets count as the present ones."""
 STOP_SECONDS = 20.0
 _LAST_SETTLING_SECONDS = 3.0
-_ALIVE_SECONDS = 1.0
 _PAUSE_SECONDS = 0.5
 _READERS = 2
-
-LISTENER = "sapa webhooks"
-ALIVE = sql("SELECT 1")
 
 log = structlog.get_logger()
 
@@ -77,7 +72,9 @@ class Dispatcher:
         self._is_stopping = False
 
     async def run(self, stopping: asyncio.Event) -> None:
-        searching = [asyncio.create_task(_forever(chore)) for chore in (self._listen, self._scout, self._look)]
+        # Without the bell, what is new is found a moment later.
+        subscription = self._database.hub.subscribe(BELL, lambda _: self._bell.set())
+        searching = [asyncio.create_task(_forever(chore)) for chore in (self._scout, self._look)]
         settling = asyncio.create_task(_forever(self._settler.settle_batch))
         try:
             await stopping.wait()
@@ -85,6 +82,7 @@ class Dispatcher:
             await _end(searching)
             await self._finish()
         finally:
+            self._database.hub.unsubscribe(subscription)
             await _end([*searching, settling, *self._sends])
             await self._sender.close()
 
@@ -97,20 +95,6 @@ class Dispatcher:
             await self._release(list(self._lanes.values()))
         except (*AWAY, asyncpg.PostgresError) as error:
             log.warning("webhook lanes were not released and will run out by themselves", reason=str(error))
-
-    async def _listen(self) -> None:
-        """Hears that there is something new. Without it that is found a moment later."""
-        connection = await asyncpg.connect(
-            self._database.url, timeout=5, command_timeout=5, server_settings={"application_name": LISTENER}
-        )
-        try:
-            await connection.add_listener(BELL, lambda *_: self._bell.set())
-            self._bell.set()
-            while True:
-                await asyncio.sleep(_ALIVE_SECONDS)
-                await ALIVE.value(connection)
-        finally:
-            connection.terminate()
 
     async def _scout(self) -> None:
         """Finds due lanes, takes those that are free, and looks after those that are ours."""

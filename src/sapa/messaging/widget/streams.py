@@ -12,8 +12,7 @@ from contextlib import suppress
 import asyncpg
 import msgspec
 
-from sapa.db.pool import AWAY, Connection, Database
-from sapa.db.sql import sql
+from sapa.db.pool import AWAY, Database
 from sapa.http.errors import ApiError
 from sapa.http.event_stream import KEEP_ALIVE, READY, build_event
 from sapa.messaging.widget import queries
@@ -26,10 +25,6 @@ HEARTBEAT_SECONDS = 15.0
 MOST_PAGES = 2_000
 MOST_PAGES_OF_A_VISITOR = 8
 RETRY_SECONDS = 30
-LISTENER = "sapa widget"
-_ALIVE_SECONDS = 1.0
-
-ALIVE = sql("SELECT 1")
 
 Check = Callable[[], Awaitable[object]]
 
@@ -107,7 +102,7 @@ class Streams:
 
     async def _watch(self) -> None:
         """As long as there are pages."""
-        listening = asyncio.create_task(self._listen(), name="widget bell")
+        subscription = self._database.hub.subscribe(BELL, lambda _: self._bell.set())
         ending = asyncio.create_task(self._closing.wait(), name="widget end")
         ending.add_done_callback(lambda _: self._bell.set())
         try:
@@ -120,9 +115,9 @@ class Streams:
             self._watching = None
             for page in self._pages:
                 page.news.set()
-            for task in (listening, ending):
-                task.cancel()
-            await asyncio.gather(listening, ending, return_exceptions=True)
+            self._database.hub.unsubscribe(subscription)
+            ending.cancel()
+            await asyncio.gather(ending, return_exceptions=True)
 
     async def _look(self) -> None:
         async with self._database.connection() as db:
@@ -131,26 +126,6 @@ class Streams:
         for page in self._pages:
             if last.get(page.visitor, 0) > page.number:
                 page.news.set()
-
-    async def _listen(self) -> None:
-        """Without it, news are seen a moment later."""
-        while True:
-            with suppress(*AWAY, asyncpg.PostgresError):
-                await self._listen_once()
-            await asyncio.sleep(_ALIVE_SECONDS)
-
-    async def _listen_once(self) -> None:
-        connection: Connection = await asyncpg.connect(
-            self._database.url, timeout=5, command_timeout=5, server_settings={"application_name": LISTENER}
-        )
-        try:
-            await connection.add_listener(BELL, lambda *_: self._bell.set())
-            self._bell.set()
-            while True:
-                await asyncio.sleep(_ALIVE_SECONDS)
-                await ALIVE.value(connection)
-        finally:
-            connection.terminate()
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:
