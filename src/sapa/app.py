@@ -21,6 +21,7 @@ from sapa.logs import configure_logs
 from sapa.pages import build_pages
 from sapa.settings import Settings, read_settings
 from sapa.webhooks.listen import Listeners
+from sapa.work.loops import keep_on
 
 USE_SECONDS = 2.0
 
@@ -63,8 +64,7 @@ class App:
     async def stop(self) -> None:
         self.end_streams()
         if self._recorder is not None:
-            self._recorder.cancel()
-            await asyncio.gather(self._recorder, return_exceptions=True)
+            await self._recorder
         await self._record_use()
         self.keys.stop()
         await self.kit.close()
@@ -80,9 +80,7 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _record_uses(self) -> None:
-        while True:
-            await asyncio.sleep(USE_SECONDS)
-            await self._record_use()
+        await keep_on("key uses", self._record_use, self.kit.closing, every=USE_SECONDS, pause=USE_SECONDS)
 
     async def _record_use(self) -> None:
         """When and from where each key was last used: told to the database now and then, not at every call."""

@@ -19,6 +19,7 @@ from sapa.db.pool import AWAY, Database
 from sapa.http.errors import ApiError, ServiceUnavailable
 from sapa.http.event_stream import KEEP_ALIVE, READY, EventStreamResponse, build_event
 from sapa.kit import Kit
+from sapa.work.loops import rest
 
 LOOK_SECONDS = 15.0
 REST_SECONDS = 0.5
@@ -74,7 +75,7 @@ class Live:
         yield READY
         ends = time.monotonic() + LONGEST_SECONDS
         while not self._closing.is_set() and time.monotonic() < ends:
-            await self._wait(watch.news, LOOK_SECONDS)
+            await rest(LOOK_SECONDS, watch.news, self._closing)
             watch.news.clear()
             try:
                 shown = await watch.look()
@@ -86,13 +87,4 @@ class Live:
                 return
             yield CHANGED if shown != watch.seen else KEEP_ALIVE
             watch.seen = shown
-            await self._wait(self._closing, REST_SECONDS)
-
-    async def _wait(self, event: asyncio.Event, seconds: float) -> None:
-        """For something to happen, but not beyond the end of the process."""
-        waits = [asyncio.create_task(each.wait()) for each in (event, self._closing)]
-        try:
-            await asyncio.wait(waits, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for wait in waits:
-                wait.cancel()
+            await rest(REST_SECONDS, self._closing)

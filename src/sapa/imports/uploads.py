@@ -14,6 +14,7 @@ from sapa.imports.types import ImportRunning, ImportTakenOver, UnusableFile
 from sapa.imports.work import Until, Work, go_on
 from sapa.kit import Kit
 from sapa.work.leases import new_holder
+from sapa.work.loops import repeat
 
 REST_SECONDS = 1.0
 # After this long another file gets its turn.
@@ -25,14 +26,15 @@ log = structlog.get_logger()
 async def import_uploads(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: goes on as long as the worker does, and stops between two batches."""
     database = kit.database
-    while not stopping.is_set():
+
+    async def step() -> None:
         async with database.connection() as db:
             waiting = await queries.WAITING.all(db)
         for upload in waiting:
             with suppress(ImportRunning, ImportTakenOver):
                 await _take_turn(database, upload, stopping)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), REST_SECONDS)
+
+    await repeat(step, stopping, every=REST_SECONDS)
 
 
 async def _take_turn(database: Database, upload: Waiting, stopping: asyncio.Event) -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
 
 import msgspec
 import structlog
@@ -13,6 +12,7 @@ from sapa.db.sql import sql
 from sapa.kit import Kit
 from sapa.outbound.client import NotSent, Unclear
 from sapa.work import leases
+from sapa.work.loops import repeat
 
 REST_SECONDS = 0.2
 LEASE = "sandbox callbacks"
@@ -81,11 +81,12 @@ async def schedule(
 async def post_due(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: one worker posts at a time, so that callbacks arrive in their order."""
     holder = leases.new_holder()
-    while not stopping.is_set():
+
+    async def step() -> None:
         if await _holds_lease(kit.database, holder):
             await _post_batch(kit)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), REST_SECONDS)
+
+    await repeat(step, stopping, every=REST_SECONDS)
     async with kit.database.connection() as db:
         await leases.release_all(db, holder)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 import structlog
@@ -17,6 +16,7 @@ from sapa.shipping.carriers.interface import CarrierAway, Tracked
 from sapa.shipping.connections import find_carrier, note_health
 from sapa.shipping.due_queries import DueShipment
 from sapa.shipping.movement import POLLED, apply_events
+from sapa.work.loops import repeat
 
 BATCH = 50
 AT_ONCE = 4
@@ -33,40 +33,40 @@ log = structlog.get_logger()
 async def process_callbacks(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: of each company in the order in which they came."""
 
-    async def work() -> int:
+    async def step() -> bool:
         async with kit.database.connection() as db:
             due = await callbacks.list_due(db, BATCH)
         for one in due:
             await callbacks.process(kit, one)
-        return len(due)
+        return len(due) >= BATCH
 
-    await _go_on(stopping, CALLBACK_REST, work)
+    await repeat(step, stopping, every=CALLBACK_REST)
 
 
 async def look_after_bookings(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: bookings left behind or unknown, and cancellations without an answer."""
 
-    async def work() -> int:
+    async def step() -> bool:
         async with kit.database.connection() as db:
             due = await booking_queries.list_due(db, BATCH)
             cancelled = await due_queries.list_cancelling(db, BATCH)
         await _each(due, lambda one: reconciling.look_after(kit, one))
         await _each(cancelled, lambda one: _settle_cancel(kit, one))
-        return len(due) + len(cancelled)
+        return len(due) + len(cancelled) >= BATCH
 
-    await _go_on(stopping, BOOKING_REST, work)
+    await repeat(step, stopping, every=BOOKING_REST)
 
 
 async def ask_carriers(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: how those go of which their carriers have said nothing for a while."""
 
-    async def work() -> int:
+    async def step() -> bool:
         async with kit.database.connection() as db:
             due = await due_queries.list_untracked(db, BATCH)
         await _each(due, lambda one: _ask(kit, one))
-        return len(due)
+        return len(due) >= BATCH
 
-    await _go_on(stopping, TRACKING_REST, work)
+    await repeat(step, stopping, every=TRACKING_REST)
 
 
 async def forget_old(database: Database) -> None:
@@ -80,15 +80,6 @@ async def bring_back(database: Database) -> None:
     async with database.connection() as db:
         for company_id in await due_queries.list_turned_back(db):
             await due_queries.bring_back(db, company_id)
-
-
-async def _go_on(stopping: asyncio.Event, rest: float, work: Callable[[], Awaitable[int]]) -> None:
-    """At once again after a full batch, else after a rest."""
-    while not stopping.is_set():
-        done = await work()
-        if done < BATCH:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), rest)
 
 
 async def _each(due: Sequence[Due], work: Callable[[Due], Awaitable[None]]) -> None:

@@ -8,12 +8,11 @@ import asyncio
 import random
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 
 import asyncpg
 import structlog
 
-from sapa.db.pool import AWAY, RETRYABLE, Database
+from sapa.db.pool import AWAY, Database
 from sapa.events import BELL
 from sapa.kit import Kit
 from sapa.settings import Settings
@@ -28,6 +27,7 @@ from sapa.webhooks.sender import Sender
 from sapa.webhooks.settler import Settler
 from sapa.webhooks.settling import Result
 from sapa.work.leases import new_holder
+from sapa.work.loops import keep_on, rest
 
 LEASE_SECONDS = 60.0
 POLL_SECONDS = 0.25
@@ -74,8 +74,8 @@ class Dispatcher:
     async def run(self, stopping: asyncio.Event) -> None:
         # Without the bell, what is new is found a moment later.
         subscription = self._database.hub.subscribe(BELL, lambda _: self._bell.set())
-        searching = [asyncio.create_task(_forever(chore)) for chore in (self._scout, self._look)]
-        settling = asyncio.create_task(_forever(self._settler.settle_batch))
+        searching = [self._start(chore) for chore in (self._scout, self._look)]
+        settling = self._start(self._settler.settle_batch)
         try:
             await stopping.wait()
             self._is_stopping = True
@@ -85,6 +85,10 @@ class Dispatcher:
             self._database.hub.unsubscribe(subscription)
             await _end([*searching, settling, *self._sends])
             await self._sender.close()
+
+    def _start(self, chore: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        """It goes on until it is cancelled: settling lasts longer than looking for more."""
+        return asyncio.create_task(keep_on("webhooks", chore, asyncio.Event(), pause=_PAUSE_SECONDS))
 
     async def _finish(self) -> None:
         """Waits for what is under way, settles it and gives the lanes back."""
@@ -112,12 +116,7 @@ class Dispatcher:
         # Looking never takes more than half of the time, however many lanes there are.
         await asyncio.sleep(time.monotonic() - started)
         soonest = min((lane.wait_seconds for lane in found if lane.wait_seconds > 0), default=POLL_SECONDS)
-        await self._rest(min(soonest, POLL_SECONDS) if is_all else 0)
-
-    async def _rest(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._bell.wait()
+        await rest(min(soonest, POLL_SECONDS) if is_all else 0, self._bell)
 
     async def _drop_orphans(self, orphaned: list[DueLane]) -> None:
         for company_id, gone in group(orphaned, lambda lane: lane.company_id).items():
@@ -258,19 +257,6 @@ class Dispatcher:
         except Exception:
             log.exception("a webhook could not be sent", delivery=delivery.id)
             return build_stumble(lane, delivery)
-
-
-async def _forever(chore: Callable[[], Awaitable[None]]) -> None:
-    """A database that is away is waited for; anything else is written down, and tried again as well."""
-    while True:
-        try:
-            await chore()
-        except (*AWAY, *RETRYABLE) as error:
-            log.warning("webhooks wait for the database", reason=f"{type(error).__name__}: {error}")
-            await asyncio.sleep(_PAUSE_SECONDS)
-        except Exception:
-            log.exception("webhooks stumbled")
-            await asyncio.sleep(_PAUSE_SECONDS)
 
 
 async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:

@@ -10,7 +10,6 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from datetime import UTC, datetime
 
 import asyncpg
@@ -28,6 +27,7 @@ from sapa.webhooks.attempt import build_url
 from sapa.webhooks.endpoint import check_events
 from sapa.webhooks.id_times import TIME_DIGITS, made_at, read_digits, write_digits, write_time
 from sapa.webhooks.sender import shorten
+from sapa.work.loops import rest
 
 LOOK_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15.0
@@ -247,7 +247,7 @@ class Listeners:
                 heartbeat = time.monotonic() + HEARTBEAT_SECONDS
                 yield _build_comment("still here", stream)
             if not has_more:
-                await self._rest()
+                await rest(LOOK_SECONDS, self._stopping)
 
     async def _look(self, stream: Stream) -> tuple[list[Found], bool]:
         """While PostgreSQL is away there is nothing to see; the stream stays and goes on afterwards."""
@@ -256,10 +256,6 @@ class Listeners:
                 return await stream.look(db)
         except (*AWAY, asyncpg.PostgresError):
             return [], False
-
-    async def _rest(self) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), LOOK_SECONDS)
 
 
 def build_position(place: Place) -> str:

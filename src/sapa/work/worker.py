@@ -4,7 +4,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from functools import partial
 
 import asyncpg
 import structlog
@@ -13,6 +13,7 @@ from msgspec import Struct
 from sapa.db.pool import AWAY, Database
 from sapa.kit import Kit
 from sapa.work import leases
+from sapa.work.loops import keep_on, repeat
 from sapa.work.metrics import RUNS, SECONDS
 
 LEASE_SECONDS = 30.0
@@ -61,24 +62,11 @@ class Worker:
 
     async def _keep(self, service: Service) -> None:
         """A service that ends before its time is started again."""
-        while not self._stopping.is_set():
-            try:
-                await service.run(self._kit, self._stopping)
-            except AWAY as error:
-                log.warning("service waits for the database", service=service.name, reason=str(error))
-            except Exception:
-                log.exception("service failed", service=service.name)
-            await self._rest(RESTART_SECONDS)
-
-    async def _rest(self, seconds: float) -> None:
-        """Until it is time to go on, or to stop."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+        run = partial(service.run, self._kit, self._stopping)
+        await keep_on(service.name, run, self._stopping, every=RESTART_SECONDS, pause=RESTART_SECONDS)
 
     async def _repeat(self, job: Job) -> None:
-        while not self._stopping.is_set():
-            await self._run_once(job)
-            await self._rest(job.every_seconds)
+        await repeat(partial(self._run_once, job), self._stopping, every=job.every_seconds)
 
     async def _run_once(self, job: Job) -> None:
         started = time.perf_counter()

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 
 import asyncpg
 import msgspec
@@ -32,6 +31,7 @@ from sapa.messaging.templates.types import Header, Template
 from sapa.messaging.types import ChannelUnsupported
 from sapa.outbound.client import NotSent, Unclear
 from sapa.work import leases
+from sapa.work.loops import repeat
 
 LEASE = "templates"
 LEASE_SECONDS = 120.0
@@ -113,16 +113,17 @@ def _as_given(button: object) -> dict[str, object]:
 async def synchronise(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: every few minutes each company's channel is asked what it has and has decided."""
     holder = leases.new_holder()
-    while not stopping.is_set():
+
+    async def step() -> None:
         async with kit.database.connection() as db:
             is_ours = await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
             owners = await LIST_OWNERS.all(db, list(BOOKS), MOST_COMPANIES) if is_ours else []
         for owner in owners:
             if stopping.is_set() or not await _keeps_lease(kit, holder):
-                break
+                return
             await _synchronise_in_peace(kit, owner.company_id)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), ROUND_SECONDS)
+
+    await repeat(step, stopping, every=ROUND_SECONDS)
     async with kit.database.connection() as db:
         await leases.release_all(db, holder)
 

@@ -19,6 +19,7 @@ from sapa.messaging.widget import queries
 from sapa.messaging.widget.lines import BELL, MOST_AT_ONCE
 from sapa.messaging.widget.types import Line, TooManyPages
 from sapa.messaging.widget.visits import Visit
+from sapa.work.loops import rest
 
 LOOK_SECONDS = 2.0
 HEARTBEAT_SECONDS = 15.0
@@ -76,7 +77,7 @@ class Streams:
                 page.news.set()
                 yield build_event("message", msgspec.json.encode(line), line.number)
             if not page.news.is_set():
-                await _wait(page.news, heartbeat - time.monotonic())
+                await rest(heartbeat - time.monotonic(), page.news)
             if time.monotonic() >= heartbeat:
                 if not await self._is_valid(page):
                     return
@@ -103,11 +104,9 @@ class Streams:
     async def _watch(self) -> None:
         """As long as there are pages."""
         subscription = self._database.hub.subscribe(BELL, lambda _: self._bell.set())
-        ending = asyncio.create_task(self._closing.wait(), name="widget end")
-        ending.add_done_callback(lambda _: self._bell.set())
         try:
             while self._pages and not self._closing.is_set():
-                await _wait(self._bell, LOOK_SECONDS)
+                await rest(LOOK_SECONDS, self._bell, self._closing)
                 self._bell.clear()
                 with suppress(*AWAY, asyncpg.PostgresError):
                     await self._look()
@@ -116,8 +115,6 @@ class Streams:
             for page in self._pages:
                 page.news.set()
             self._database.hub.unsubscribe(subscription)
-            ending.cancel()
-            await asyncio.gather(ending, return_exceptions=True)
 
     async def _look(self) -> None:
         async with self._database.connection() as db:
@@ -126,8 +123,3 @@ class Streams:
         for page in self._pages:
             if last.get(page.visitor, 0) > page.number:
                 page.news.set()
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), max(0.0, seconds))
