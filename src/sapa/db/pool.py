@@ -14,6 +14,7 @@ from asyncpg.exceptions import InternalClientError, InvalidCachedStatementError
 from sapa.db import codecs
 from sapa.db.bell import Bell
 from sapa.db.hub import Hub
+from sapa.db.retry import retry
 
 if TYPE_CHECKING:
     Connection: TypeAlias = AsyncpgConnection[asyncpg.Record]
@@ -115,15 +116,13 @@ class Database:
         self, work: Callable[[Tx], Awaitable[Result]], races: tuple[type[Exception], ...] = ()
     ) -> Result:
         """One transaction, run again when another one stood in its way; `races` says what else shows that."""
+
+        async def run() -> Result:
+            async with self.transaction() as tx:
+                return await work(tx)
+
         retried: tuple[type[Exception], ...] = (*RETRYABLE, *races)
-        for tries_left in range(MOST_TRIES - 1, -1, -1):
-            try:
-                async with self.transaction() as tx:
-                    return await work(tx)
-            except retried:
-                if not tries_left:
-                    raise
-        raise AssertionError("unreachable")
+        return await retry(run, retried, tries=MOST_TRIES)
 
     async def _notify(self, channels: set[str]) -> None:
         try:

@@ -1,7 +1,5 @@
 """A call whose work leads to an outside party: two transactions around it, and none while the other side thinks."""
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, TypeVar
@@ -10,6 +8,7 @@ from msgspec import Struct
 
 from sapa.company import Company
 from sapa.db.pool import Tx
+from sapa.db.retry import retry
 from sapa.http import idempotency
 from sapa.http.answers import Accepted, Answer, encode_result
 from sapa.http.errors import IdempotencyInProgress
@@ -84,17 +83,14 @@ class Errand:
                 await idempotency.promise(tx, self.attempt, provisional)
             return result
 
-        ends = time.monotonic() + idempotency.WAIT_SECONDS
-        while True:
-            try:
-                result = await self.transact(claim_and_work)
-            except IdempotencyInProgress:
-                if time.monotonic() > ends:
-                    raise
-                await asyncio.sleep(LOOK_SECONDS)
-            else:
-                self._has_claimed = True
-                return result
+        result = await retry(
+            partial(self.transact, claim_and_work),
+            IdempotencyInProgress,
+            seconds=idempotency.WAIT_SECONDS,
+            pause=LOOK_SECONDS,
+        )
+        self._has_claimed = True
+        return result
 
     async def conclude(self, work: Callable[[Tx], Awaitable[Result]]) -> Result:
         """One transaction after it; its result is what the call answers."""
