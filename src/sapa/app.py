@@ -8,7 +8,8 @@ import structlog
 from starlette.types import ASGIApp
 
 from sapa.access import actions as access
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.domains import HOOKS, PAGES, ROUTES, SIMULATORS
 from sapa.http.allow_list import AllowList
 from sapa.http.cors import Cors
@@ -92,7 +93,7 @@ class App:
         try:
             async with self.database.connection() as db:
                 await access.record_use(db, uses)
-        except (*AWAY, asyncpg.PostgresError) as error:
+        except (DatabaseAway, asyncpg.PostgresError) as error:
             log.warning("last uses of keys were not recorded", reason=str(error))
 
 

@@ -16,8 +16,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sapa.console.pages import build_console
+from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import is_current, is_writable
-from sapa.db.pool import AWAY
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import (
     ApiError,
@@ -66,7 +66,7 @@ def build_pages(
             async with database.connection() as db:
                 current = await is_current(db)
                 writable = await is_writable(db)
-        except AWAY:
+        except DatabaseAway:
             raise ServiceUnavailable from None
         if not writable:
             raise ServiceUnavailable("The database is read-only; connect to its primary.")
@@ -85,7 +85,7 @@ def build_pages(
         try:
             last_id = request.headers.get("last-event-id")
             stream = await listeners.open(_token_of(request), _kinds_of(request), last_id)
-        except AWAY:
+        except DatabaseAway:
             raise ServiceUnavailable from None
         return EventStream(listeners, stream)
 

@@ -16,7 +16,8 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from sapa.console.rendering import HEADERS
-from sapa.db.pool import AWAY, Connection, Database
+from sapa.db.connection import DatabaseAway, connect
+from sapa.db.pool import Connection, Database
 from sapa.db.sql import sql
 from sapa.http.errors import ApiError, ServiceUnavailable
 from sapa.kit import Kit
@@ -88,7 +89,7 @@ class Live:
             watch.news.clear()
             try:
                 shown = await watch.look()
-            except (*AWAY, asyncpg.PostgresError):
+            except (DatabaseAway, asyncpg.PostgresError):
                 shown = watch.seen
             except ApiError:
                 return
@@ -111,14 +112,14 @@ class Live:
         """As long as there are pages. Without it, news are seen a while later."""
         try:
             while self._watches and not self._closing.is_set():
-                with suppress(*AWAY, asyncpg.PostgresError):
+                with suppress(DatabaseAway, asyncpg.PostgresError):
                     await self._listen_once()
                 await self._wait(self._closing, _ALIVE_SECONDS)
         finally:
             self._listening = None
 
     async def _listen_once(self) -> None:
-        connection: Connection = await asyncpg.connect(
+        connection: Connection = await connect(
             self._database.url, timeout=5, command_timeout=5, server_settings={"application_name": LISTENER}
         )
         heard: set[str] = set()

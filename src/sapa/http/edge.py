@@ -10,7 +10,8 @@ from urllib.parse import unquote_to_bytes
 import asyncpg
 import structlog
 
-from sapa.db.pool import AWAY, BUSY, RETRYABLE, Tx
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import BUSY, RETRYABLE, Tx
 from sapa.http import idempotency
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.answers import Answer
@@ -242,8 +243,7 @@ def explain(error: Exception, exchange: Exchange) -> ApiError:
         meant = BY_CONSTRAINT.get(error.constraint_name or "")
         if meant is not None:
             return meant()
-    # asyncpg's word for an argument that does not fit its parameter is a ValueError, too: a fault of ours.
-    if isinstance(error, (*AWAY, *BUSY, *RETRYABLE)) and not isinstance(error, ValueError):
+    if isinstance(error, (DatabaseAway, *BUSY, *RETRYABLE)):
         UNAVAILABLE.inc()
         log.warning("database unavailable", request_id=exchange.request_id, reason=f"{type(error).__name__}: {error}")
         return ServiceUnavailable(headers={"retry-after": "1"})

@@ -7,7 +7,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from sapa.db.pool import AWAY
+from sapa.db.connection import DatabaseAway
 from sapa.http.errors import ApiError, InternalError, NotFound, ServiceUnavailable
 
 Kit = TypeVar("Kit")
@@ -51,7 +51,7 @@ async def answer_hook(kit: Kit, hooks: Sequence[Hook[Kit]], call: HookCall) -> H
         return await hook.answer(kit, call)
     except ApiError as error:
         return HookAnswer(error.status, error.encode(), {**_JSON, **error.headers})
-    except AWAY as error:
+    except DatabaseAway as error:
         log.warning("database unavailable", hook=hook.prefix, reason=f"{type(error).__name__}: {error}")
         away = ServiceUnavailable(headers={"retry-after": "1"})
         return HookAnswer(away.status, away.encode(), {**_JSON, **away.headers})

@@ -13,7 +13,8 @@ import structlog
 from msgspec import Struct
 
 from sapa.company import Company
-from sapa.db.pool import AWAY, Connection, Database
+from sapa.db.connection import DatabaseAway, connect
+from sapa.db.pool import Connection, Database
 from sapa.http.allow_list import AllowList
 from sapa.http.errors import InvalidApiKey
 
@@ -140,13 +141,13 @@ class KeyRing:
         while True:
             try:
                 await self._listen()
-            except (*AWAY, asyncpg.PostgresError) as error:
+            except (DatabaseAway, asyncpg.PostgresError) as error:
                 log.warning("key changes are not heard, keys are cached for one second", reason=str(error))
             self._listening = False
             await asyncio.sleep(0.5)
 
     async def _listen(self) -> None:
-        connection = await asyncpg.connect(self._database.url, timeout=5, command_timeout=1)
+        connection = await connect(self._database.url, timeout=5, command_timeout=1)
         try:
             await connection.add_listener(CHANNEL, lambda _c, _p, _ch, company_id: self.forget(str(company_id)))
             self._generation += 1

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 
 from sapa.company import Company
 from sapa.customers import actions as customers
-from sapa.db.pool import AWAY, BUSY, Tx
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import BUSY, Tx
 from sapa.http.answers import Accepted
 from sapa.http.errand import Errand
 from sapa.json_text import encode
@@ -215,7 +216,7 @@ async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
     while True:
         try:
             return await write()
-        except (*AWAY, *BUSY, asyncpg.UniqueViolationError):
+        except (DatabaseAway, *BUSY, asyncpg.UniqueViolationError):
             if time.monotonic() > ends:
                 raise
             await asyncio.sleep(AGAIN_AFTER)

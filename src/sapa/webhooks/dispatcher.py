@@ -15,7 +15,8 @@ from contextlib import suppress
 import asyncpg
 import structlog
 
-from sapa.db.pool import AWAY, RETRYABLE, Database
+from sapa.db.connection import DatabaseAway, connect
+from sapa.db.pool import RETRYABLE, Database
 from sapa.db.sql import sql
 from sapa.events import BELL
 from sapa.kit import Kit
@@ -96,12 +97,12 @@ class Dispatcher:
         await self._settler.done(_LAST_SETTLING_SECONDS)
         try:
             await self._release(list(self._lanes.values()))
-        except (*AWAY, asyncpg.PostgresError) as error:
+        except (DatabaseAway, asyncpg.PostgresError) as error:
             log.warning("webhook lanes were not released and will run out by themselves", reason=str(error))
 
     async def _listen(self) -> None:
         """Hears that there is something new. Without it that is found a moment later."""
-        connection = await asyncpg.connect(
+        connection = await connect(
             self._database.url, timeout=5, command_timeout=5, server_settings={"application_name": LISTENER}
         )
         try:
@@ -282,7 +283,7 @@ async def _forever(chore: Callable[[], Awaitable[None]]) -> None:
     while True:
         try:
             await chore()
-        except (*AWAY, *RETRYABLE) as error:
+        except (DatabaseAway, *RETRYABLE) as error:
             log.warning("webhooks wait for the database", reason=f"{type(error).__name__}: {error}")
             await asyncio.sleep(_PAUSE_SECONDS)
         except Exception:

@@ -12,7 +12,8 @@ import asyncpg
 import structlog
 from msgspec import Struct
 
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.kit import Kit
 from sapa.work import leases
 from sapa.work.metrics import RUNS, SECONDS
@@ -66,7 +67,7 @@ class Worker:
         while not self._stopping.is_set():
             try:
                 await service.run(self._kit, self._stopping)
-            except AWAY as error:
+            except DatabaseAway as error:
                 log.warning("service waits for the database", service=service.name, reason=str(error))
             except Exception:
                 log.exception("service failed", service=service.name)
@@ -90,7 +91,7 @@ class Worker:
                     return
             await self._run_in_time(job)
             RUNS.labels(job.name, "done").inc()
-        except AWAY as error:
+        except DatabaseAway as error:
             RUNS.labels(job.name, "database away").inc()
             log.warning("job waits for the database", job=job.name, reason=f"{type(error).__name__}: {error}")
         except Exception:
@@ -111,5 +112,5 @@ class Worker:
         try:
             async with self._database.connection() as db:
                 await leases.release_all(db, self._holder)
-        except (*AWAY, asyncpg.PostgresError) as error:
+        except (DatabaseAway, asyncpg.PostgresError) as error:
             log.warning("leases were not released and will run out by themselves", reason=str(error))

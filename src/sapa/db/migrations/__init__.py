@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncpg
 from msgspec import Struct
 
-from sapa.db.pool import Connection
+from sapa.db.connection import Connection, connect
 
 FOLDER = Path(__file__).parent
 GRANTS = FOLDER.parent / "grants.sql"
@@ -53,7 +53,7 @@ def list_migrations(folder: Path = FOLDER) -> list[Migration]:
 
 async def migrate(owner_url: str, app_url: str) -> list[str]:
     """Brings the schema up to date and grants the product its rights; answers with what was applied."""
-    connection = await asyncpg.connect(owner_url, timeout=10)
+    connection = await connect(owner_url, timeout=10)
     try:
         await _refuse_unfit(connection)
         await connection.execute(f"SET lock_timeout = {_WAIT_MILLISECONDS}")
@@ -111,7 +111,7 @@ def _refuse_mismatch(migrations: list[Migration], done: dict[int, str]) -> None:
 
 async def _role_of(url: str) -> str:
     """The role that an address logs in as, which need not be written in it."""
-    connection = await asyncpg.connect(url, timeout=10)
+    connection = await connect(url, timeout=10)
     try:
         return str(await connection.fetchval("SELECT current_user"))
     finally:

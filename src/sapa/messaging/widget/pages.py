@@ -17,7 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from sapa.db.pool import AWAY
+from sapa.db.connection import DatabaseAway
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.errors import (
     ApiError,
@@ -196,7 +196,7 @@ def _route(path: str, **handlers: Handler) -> Route:
             return await handlers[request.method](request)
         except ApiError as error:
             return _refuse(error)
-        except AWAY as error:
+        except DatabaseAway as error:
             log.warning("database unavailable", path=request.url.path, reason=f"{type(error).__name__}: {error}")
             return _refuse(ServiceUnavailable(headers={"retry-after": "1"}))
         except Exception:

@@ -12,7 +12,8 @@ from contextlib import suppress
 import asyncpg
 import msgspec
 
-from sapa.db.pool import AWAY, Connection, Database
+from sapa.db.connection import DatabaseAway, connect
+from sapa.db.pool import Connection, Database
 from sapa.db.sql import sql
 from sapa.http.errors import ApiError
 from sapa.messaging.widget import queries
@@ -92,7 +93,7 @@ class Streams:
         try:
             async with self._database.connection() as db:
                 return await queries.list_after(db, *page.visitor, page.number, MOST_AT_ONCE)
-        except (*AWAY, asyncpg.PostgresError):
+        except (DatabaseAway, asyncpg.PostgresError):
             return []
 
     async def _is_valid(self, page: Page) -> bool:
@@ -100,7 +101,7 @@ class Streams:
             await page.check()
         except ApiError:
             return False
-        except (*AWAY, asyncpg.PostgresError):
+        except (DatabaseAway, asyncpg.PostgresError):
             return True
         return True
 
@@ -113,7 +114,7 @@ class Streams:
             while self._pages and not self._closing.is_set():
                 await _wait(self._bell, LOOK_SECONDS)
                 self._bell.clear()
-                with suppress(*AWAY, asyncpg.PostgresError):
+                with suppress(DatabaseAway, asyncpg.PostgresError):
                     await self._look()
         finally:
             self._watching = None
@@ -134,12 +135,12 @@ class Streams:
     async def _listen(self) -> None:
         """Without it, news are seen a moment later."""
         while True:
-            with suppress(*AWAY, asyncpg.PostgresError):
+            with suppress(DatabaseAway, asyncpg.PostgresError):
                 await self._listen_once()
             await asyncio.sleep(_ALIVE_SECONDS)
 
     async def _listen_once(self) -> None:
-        connection: Connection = await asyncpg.connect(
+        connection: Connection = await connect(
             self._database.url, timeout=5, command_timeout=5, server_settings={"application_name": LISTENER}
         )
         try:
