@@ -61,7 +61,7 @@ def build_pages(
         return _json(b'{"status":"ok"}')
 
     async def readyz(_: Request) -> Response:
-        """The database answers and its schema is this version's."""
+        """The database answers and this version runs on its schema."""
         try:
             async with database.connection() as db:
                 current = await is_current(db)
