@@ -114,8 +114,17 @@ class Edge:
                 with suppress(ApiError):
                     await read_body(exchange, endpoint.uploads, endpoint.needs_body)
             if not exchange.is_recorded and not isinstance(refused, ServiceUnavailable):
-                await recorder(self._kit, key.company, exchange.describe(endpoint.routes.base), refused)
+                await self._record(exchange, endpoint, recorder, key, refused)
             raise refused from None
+
+    async def _record(
+        self, exchange: Exchange, endpoint: Endpoint, recorder: Recorder, key: Key, refused: ApiError
+    ) -> None:
+        """Whatever becomes of the record, the caller gets the refusal."""
+        try:
+            await recorder(self._kit, key.company, exchange.describe(endpoint.routes.base), refused)
+        except Exception as error:
+            log.error("a refused call was not recorded", request_id=exchange.request_id, exc_info=error)
 
     def _client_address(self, exchange: Exchange) -> str:
         peer = exchange.scope.get("client")
