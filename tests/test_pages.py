@@ -7,7 +7,9 @@ from shutil import copytree
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
+from sapa.console.desk import COOKIE
 from sapa.db.migrations import FOLDER, list_migrations, migrate
 from sapa.db.pool import Database, open_database
 from tests.conftest import Installation
@@ -107,6 +109,21 @@ async def test_readyz_is_a_503_while_there_is_no_schema_at_all(installation: Ins
     async with open_app(installation, [], SAPA_DATABASE_URL=url) as client:
         answer = await client.get("http://probe/readyz")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/console", f"/hooks/channels/hook_1_{43 * 'a'}"])
+async def test_the_log_line_of_a_page_that_failed_names_the_request_that_was_answered(
+    installation: Installation, path: str
+) -> None:
+    """On a database without tables, where every page that reads one fails."""
+    url = installation.server.app_url + "&search_path=pg_temp"
+    async with open_app(installation, [], SAPA_DATABASE_URL=url) as client:
+        with capture_logs() as lines:
+            answer = await client.get(f"http://probe{path}", headers={"cookie": f"{COOKIE}=stale"})
+    assert answer.status_code == 500
+    (line,) = [line for line in lines if line["log_level"] == "error"]
+    assert line["exc_info"]
+    assert line["request_id"] == answer.headers["x-request-id"]
 
 
 async def test_metrics_count_calls_by_route_and_status_over_all_processes(

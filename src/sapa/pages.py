@@ -5,6 +5,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client import REGISTRY as PROCESS_REGISTRY
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -41,6 +42,8 @@ from sapa.work.ages import collect_queue_ages
 MOST_HOOK_BYTES = 32 * 1_048_576
 MOST_UNASKED_BYTES = 1_048_576
 HOOK_SECONDS = 30
+
+log = structlog.get_logger()
 
 # The page itself says what it may load: nothing.
 PAGE_HEADERS = {"content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
@@ -124,18 +127,29 @@ class EventStream(StreamingResponse):
 
 
 class Identified:
-    """Every answer names its request, these ones too."""
+    """Every answer names its request, these ones too; so does the log line of one that failed."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_identified(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (b"x-request-id", new_request_id().encode())]
-            await send(message)
+        request_id = new_request_id()
+        scope["state"] = {**scope.get("state", {}), "request_id": request_id}
+        is_answered = False
 
-        await self._app(scope, receive, send_identified)
+        async def send_identified(message: Message) -> None:
+            nonlocal is_answered
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            await send(message)
+            is_answered = message["type"] == "http.response.body" and not message.get("more_body", False)
+
+        try:
+            await self._app(scope, receive, send_identified)
+        except Exception as error:
+            log.error("internal error", request_id=request_id, method=scope["method"], exc_info=error)
+            if not is_answered:  # the server has to break off the answer that was begun
+                raise
 
 
 def _hook_route(kit: Kit, hook: Hook[Kit]) -> Route:
@@ -173,6 +187,7 @@ def _describe(request: Request, body: bytes) -> HookCall:
         headers=dict(request.headers),
         body=body,
         address=request.client.host if request.client else "",
+        request_id=request.state.request_id,
     )
 
 

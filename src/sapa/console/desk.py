@@ -254,7 +254,8 @@ async def _answer(kit: Kit, sheet: Sheet, visit: Visit) -> Response:
         return visit.show("refused.html", 503, error=ServiceUnavailable())
     except Exception:
         # Not the address: it may be a one-time link's.
-        log.exception("page failed", page=f"{sheet.method} {sheet.path}")
+        page = f"{sheet.method} {sheet.path}"
+        log.exception("page failed", page=page, request_id=visit.request.state.request_id)
         return visit.show("refused.html", 500, error=PageFailed())
 
 

@@ -200,7 +200,7 @@ def _route(path: str, **handlers: Handler) -> Route:
             log.warning("database unavailable", path=request.url.path, reason=f"{type(error).__name__}: {error}")
             return _refuse(ServiceUnavailable(headers={"retry-after": "1"}))
         except Exception:
-            log.exception("widget call failed", path=request.url.path)
+            log.exception("widget call failed", path=request.url.path, request_id=request.state.request_id)
             return _refuse(InternalError())
 
     return Route(PREFIX + path, answer, methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])
