@@ -18,7 +18,7 @@ from sapa.http.endpoints import Base, Routes
 from sapa.http.exchange import Receive, Scope, Send
 from sapa.http.keys import KeyRing
 from sapa.kit import build_kit
-from sapa.logs import configure_logs
+from sapa.logs import STANDARD_OUTPUT, configure_logs
 from sapa.pages import build_pages
 from sapa.settings import Settings, read_settings
 from sapa.webhooks.listen import Listeners
@@ -71,6 +71,7 @@ class App:
         await self.kit.close()
         await self.database.close()
         self.edge.journal.flush()
+        await asyncio.to_thread(STANDARD_OUTPUT.flush)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
