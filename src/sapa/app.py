@@ -8,7 +8,8 @@ import structlog
 from starlette.types import ASGIApp
 
 from sapa.access import actions as access
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.domains import HOOKS, PAGES, ROUTES, SIMULATORS
 from sapa.http.allow_list import AllowList
 from sapa.http.cors import Cors
@@ -17,7 +18,7 @@ from sapa.http.endpoints import Base, Routes
 from sapa.http.exchange import Receive, Scope, Send
 from sapa.http.keys import KeyRing
 from sapa.kit import build_kit
-from sapa.logs import configure_logs
+from sapa.logs import STANDARD_OUTPUT, configure_logs
 from sapa.pages import build_pages
 from sapa.settings import Settings, read_settings
 from sapa.webhooks.listen import Listeners
@@ -70,6 +71,7 @@ class App:
         await self.kit.close()
         await self.database.close()
         self.edge.journal.flush()
+        await asyncio.to_thread(STANDARD_OUTPUT.flush)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -90,7 +92,7 @@ class App:
         try:
             async with self.database.connection() as db:
                 await access.record_use(db, uses)
-        except (*AWAY, asyncpg.PostgresError) as error:
+        except (DatabaseAway, asyncpg.PostgresError) as error:
             log.warning("last uses of keys were not recorded", reason=str(error))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client import REGISTRY as PROCESS_REGISTRY
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -17,8 +18,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sapa.console.pages import build_console
+from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import is_current, is_writable
-from sapa.db.pool import AWAY
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import (
     ApiError,
@@ -44,6 +45,8 @@ MOST_HOOK_BYTES = 32 * 1_048_576
 MOST_UNASKED_BYTES = 1_048_576
 HOOK_SECONDS = 30
 
+log = structlog.get_logger()
+
 # The page itself says what it may load: nothing.
 PAGE_HEADERS = {"content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
 
@@ -63,12 +66,12 @@ def build_pages(
         return _json(b'{"status":"ok"}')
 
     async def readyz(_: Request) -> Response:
-        """The database answers and its schema is this version's."""
+        """The database answers and this version runs on its schema."""
         try:
             async with database.connection() as db:
                 current = await is_current(db)
                 writable = await is_writable(db)
-        except AWAY:
+        except DatabaseAway:
             raise ServiceUnavailable from None
         if not writable:
             raise ServiceUnavailable("The database is read-only; connect to its primary.")
@@ -87,7 +90,7 @@ def build_pages(
         try:
             last_id = request.headers.get("last-event-id")
             stream = await listeners.open(_token_of(request), _kinds_of(request), last_id)
-        except AWAY:
+        except DatabaseAway:
             raise ServiceUnavailable from None
         release = partial(listeners.close, stream)
         return EventStreamResponse(listeners.run(stream), release, {"cache-control": "no-store"})
@@ -111,18 +114,29 @@ def build_pages(
 
 
 class Identified:
-    """Every answer names its request, these ones too."""
+    """Every answer names its request, these ones too; so does the log line of one that failed."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_identified(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (b"x-request-id", new_request_id().encode())]
-            await send(message)
+        request_id = new_request_id()
+        scope["state"] = {**scope.get("state", {}), "request_id": request_id}
+        is_answered = False
 
-        await self._app(scope, receive, send_identified)
+        async def send_identified(message: Message) -> None:
+            nonlocal is_answered
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            await send(message)
+            is_answered = message["type"] == "http.response.body" and not message.get("more_body", False)
+
+        try:
+            await self._app(scope, receive, send_identified)
+        except Exception as error:
+            log.error("internal error", request_id=request_id, method=scope["method"], exc_info=error)
+            if not is_answered:  # the server has to break off the answer that was begun
+                raise
 
 
 def _hook_route(kit: Kit, hook: Hook[Kit]) -> Route:
@@ -160,6 +174,7 @@ def _describe(request: Request, body: bytes) -> HookCall:
         headers=dict(request.headers),
         body=body,
         address=request.client.host if request.client else "",
+        request_id=request.state.request_id,
     )
 
 

@@ -15,6 +15,7 @@ from typing import TextIO
 import asyncpg
 
 from sapa.access import first_start
+from sapa.db.connection import DatabaseAway
 from sapa.db.embedded import EmbeddedServer, claim_folder
 from sapa.db.migrations import MigrationRefused, migrate
 from sapa.processes import CannotStart, check_port, ended, signal_group, spawn, wait_until
@@ -96,7 +97,7 @@ class Supervisor:
             welcome = await first_start.prepare(app_url, self.settings)
         except MigrationRefused as reason:
             raise CannotStart(str(reason)) from reason
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except (DatabaseAway, asyncpg.PostgresError) as error:
             where = self._server.log if self._server else "SAPA_DATABASE_URL"
             raise CannotStart(f"The database cannot be used ({error}); check {where}.") from error
         if welcome:

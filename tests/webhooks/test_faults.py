@@ -13,9 +13,10 @@ from subprocess import Popen
 
 import pytest
 
+from sapa.db.connection import DatabaseAway
 from sapa.db.embedded import EmbeddedServer, claim_folder
 from sapa.db.migrations import migrate
-from sapa.db.pool import AWAY, Database, open_database
+from sapa.db.pool import Database, open_database
 from sapa.vault import Vault
 from tests.factories import Environments, make_company, make_endpoint
 from tests.webhooks.station import Arrival, Station, attempts, count, happen, things, until, waiting
@@ -126,7 +127,7 @@ async def until_settled(post: Database, company_id: int) -> None:
 
 def fewer_than(post: Database, company_id: int, before: int) -> Callable[[], Awaitable[int]]:
     async def look() -> int:
-        with suppress(*AWAY):
+        with suppress(DatabaseAway):
             now = await waiting(post, company_id)
             return now + 1 if now < before or before < 0 else 0
         return 0
@@ -209,7 +210,7 @@ async def test_deliveries_go_on_when_the_database_comes_back(
 async def reconnected(post: Database) -> Database:
     """Our own connections died with the server."""
     for _ in range(post.size + 1):
-        with suppress(*AWAY):
+        with suppress(DatabaseAway):
             await count(post, "SELECT 1")
     return post
 

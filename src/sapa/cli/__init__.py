@@ -28,8 +28,8 @@ from sapa.cli import (
     user,
     webhook,
 )
+from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import MigrationRefused
-from sapa.db.pool import AWAY
 from sapa.http.errors import ApiError, find_violation
 from sapa.processes import CannotStart
 from sapa.settings import BadSetting
@@ -75,8 +75,10 @@ def main() -> None:
         _fail(str(error))
     except asyncpg.IntegrityConstraintViolationError as error:
         _fail(str(find_violation(error) or error))
-    except (*AWAY, asyncpg.PostgresError) as error:
+    except (DatabaseAway, asyncpg.PostgresError) as error:
         _fail(f"The database cannot be used: {error or type(error).__name__}. `sapa doctor` says more.")
+    except OSError as error:
+        _fail(str(error) or type(error).__name__)
 
 
 def _fail(sentence: str) -> None:

@@ -23,7 +23,8 @@ from sapa.console.asking import Asker
 from sapa.console.forms import build_token, comes_from_here, limit_body, read_form
 from sapa.console.live import Live
 from sapa.console.rendering import HEADERS, protect, render
-from sapa.db.pool import AWAY, Tx
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Tx
 from sapa.http import idempotency
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.answers import Answer
@@ -249,11 +250,12 @@ async def _answer(kit: Kit, sheet: Sheet, visit: Visit) -> Response:
         answer = visit.show("refused.html", error.status, error=error)
         answer.headers.update(error.headers)
         return answer
-    except AWAY:
+    except DatabaseAway:
         return visit.show("refused.html", 503, error=ServiceUnavailable())
     except Exception:
         # Not the address: it may be a one-time link's.
-        log.exception("page failed", page=f"{sheet.method} {sheet.path}")
+        page = f"{sheet.method} {sheet.path}"
+        log.exception("page failed", page=page, request_id=visit.request.state.request_id)
         return visit.show("refused.html", 500, error=PageFailed())
 
 

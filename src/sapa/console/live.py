@@ -14,8 +14,9 @@ from functools import partial
 import asyncpg
 
 from sapa.console.rendering import HEADERS
+from sapa.db.connection import DatabaseAway
 from sapa.db.hub import Subscription
-from sapa.db.pool import AWAY, Database
+from sapa.db.pool import Database
 from sapa.http.errors import ApiError, ServiceUnavailable
 from sapa.http.event_stream import KEEP_ALIVE, READY, EventStreamResponse, build_event
 from sapa.kit import Kit
@@ -79,7 +80,7 @@ class Live:
             watch.news.clear()
             try:
                 shown = await watch.look()
-            except (*AWAY, asyncpg.PostgresError):
+            except (DatabaseAway, asyncpg.PostgresError):
                 shown = watch.seen
             except ApiError:
                 return

@@ -11,15 +11,14 @@ from functools import partial
 
 import asyncpg
 import structlog
-from asyncpg.exceptions import InternalClientError
 from msgspec import Struct
+
+from sapa.db.connection import Connection, DatabaseAway, connect
 
 ALIVE_SECONDS = 0.5
 """Between two looks whether the connection still works, and before it is opened again."""
 CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 1.0
-
-LOST = (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError)
 
 log = structlog.get_logger()
 
@@ -79,7 +78,7 @@ class Hub:
             while self._subscriptions:
                 try:
                     await self._listen_once()
-                except LOST as error:
+                except (DatabaseAway, asyncpg.PostgresError) as error:
                     log.warning("notifications are not received", reason=f"{type(error).__name__}: {error}")
                 except Exception:
                     log.exception("listening for notifications failed")
@@ -88,7 +87,7 @@ class Hub:
             self._listening = None
 
     async def _listen_once(self) -> None:
-        connection = await asyncpg.connect(
+        connection = await connect(
             self._url,
             timeout=CONNECT_SECONDS,
             command_timeout=ANSWER_SECONDS,
@@ -107,7 +106,7 @@ class Hub:
             for subscription in [each for each in self._subscriptions if each.channel in heard]:
                 subscription.down()
 
-    async def _turn_to(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    async def _turn_to(self, connection: Connection) -> None:
         """Listens to the channels that somebody subscribes to, and to no others."""
         wanted = {subscription.channel for subscription in self._subscriptions}
         for channel in self._heard - wanted:

@@ -5,21 +5,17 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import asyncpg
-from asyncpg.connection import Connection as AsyncpgConnection
 from asyncpg.exceptions import InternalClientError, InvalidCachedStatementError
 
 from sapa.db import codecs
 from sapa.db.bell import Bell
+from sapa.db.connection import Connection as Connection
+from sapa.db.connection import DatabaseAway, TranslatingConnection, connect
 from sapa.db.hub import Hub
 from sapa.db.retry import retry
-
-if TYPE_CHECKING:
-    Connection: TypeAlias = AsyncpgConnection[asyncpg.Record]
-else:
-    Connection = AsyncpgConnection
 
 Tx: TypeAlias = "Connection"
 """A connection inside a transaction."""
@@ -31,26 +27,8 @@ ACQUIRE_SECONDS = 2.0
 COMMAND_SECONDS = 15.0
 LOCK_MILLISECONDS = 5_000
 
-# PostgreSQL is away, restarting, read-only after a failover, full, or too busy: the caller may try again.
-AWAY = (
-    OSError,
-    TimeoutError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.ConnectionDoesNotExistError,
-    asyncpg.ConnectionFailureError,
-    asyncpg.InterfaceError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-    asyncpg.ObjectNotInPrerequisiteStateError,
-    asyncpg.ReadOnlySQLTransactionError,
-    InternalClientError,
-)
 
-
-class Pooled(Connection):
+class Pooled(TranslatingConnection):
     """A connection of the pool; it remembers which bells its transaction is to ring."""
 
     bells: set[str]
@@ -129,7 +107,7 @@ class Database:
             async with self.connection() as db:
                 for channel in channels:
                     await db.execute("SELECT pg_notify($1, '')", channel)
-        except (*AWAY, asyncpg.PostgresError):
+        except (DatabaseAway, asyncpg.PostgresError):
             return  # a hint that is lost costs its hearer a moment
 
     async def close(self) -> None:
@@ -142,7 +120,7 @@ class Database:
             self._opened -= 1
             try:
                 await connection.close(timeout=5)
-            except (*AWAY, asyncpg.PostgresError):
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError):
                 connection.terminate()
 
     async def take(self) -> Connection:
@@ -151,11 +129,14 @@ class Database:
             if not connection.is_closed():
                 return connection
             self._opened -= 1
-        async with asyncio.timeout(ACQUIRE_SECONDS):
-            if self._opened < self.size:
-                self._opened += 1
-                return await self._connect()
-            return await self._wait()
+        try:
+            async with asyncio.timeout(ACQUIRE_SECONDS):
+                if self._opened < self.size:
+                    self._opened += 1
+                    return await self._connect()
+                return await self._wait()
+        except TimeoutError:
+            raise DatabaseAway(f"no connection was free within {ACQUIRE_SECONDS:.0f} seconds") from None
 
     async def _connect(self) -> Connection:
         """In a place that was counted before."""
@@ -166,7 +147,7 @@ class Database:
             raise
 
     async def _open(self) -> Connection:
-        connection = await asyncpg.connect(
+        connection = await connect(
             self.url,
             statement_cache_size=1000,
             max_cached_statement_lifetime=0,
@@ -235,7 +216,7 @@ class Lease:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # A cancelled or timed-out command may still be running on the server: its connection is in doubt.
-        in_doubt = isinstance(error, TimeoutError | asyncio.CancelledError)
+        in_doubt = isinstance(error, DatabaseAway | TimeoutError | asyncio.CancelledError)
         self._database.give_back(self._connection, usable=not in_doubt)
 
 

@@ -8,7 +8,8 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from sapa.db.pool import AWAY, BUSY, RETRYABLE
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import BUSY, RETRYABLE
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.answers import Answer
 from sapa.http.cors import Cors
@@ -114,8 +115,17 @@ class Edge:
                     await read_body(exchange, endpoint.uploads, endpoint.needs_body)
             is_recorded = exchange.errand is not None and exchange.errand.is_recorded
             if not is_recorded and not isinstance(refused, ServiceUnavailable):
-                await recorder(self._kit, key.company, exchange.describe(endpoint.routes.base), refused)
+                await self._record(exchange, endpoint, recorder, key, refused)
             raise refused from None
+
+    async def _record(
+        self, exchange: Exchange, endpoint: Endpoint, recorder: Recorder, key: Key, refused: ApiError
+    ) -> None:
+        """Whatever becomes of the record, the caller gets the refusal."""
+        try:
+            await recorder(self._kit, key.company, exchange.describe(endpoint.routes.base), refused)
+        except Exception as error:
+            log.error("a refused call was not recorded", request_id=exchange.request_id, exc_info=error)
 
     def _client_address(self, exchange: Exchange) -> str:
         peer = exchange.scope.get("client")
@@ -193,8 +203,7 @@ def explain(error: Exception, exchange: Exchange) -> ApiError:
         return error
     if violation := find_violation(error):
         return violation
-    # asyncpg's word for an argument that does not fit its parameter is a ValueError, too: a fault of ours.
-    if isinstance(error, (*AWAY, *BUSY, *RETRYABLE)) and not isinstance(error, ValueError):
+    if isinstance(error, (DatabaseAway, *BUSY, *RETRYABLE)):
         UNAVAILABLE.inc()
         log.warning("database unavailable", request_id=exchange.request_id, reason=f"{type(error).__name__}: {error}")
         return ServiceUnavailable(headers={"retry-after": "1"})

@@ -7,7 +7,8 @@ from contextlib import suppress
 import structlog
 
 from sapa.access import actions as access
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.imports import actions, queries
 from sapa.imports.queries import Waiting
 from sapa.imports.types import ImportRunning, ImportTakenOver, UnusableFile
@@ -70,15 +71,14 @@ async def _go_on(work: Work, until: Until) -> None:
 
 
 def _is_unforeseen(error: BaseException) -> bool:
-    """Neither a database that is away nor another worker; an argument that the database cannot take is a ValueError."""
-    is_away = isinstance(error, AWAY) and not isinstance(error, ValueError)
-    return isinstance(error, Exception) and not is_away and not isinstance(error, ImportTakenOver)
+    """Neither a database that is away nor another worker."""
+    return isinstance(error, Exception) and not isinstance(error, DatabaseAway | ImportTakenOver)
 
 
 async def _lay_down(work: Work, *, is_unforeseen: bool) -> None:
     """For whoever comes next to go on at once; if not even that can be told, the hold runs out by itself."""
     give = actions.lay_down if is_unforeseen else actions.release
-    with suppress(*AWAY, ImportTakenOver):
+    with suppress(DatabaseAway, ImportTakenOver):
         async with work.database.transaction() as tx:
             await give(tx, work.company, work.job.id, work.holder)
 

@@ -9,7 +9,8 @@ from msgspec import Struct
 
 from sapa.access.actions import get_company
 from sapa.company import Company
-from sapa.db.pool import AWAY, BUSY, RETRYABLE, Tx
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import BUSY, RETRYABLE, Tx
 from sapa.kit import Kit
 from sapa.messaging import callback_queries as queries
 from sapa.messaging import connections, contacts, inbox, media, statuses
@@ -138,7 +139,7 @@ async def _take_items(tx: Tx, place: Place, items: Sequence[Item]) -> tuple[bool
         try:
             async with tx.transaction():
                 is_early |= await _take(tx, place, item)
-        except (*AWAY, *RETRYABLE, *BUSY):
+        except (DatabaseAway, *RETRYABLE, *BUSY):
             raise
         except Exception as failure:
             log.exception("an item of a callback failed", connection=place.opened.connection.id)

@@ -16,7 +16,8 @@ from msgspec.structs import replace
 
 from sapa.company import Company
 from sapa.customers import actions as customers
-from sapa.db.pool import AWAY, BUSY, Tx
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import BUSY, Tx
 from sapa.db.retry import retry
 from sapa.http.answers import Accepted
 from sapa.http.errand import Errand
@@ -211,7 +212,7 @@ async def _carry_out(errand: Errand, plan: Plan, place: Place | None, message: M
 async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
     """What became of a message is written down again and again while the database is away or busy, or an echo of it
     comes in at the same moment: nobody else knows it, and writing it twice changes nothing."""
-    passing = (*AWAY, *BUSY, asyncpg.UniqueViolationError)
+    passing = (DatabaseAway, *BUSY, asyncpg.UniqueViolationError)
     return await retry(write, passing, seconds=OUTCOME_SECONDS, pause=AGAIN_AFTER)
 
 

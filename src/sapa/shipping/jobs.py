@@ -7,7 +7,8 @@ from typing import TypeVar
 import structlog
 
 from sapa.access import actions as access
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.kit import Kit
 from sapa.sandbox.carriers import bookings as simulated
 from sapa.shipping import booking_queries, callbacks, cancelling, due_queries, queries, reconciling, tracking
@@ -90,7 +91,7 @@ async def _each(due: Sequence[Due], work: Callable[[Due], Awaitable[None]]) -> N
         async with places:
             try:
                 await work(one)
-            except AWAY:
+            except DatabaseAway:
                 raise
             except Exception:
                 log.exception("work on a shipment failed", work=repr(one))

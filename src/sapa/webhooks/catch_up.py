@@ -11,7 +11,8 @@ from collections import deque
 
 import structlog
 
-from sapa.db.pool import AWAY, RETRYABLE, Database, ring_after_commit
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import RETRYABLE, Database, ring_after_commit
 from sapa.db.sql import sql
 from sapa.events import BELL
 from sapa.webhooks import lanes, missed
@@ -89,7 +90,7 @@ async def _take_turn(database: Database, endpoint: Resumed, next_to_begin: str) 
         return await _help(database, endpoint)
     except Overtaken:
         return False
-    except (*AWAY, *RETRYABLE) as error:
+    except (DatabaseAway, *RETRYABLE) as error:
         reason = f"{type(error).__name__}: {error}"
         log.warning("catching up waits for the database", endpoint=endpoint.endpoint_id, reason=reason)
     except Exception:

@@ -12,7 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable
 import asyncpg
 import structlog
 
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.events import BELL
 from sapa.kit import Kit
 from sapa.settings import Settings
@@ -97,7 +98,7 @@ class Dispatcher:
         await self._settler.done(_LAST_SETTLING_SECONDS)
         try:
             await self._release(list(self._lanes.values()))
-        except (*AWAY, asyncpg.PostgresError) as error:
+        except (DatabaseAway, asyncpg.PostgresError) as error:
             log.warning("webhook lanes were not released and will run out by themselves", reason=str(error))
 
     async def _scout(self) -> None:

@@ -16,7 +16,8 @@ import asyncpg
 import msgspec
 from msgspec import Struct
 
-from sapa.db.pool import AWAY, Connection, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Connection, Database
 from sapa.db.sql import sql
 from sapa.events import EVENT_ID
 from sapa.http.errors import ApiError, Invalid, ServiceUnavailable
@@ -254,7 +255,7 @@ class Listeners:
         try:
             async with self._database.connection() as db:
                 return await stream.look(db)
-        except (*AWAY, asyncpg.PostgresError):
+        except (DatabaseAway, asyncpg.PostgresError):
             return [], False
 
 

@@ -9,7 +9,8 @@ import asyncpg
 import structlog
 from msgspec.structs import replace
 
-from sapa.db.pool import AWAY, RETRYABLE, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import RETRYABLE, Database
 from sapa.webhooks.places import Lane, group
 from sapa.webhooks.settling import Result, settle
 from sapa.work.metrics import ATTEMPTS
@@ -64,7 +65,7 @@ class Settler:
     async def _settle_company(self, company_id: int, batch: list[Finished]) -> None:
         try:
             await self._write(company_id, batch)
-        except (*AWAY, *RETRYABLE):
+        except (DatabaseAway, *RETRYABLE):
             self._keep(batch)
             raise
         except asyncpg.PostgresError:
@@ -75,7 +76,7 @@ class Settler:
         for number, (lane, result) in enumerate(batch):
             try:
                 await self._write(company_id, [(lane, replace(result, message=None, address=None, response=b""))])
-            except (*AWAY, *RETRYABLE):
+            except (DatabaseAway, *RETRYABLE):
                 self._keep(batch[number:])
                 raise
             except asyncpg.PostgresError:

@@ -7,7 +7,8 @@ from typing import TypeVar
 
 import structlog
 
-from sapa.db.pool import AWAY, RETRYABLE
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import RETRYABLE
 
 Key = TypeVar("Key")
 Step = Callable[[], Awaitable[object]]
@@ -57,7 +58,7 @@ async def keep_on(name: str, step: Step, stopping: asyncio.Event, *, pause: floa
     async def take() -> object:
         try:
             return await step()
-        except (*AWAY, *RETRYABLE) as error:
+        except (DatabaseAway, *RETRYABLE) as error:
             log.warning("waiting for the database", loop=name, reason=f"{type(error).__name__}: {error}")
         except Exception:
             log.exception("loop failed", loop=name)

@@ -10,7 +10,8 @@ import asyncpg
 import structlog
 from msgspec import Struct
 
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.kit import Kit
 from sapa.work import leases
 from sapa.work.loops import keep_on, repeat
@@ -76,7 +77,7 @@ class Worker:
                     return
             await self._run_in_time(job)
             RUNS.labels(job.name, "done").inc()
-        except AWAY as error:
+        except DatabaseAway as error:
             RUNS.labels(job.name, "database away").inc()
             log.warning("job waits for the database", job=job.name, reason=f"{type(error).__name__}: {error}")
         except Exception:
@@ -97,5 +98,5 @@ class Worker:
         try:
             async with self._database.connection() as db:
                 await leases.release_all(db, self._holder)
-        except (*AWAY, asyncpg.PostgresError) as error:
+        except (DatabaseAway, asyncpg.PostgresError) as error:
             log.warning("leases were not released and will run out by themselves", reason=str(error))

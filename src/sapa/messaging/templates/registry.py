@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from sapa.access import actions as access
 from sapa.company import Company
-from sapa.db.pool import AWAY
+from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Connection as Db
 from sapa.db.sql import sql
 from sapa.kit import Kit
@@ -138,7 +138,7 @@ async def _synchronise_in_peace(kit: Kit, company_id: int) -> None:
     """What one company's channel says keeps up no other company."""
     try:
         await synchronise_company(kit, company_id)
-    except AWAY:
+    except DatabaseAway:
         raise
     except Exception:
         log.exception("templates were not synchronised", company_id=company_id)
@@ -164,7 +164,7 @@ async def _adopt(kit: Kit, company: Company, template: ChannelTemplate) -> None:
     """Each by itself: one that cannot be kept does no harm to the others."""
     try:
         await kit.database.transact(lambda tx: actions.adopt(tx, company, template), (asyncpg.UniqueViolationError,))
-    except AWAY:
+    except DatabaseAway:
         raise
     except Exception:
         log.exception("a template of the channel was not taken over", company_id=company.id, template=template.name)

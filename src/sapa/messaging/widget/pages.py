@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sapa.db.pool import AWAY
+from sapa.db.connection import DatabaseAway
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.errors import (
     ApiError,
@@ -180,11 +180,11 @@ def _route(path: str, **handlers: Handler) -> Route:
             return await handlers[request.method](request)
         except ApiError as error:
             return _refuse(error)
-        except AWAY as error:
+        except DatabaseAway as error:
             log.warning("database unavailable", path=request.url.path, reason=f"{type(error).__name__}: {error}")
             return _refuse(ServiceUnavailable(headers={"retry-after": "1"}))
         except Exception:
-            log.exception("widget call failed", path=request.url.path)
+            log.exception("widget call failed", path=request.url.path, request_id=request.state.request_id)
             return _refuse(InternalError())
 
     return Route(PREFIX + path, answer, methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])

@@ -12,7 +12,8 @@ from contextlib import suppress
 import asyncpg
 import msgspec
 
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.http.errors import ApiError
 from sapa.http.event_stream import KEEP_ALIVE, READY, build_event
 from sapa.messaging.widget import queries
@@ -89,7 +90,7 @@ class Streams:
         try:
             async with self._database.connection() as db:
                 return await queries.list_after(db, *page.visitor, page.number, MOST_AT_ONCE)
-        except (*AWAY, asyncpg.PostgresError):
+        except (DatabaseAway, asyncpg.PostgresError):
             return []
 
     async def _is_valid(self, page: Page) -> bool:
@@ -97,7 +98,7 @@ class Streams:
             await page.check()
         except ApiError:
             return False
-        except (*AWAY, asyncpg.PostgresError):
+        except (DatabaseAway, asyncpg.PostgresError):
             return True
         return True
 
@@ -108,7 +109,7 @@ class Streams:
             while self._pages and not self._closing.is_set():
                 await rest(LOOK_SECONDS, self._bell, self._closing)
                 self._bell.clear()
-                with suppress(*AWAY, asyncpg.PostgresError):
+                with suppress(DatabaseAway, asyncpg.PostgresError):
                     await self._look()
         finally:
             self._watching = None
