@@ -18,6 +18,7 @@ from sapa.customers.types import (
     Subscription,
 )
 from sapa.emails import BadEmail, parse_email
+from sapa.folding import fold
 from sapa.http.errors import Invalid
 from sapa.json_text import encode, encode_values, is_exact
 from sapa.phones import BadPhone, parse_phone
@@ -55,8 +56,8 @@ class Profile(Struct, frozen=True):
 
     @property
     def search_text(self) -> str:
-        name = f"{self.first_name or ''} {self.last_name or ''}".casefold()
-        return "\n".join([" ".join(name.split()), self.email_key or "", (self.phone_number or "").lstrip("+")])
+        name = fold(f"{self.first_name or ''} {self.last_name or ''}")
+        return "\n".join([name, fold(self.email or ""), (self.phone_number or "").lstrip("+")])
 
 
 def build_profile(company: Company, given: CustomerIn) -> Profile:

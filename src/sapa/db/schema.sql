@@ -162,7 +162,7 @@ CREATE TABLE customers (
     addresses            json           NOT NULL,
     additional_data      json           NOT NULL,
     subscription_status  json           NOT NULL,
-    -- Case-folded name, e-mail and the digits of the phone, a line each: what a search looks through.
+    -- Folded name, e-mail and the digits of the phone, a line each: what a search looks through.
     search_text          text           NOT NULL,
     created_at           timestamptz(3) NOT NULL DEFAULT now(),
     updated_at           timestamptz(3) NOT NULL DEFAULT now(),
