@@ -114,7 +114,7 @@ async def test_customers_stored_before_accents_were_folded_are_found(installatio
         async with owner.transaction():
             await owner.execute(migration.text)
         rows = await owner.fetch("SELECT id, search_text FROM customers")
-    assert dict(rows) == {profile.email: profile.search_text for profile in profiles}
+    assert {row[0]: row[1] for row in rows} == {profile.email: profile.search_text for profile in profiles}
 
 
 def text_before(profile: Profile) -> str:

@@ -104,7 +104,7 @@ async def _send(errand: Errand, given: AnySendIn, occasion: Occasion) -> Message
     message = await errand.intend(partial(_intend, errand, plan, place, occasion))
     errand.is_recorded = True
     # A caller who hangs up does not stop what is on its way.
-    return await asyncio.shield(_carry_out(errand, plan, place, message))
+    return await kit.run_to_end(_carry_out(errand, plan, place, message))
 
 
 async def _reopen(kit: Kit, company: Company, plan: Plan) -> Plan:
