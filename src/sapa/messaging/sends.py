@@ -4,7 +4,6 @@ What the channel took or refused is known at once. When nobody can tell, the mes
 reports on it, and is never sent again by itself.
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
@@ -105,7 +104,7 @@ async def _send(errand: Errand, given: AnySendIn, occasion: Occasion) -> Message
     message = await errand.intend(partial(_intend, errand, plan, place, occasion))
     errand.is_recorded = True
     # A caller who hangs up does not stop what is on its way.
-    return await asyncio.shield(_carry_out(errand, plan, place, message))
+    return await kit.run_to_end(_carry_out(errand, plan, place, message))
 
 
 async def _reopen(kit: Kit, company: Company, plan: Plan) -> Plan:

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from sapa.api_base import Base
 from sapa.customers.types import CustomerId
 from sapa.events import Event
 from sapa.http.answers import Timestamp
@@ -240,6 +241,7 @@ class TicketOpened(Event):
     """A customer's message opened a ticket."""
 
     kind = "ticket.opened"
+    base = Base.MESSAGING
     resource_type = Ticket
 
 
@@ -247,6 +249,7 @@ class TicketUpdated(Event):
     """A ticket was assigned, handed over, put back into the queue or reopened."""
 
     kind = "ticket.updated"
+    base = Base.MESSAGING
     resource_type = Ticket
 
 
@@ -254,4 +257,5 @@ class TicketClosed(Event):
     """A ticket was resolved."""
 
     kind = "ticket.resolved"
+    base = Base.MESSAGING
     resource_type = Ticket
