@@ -23,6 +23,7 @@ run: install ## Start everything at http://127.0.0.1:8000 (SAPA_PORT, SAPA_DATA)
 	@exec $(BIN)/sapa serve
 
 test: $(VENV)/dev.stamp ## Check everything: style, types, house rules, tests, a real browser
+	@scripts/need curl curl
 	@scripts/browser $(BIN)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -47,7 +48,7 @@ clean: ## Remove .venv and caches; the data folder stays
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/out
 
 #installs install, run, demo      requirements/run.txt, about 175 MB; python3-venv
-#installs test                    requirements/dev.txt, about 800 MB; python3-venv, chromium, libatomic1
+#installs test                    requirements/dev.txt, about 800 MB; python3-venv, curl, chromium, libatomic1
 #installs test-clean              debootstrap, and what run and test install, within the system that it removes
 #installs bench                   requirements/dev.txt; python3-venv, wrk
 #installs lock                    requirements/dev.txt; python3-venv
