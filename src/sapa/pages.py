@@ -1,4 +1,4 @@
-"""What is not the API itself: health, metrics, the API's documents and their reference pages."""
+"""What is not the API itself: health, metrics, documents, hooks and the domains' own pages."""
 
 import asyncio
 import os
@@ -20,6 +20,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sapa.console.pages import build_console
 from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import is_current, is_writable
+from sapa.http.documents import Documents
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import (
     ApiError,
@@ -34,10 +35,7 @@ from sapa.http.errors import (
 from sapa.http.event_stream import EventStreamResponse
 from sapa.http.exchange import new_request_id
 from sapa.http.hooks import Hook, HookCall, answer_hook
-from sapa.http.openapi import build_document
-from sapa.http.reference import render_reference
 from sapa.kit import Kit
-from sapa.settings import Settings
 from sapa.webhooks.listen import Listeners
 from sapa.work.ages import collect_queue_ages
 
@@ -46,10 +44,6 @@ MOST_UNASKED_BYTES = 1_048_576
 HOOK_SECONDS = 30
 
 log = structlog.get_logger()
-
-# The page itself says what it may load: nothing.
-PAGE_HEADERS = {"content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
-
 
 Pages = Callable[[Kit], list[Route]]
 """A domain's own pages."""
@@ -95,14 +89,14 @@ def build_pages(
         release = partial(listeners.close, stream)
         return EventStreamResponse(listeners.run(stream), release, {"cache-control": "no-store"})
 
-    documents = [route for base in Base for route in _document_routes(base, kit.settings, domains)]
+    documents = [Documents(base, kit.settings.server.address, domains) for base in Base]
     app = Starlette(
         routes=[
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/metrics", metrics),
             Route("/listen", listen),
-            *documents,
+            *(route for document in documents for route in document.routes()),
             *(_hook_route(kit, hook) for hook in hooks),
             *(route for build in pages for route in build(kit)),
             *build_console(kit, domains),
@@ -176,19 +170,6 @@ def _describe(request: Request, body: bytes) -> HookCall:
         address=request.client.host if request.client else "",
         request_id=request.state.request_id,
     )
-
-
-def _document_routes(base: Base, settings: Settings, domains: Sequence[Routes]) -> list[Route]:
-    document = build_document(base, settings.server.address, domains)
-    text, page = document.encode(), render_reference(document)
-
-    async def openapi(_: Request) -> Response:
-        return _json(text)
-
-    async def reference(_: Request) -> Response:
-        return Response(page, headers=PAGE_HEADERS, media_type="text/html")
-
-    return [Route(f"{base}/openapi.json", openapi), Route(f"{base}/docs", reference)]
 
 
 def _token_of(request: Request) -> str:

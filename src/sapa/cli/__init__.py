@@ -2,32 +2,14 @@
 
 import sys
 
-from sapa.cli import shared_metrics  # isort: skip # noqa: F401 - before prometheus_client is imported, shipment
+from sapa.cli import shared_metrics  # isort: skip # noqa: F401 - before prometheus_client is imported
 
 import asyncpg
 import typer
 from rich.console import Console
 
 from sapa import __version__
-from sapa.cli import (
-    agent,
-    analytics,
-    areas,
-    carrier,
-    channel,
-    clock,
-    company,
-    export,
-    import_,
-    key,
-    listen,
-    loyalty,
-    run,
-    shipment,
-    token,
-    user,
-    webhook,
-)
+from sapa.cli.command_table import CommandTable
 from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import MigrationRefused
 from sapa.http.errors import ApiError, find_violation
@@ -35,33 +17,14 @@ from sapa.processes import CannotStart
 from sapa.settings import BadSetting
 from sapa.vault import BadSecretKey
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help="Sapa: a self-hosted customer-engagement platform.",
-)
-app.add_typer(company.app, name="company")
-app.add_typer(key.app, name="key")
-app.add_typer(clock.app, name="clock")
-app.add_typer(areas.app, name="areas")
-app.add_typer(carrier.app, name="carrier")
-app.add_typer(loyalty.app, name="loyalty")
-app.add_typer(shipment.app, name="shipment")
-app.add_typer(webhook.app, name="webhook")
-app.add_typer(token.app, name="token")
-app.add_typer(channel.app, name="channel")
-app.add_typer(user.app, name="user")
-app.add_typer(agent.app, name="agent")
-app.add_typer(analytics.app, name="analytics")
-for command in run.COMMANDS:
-    app.command()(command)
-app.command("import")(import_.import_)
-app.command()(export.export)
-app.command()(listen.listen)
+app = typer.Typer(cls=CommandTable, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
-@app.command()
+@app.callback()
+def sapa() -> None:
+    """Sapa: a self-hosted customer-engagement platform."""
+
+
 def version() -> None:
     """Print the version."""
     Console().print(__version__)

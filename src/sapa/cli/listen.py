@@ -11,6 +11,7 @@ import msgspec
 import typer
 from rich.console import Console
 
+from sapa import domains  # noqa: F401 - declares every kind of event
 from sapa.access import queries
 from sapa.cli.connect import AsJson, harmless, reach_database, transact
 from sapa.db.connection import DatabaseAway
