@@ -8,10 +8,14 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test bench demo lock clean
+.PHONY: help install run test test-clean bench demo lock clean
 
-help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+help: ## Show what can be made, and what each command installs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo
+	@echo "What they install: Python packages go into $(VENV) only, at the versions and hashes in requirements/. System"
+	@echo "packages come from apt, as root or with sudo, and only those that are missing:"
+	@awk -F '#installs ' '/^#installs / { print "  " $$2 }' $(MAKEFILE_LIST)
 
 install: $(VENV)/run.stamp ## Prepare .venv with the `sapa` command
 
@@ -19,11 +23,15 @@ run: install ## Start everything at http://127.0.0.1:8000 (SAPA_PORT, SAPA_DATA)
 	@exec $(BIN)/sapa serve
 
 test: $(VENV)/dev.stamp ## Check everything: style, types, house rules, tests, a real browser
+	@scripts/need curl curl
 	@scripts/browser $(BIN)
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
 	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+
+test-clean: ## Run `make run` and `make test` in a minimal Debian, built for it and removed again (as root)
+	@scripts/test-clean
 
 bench: $(VENV)/dev.stamp ## Measure everything against bare yardsticks, in ratios (docs/performance.md)
 	@scripts/need wrk wrk
@@ -38,6 +46,12 @@ lock: $(VENV)/dev.stamp ## Renew the locked requirements
 
 clean: ## Remove .venv and caches; the data folder stays
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/out
+
+#installs install, run, demo      requirements/run.txt, about 175 MB; python3-venv
+#installs test                    requirements/dev.txt, about 800 MB; python3-venv, curl, chromium, libatomic1
+#installs test-clean              debootstrap, and what run and test install, within the system that it removes
+#installs bench                   requirements/dev.txt; python3-venv, wrk
+#installs lock                    requirements/dev.txt; python3-venv
 
 LOCKING := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 

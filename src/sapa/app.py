@@ -9,7 +9,8 @@ from starlette.types import ASGIApp
 
 from sapa.access import actions as access
 from sapa.context import build_kit
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.domains import HOOKS, PAGES, ROUTES, SIMULATORS
 from sapa.http.allow_list import AllowList
 from sapa.http.cors import Cors
@@ -17,10 +18,11 @@ from sapa.http.edge import Edge
 from sapa.http.endpoints import Base, Routes
 from sapa.http.exchange import Receive, Scope, Send
 from sapa.http.keys import KeyRing
-from sapa.logs import configure_logs
+from sapa.logs import STANDARD_OUTPUT, configure_logs
 from sapa.pages import build_pages
 from sapa.settings import Settings, read_settings
 from sapa.webhooks.listen import Listeners
+from sapa.work.loops import keep_on
 
 USE_SECONDS = 2.0
 
@@ -63,13 +65,13 @@ class App:
     async def stop(self) -> None:
         self.end_streams()
         if self._recorder is not None:
-            self._recorder.cancel()
-            await asyncio.gather(self._recorder, return_exceptions=True)
+            await self._recorder
         await self._record_use()
-        await self.keys.stop()
+        self.keys.stop()
         await self.kit.close()
         await self.database.close()
         self.edge.journal.flush()
+        await asyncio.to_thread(STANDARD_OUTPUT.flush)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -80,9 +82,7 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _record_uses(self) -> None:
-        while True:
-            await asyncio.sleep(USE_SECONDS)
-            await self._record_use()
+        await keep_on("key uses", self._record_use, self.kit.closing, every=USE_SECONDS, pause=USE_SECONDS)
 
     async def _record_use(self) -> None:
         """When and from where each key was last used: told to the database now and then, not at every call."""
@@ -92,7 +92,7 @@ class App:
         try:
             async with self.database.connection() as db:
                 await access.record_use(db, uses)
-        except (*AWAY, asyncpg.PostgresError) as error:
+        except (DatabaseAway, asyncpg.PostgresError) as error:
             log.warning("last uses of keys were not recorded", reason=str(error))
 
 

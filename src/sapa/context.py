@@ -1,8 +1,10 @@
 """What a process of the product works with."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
+from typing import Any, TypeVar
 
+import structlog
 from msgspec import Struct, field
 
 from sapa.db.pool import Database
@@ -13,6 +15,13 @@ from sapa.outbound.loopback import Loopback
 from sapa.outbound.mail_sink import MailSink
 from sapa.settings import Settings
 from sapa.values.sealing import Vault
+
+CLOSE_SECONDS = 15.0
+"""How long the end of a process waits for work under way; less than what its supervisor allows it."""
+
+Result = TypeVar("Result")
+
+log = structlog.get_logger()
 
 
 class NoSecretKey(ServiceUnavailable):
@@ -30,6 +39,8 @@ class Kit(Struct, frozen=True):
     sealing: Vault | None
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process ends: answers that go on for as long as somebody listens end then."""
+    running: set[asyncio.Task[Any]] = field(default_factory=set)
+    """Work that its caller does not stop by hanging up."""
 
     @property
     def vault(self) -> Vault:
@@ -37,8 +48,19 @@ class Kit(Struct, frozen=True):
             raise NoSecretKey
         return self.sealing
 
+    async def run_to_end(self, work: Coroutine[Any, Any, Result]) -> Result:
+        """The work goes on when its caller is cancelled; `close` waits for it."""
+        task = asyncio.create_task(work)
+        self.running.add(task)
+        task.add_done_callback(self.running.discard)
+        return await asyncio.shield(task)
+
     async def close(self) -> None:
         self.closing.set()
+        if self.running:
+            _, late = await asyncio.wait(self.running, timeout=CLOSE_SECONDS)
+            if late:
+                log.warning("work was still under way when the process ended", tasks=len(late))
         await self.client.close()
         await self.loopback.close()
         await self.mail_sink.close()

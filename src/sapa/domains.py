@@ -28,6 +28,7 @@ from sapa.messaging.templates import sync as template_registry
 from sapa.messaging.widget import jobs as widget_jobs
 from sapa.messaging.widget import pages as widget
 from sapa.orders import api as orders
+from sapa.orders import customer_copies
 from sapa.pages import Pages
 from sapa.people import actions as people
 from sapa.products import api as products
@@ -82,6 +83,7 @@ JOBS: list[Job] = [
     Job("catch up with webhooks", 1, webhooks.catch_up),
     Job("expire keys", 10, access.expire_keys),
     Job("bring back shipments", 5, shipping_jobs.bring_back),
+    Job("update customer copies", 5, customer_copies.update_copies),
     Job("expire points", 5, loyalty_jobs.expire_overdue),
     Job("check wallets", 60, loyalty_jobs.check_wallets),
     Job("resolve silent tickets", 5, support_jobs.resolve_silent),

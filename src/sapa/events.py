@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from sapa.api_base import Base
 from sapa.db.pool import Tx, ring_after_commit
 from sapa.db.sql import sql
 from sapa.values.company import Company
@@ -52,9 +53,12 @@ QUEUE = sql(
 
 
 class Event:
-    """One kind of event. A subclass is the whole declaration: kind, body's type, and a docstring for the catalogue."""
+    """One kind of event. A subclass is the whole declaration: kind, base, body's type, and a docstring for the
+    catalogue."""
 
     kind: ClassVar[str]
+    base: ClassVar[Base]
+    """The part of the API whose document describes it."""
     resource_type: ClassVar[type[msgspec.Struct]]
 
     def __init__(self, resource: Any) -> None:
@@ -65,6 +69,8 @@ class Event:
         return str(self.resource.id)
 
     def __init_subclass__(cls) -> None:
+        if missing := [name for name in ("kind", "base", "resource_type") if not hasattr(cls, name)]:
+            raise TypeError(f"The event {cls.__name__} declares no {', '.join(missing)}.")
         CATALOGUE[cls.kind] = cls
 
 

@@ -1,24 +1,27 @@
-"""What is not the API itself: health, metrics, the API's documents and their reference pages."""
+"""What is not the API itself: health, metrics, documents, hooks and the domains' own pages."""
 
 import asyncio
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
+import structlog
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from prometheus_client import REGISTRY as PROCESS_REGISTRY
 from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sapa.console.pages import build_console
 from sapa.context import Kit
+from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import is_current, is_writable
-from sapa.db.pool import AWAY
+from sapa.http.documents import Documents
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import (
     ApiError,
@@ -30,21 +33,17 @@ from sapa.http.errors import (
     RequestTimeout,
     ServiceUnavailable,
 )
+from sapa.http.event_stream import EventStreamResponse
 from sapa.http.exchange import new_request_id
 from sapa.http.hooks import Hook, HookCall, answer_hook
-from sapa.http.openapi import build_document
-from sapa.http.reference import render_reference
-from sapa.settings import Settings
-from sapa.webhooks.listen import Listeners, Stream
+from sapa.webhooks.listen import Listeners
 from sapa.work.ages import collect_queue_ages
 
 MOST_HOOK_BYTES = 32 * 1_048_576
 MOST_UNASKED_BYTES = 1_048_576
 HOOK_SECONDS = 30
 
-# The page itself says what it may load: nothing.
-PAGE_HEADERS = {"content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
-
+log = structlog.get_logger()
 
 Pages = Callable[[Kit], list[Route]]
 """A domain's own pages."""
@@ -61,12 +60,12 @@ def build_pages(
         return _json(b'{"status":"ok"}')
 
     async def readyz(_: Request) -> Response:
-        """The database answers and its schema is this version's."""
+        """The database answers and this version runs on its schema."""
         try:
             async with database.connection() as db:
                 current = await is_current(db)
                 writable = await is_writable(db)
-        except AWAY:
+        except DatabaseAway:
             raise ServiceUnavailable from None
         if not writable:
             raise ServiceUnavailable("The database is read-only; connect to its primary.")
@@ -85,18 +84,19 @@ def build_pages(
         try:
             last_id = request.headers.get("last-event-id")
             stream = await listeners.open(_token_of(request), _kinds_of(request), last_id)
-        except AWAY:
+        except DatabaseAway:
             raise ServiceUnavailable from None
-        return EventStream(listeners, stream)
+        release = partial(listeners.close, stream)
+        return EventStreamResponse(listeners.run(stream), release, {"cache-control": "no-store"})
 
-    documents = [route for base in Base for route in _document_routes(base, kit.settings, domains)]
+    documents = [Documents(base, kit.settings.server.address, domains) for base in Base]
     app = Starlette(
         routes=[
             Route("/healthz", healthz),
             Route("/readyz", readyz),
             Route("/metrics", metrics),
             Route("/listen", listen),
-            *documents,
+            *(route for document in documents for route in document.routes()),
             *(_hook_route(kit, hook) for hook in hooks),
             *(route for build in pages for route in build(kit)),
             *build_console(kit, domains),
@@ -107,35 +107,30 @@ def build_pages(
     return Identified(app)
 
 
-class EventStream(StreamingResponse):
-    """An answer that goes on; its place among the listeners is free again however it ends."""
-
-    def __init__(self, listeners: Listeners, stream: Stream) -> None:
-        headers = {"cache-control": "no-store", "x-accel-buffering": "no"}
-        super().__init__(listeners.run(stream), headers=headers, media_type="text/event-stream")
-        self._listeners = listeners
-        self._stream = stream
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._listeners.close(self._stream)
-
-
 class Identified:
-    """Every answer names its request, these ones too."""
+    """Every answer names its request, these ones too; so does the log line of one that failed."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_identified(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                message["headers"] = [*message["headers"], (b"x-request-id", new_request_id().encode())]
-            await send(message)
+        request_id = new_request_id()
+        scope["state"] = {**scope.get("state", {}), "request_id": request_id}
+        is_answered = False
 
-        await self._app(scope, receive, send_identified)
+        async def send_identified(message: Message) -> None:
+            nonlocal is_answered
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
+            await send(message)
+            is_answered = message["type"] == "http.response.body" and not message.get("more_body", False)
+
+        try:
+            await self._app(scope, receive, send_identified)
+        except Exception as error:
+            log.error("internal error", request_id=request_id, method=scope["method"], exc_info=error)
+            if not is_answered:  # the server has to break off the answer that was begun
+                raise
 
 
 def _hook_route(kit: Kit, hook: Hook[Kit]) -> Route:
@@ -173,20 +168,8 @@ def _describe(request: Request, body: bytes) -> HookCall:
         headers=dict(request.headers),
         body=body,
         address=request.client.host if request.client else "",
+        request_id=request.state.request_id,
     )
-
-
-def _document_routes(base: Base, settings: Settings, domains: Sequence[Routes]) -> list[Route]:
-    document = build_document(base, settings.server.address, domains)
-    text, page = document.encode(), render_reference(document)
-
-    async def openapi(_: Request) -> Response:
-        return _json(text)
-
-    async def reference(_: Request) -> Response:
-        return Response(page, headers=PAGE_HEADERS, media_type="text/html")
-
-    return [Route(f"{base}/openapi.json", openapi), Route(f"{base}/docs", reference)]
 
 
 def _token_of(request: Request) -> str:

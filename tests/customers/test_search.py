@@ -3,9 +3,16 @@ from typing import Any
 import httpx
 import pytest
 
+from sapa.customers.profile import Profile, build_profile
+from sapa.customers.types import CustomerIn
+from sapa.db.migrations import list_migrations
+from sapa.values.company import Company
+from tests.conftest import Installation
 from tests.customers.test_listing import ask
+from tests.db.scratch import connect, migrated_database
 from tests.factories import make_customer
 
+COMPANY = Company(1, "live", "ID", "IDR")
 AYU = {"firstName": "Ayu", "lastName": "Lestari", "email": "ayu.l@example.com", "phoneNumber": "+628123456789"}
 
 
@@ -68,6 +75,52 @@ async def test_a_phone_number_is_looked_for_in_phone_numbers_only(api: httpx.Asy
 )  # fmt: skip
 async def test_case_is_folded_in_every_script(api: httpx.AsyncClient, name: str, term: str) -> None:
     assert await finds(api, term, {"firstName": name})
+
+
+@pytest.mark.parametrize(
+    ("name", "term"),
+    [
+        ("José", "jose"), ("jose", "JOSÉ"), ("Jose\u0301", "josé"), ("Nguyễn", "nguyen"), ("Łukasz Żak", "zak"),
+        ("ÅNGSTRÖM", "angstrom"), ("ﬁnn", "finn"), ("Ｊｏｓé", "jose"),
+    ],
+)  # fmt: skip
+async def test_accents_make_no_difference(api: httpx.AsyncClient, name: str, term: str) -> None:
+    assert await finds(api, term, {"firstName": name})
+
+
+async def test_accents_of_an_email_make_no_difference(api: httpx.AsyncClient) -> None:
+    assert await finds(api, "jose@", {"email": "josé@example.com"})
+    assert (await ask(api, {"search": "JOSÉ@"}))["meta"]["total"] == 1
+
+
+async def test_customers_stored_before_accents_were_folded_are_found(installation: Installation) -> None:
+    """What the migration leaves is what a customer stored today has."""
+    names = [
+        "José  LESTARI", "Nguyễn Văn Ánh", "Straße", "ayu", "ﬁnn", "Ｊｏｓé", "a\u00a8b", "ДМИТРИЙ", "한글", "İstanbul",
+    ]  # fmt: skip
+    emails = [f"jos\u00e9.{number}@example.com" for number in range(len(names))]
+    given = [CustomerIn(first_name=name, email=email) for name, email in zip(names, emails, strict=True)]
+    profiles = [build_profile(COMPANY, customer) for customer in given]
+    (migration,) = [one for one in list_migrations() if one.name.endswith("_customer_search")]
+    async with migrated_database(installation.server) as scratch, connect(scratch.owner_url) as owner:
+        for profile in profiles:
+            await owner.execute(
+                """INSERT INTO customers (company_id, id, email, tags, addresses, additional_data, subscription_status,
+                                          search_text)
+                   VALUES (1, $1, $1, '{}', '[]', '{}', '[]', $2)""",
+                profile.email,
+                text_before(profile),
+            )
+        async with owner.transaction():
+            await owner.execute(migration.text)
+        rows = await owner.fetch("SELECT id, search_text FROM customers")
+    assert {row[0]: row[1] for row in rows} == {profile.email: profile.search_text for profile in profiles}
+
+
+def text_before(profile: Profile) -> str:
+    """The search text as it was stored before accents were folded."""
+    name = " ".join(f"{profile.first_name} {profile.last_name or ''}".casefold().split())
+    return "\n".join([name, profile.email_key or "", (profile.phone_number or "").lstrip("+")])
 
 
 @pytest.mark.parametrize(

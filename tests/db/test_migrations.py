@@ -1,6 +1,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from pathlib import Path
+from shutil import copytree
 from uuid import uuid4
 
 import pytest
@@ -56,6 +57,38 @@ async def test_a_database_of_a_newer_version_is_refused_and_not_current(scratch:
         await run(scratch)
     async with connect(scratch.app_url) as app:
         assert not await is_current(app)
+
+
+async def test_a_newer_database_that_this_version_runs_on_is_left_as_it_is(scratch: Scratch, tmp_path: Path) -> None:
+    """Also its grants: those of this version would take rights from the newer one."""
+    newer = tmp_path / "newer"
+    copytree(FOLDER, newer)
+    number = len(ALL) + 1
+    text = f"-- runs with code since: {number - 2:04}\nSET LOCAL lock_timeout = '5s';\nCREATE TABLE later (id int);\n"
+    (newer / f"{number:04}_later.sql").write_text(text)
+    assert await migrate(scratch.owner_url, scratch.app_url, newer) == [*ALL, f"{number:04}_later"]
+    await as_owner(scratch, "GRANT UPDATE ON events TO sapa_app")
+    assert await run(scratch) == []
+    async with connect(scratch.app_url) as app:
+        assert await is_current(app)
+        assert await app.fetchval("SELECT has_table_privilege('events', 'UPDATE')")
+
+
+async def test_a_history_of_before_the_oldest_code_was_recorded_goes_on(scratch: Scratch) -> None:
+    await run(scratch)
+    await as_owner(scratch, "ALTER TABLE schema_migrations DROP COLUMN runs_with_code_since")
+    async with connect(scratch.app_url) as app:
+        assert not await is_current(app)
+    assert await run(scratch) == []
+    async with connect(scratch.app_url) as app:
+        assert await is_current(app)
+
+
+@pytest.mark.parametrize("since", ["0000", "0002"])
+def test_a_migration_cannot_run_with_code_that_does_not_know_it_yet(tmp_path: Path, since: str) -> None:
+    (tmp_path / "0001_a.sql").write_text(f"-- runs with code since: {since}\nSELECT 1;")
+    with pytest.raises(MigrationRefused, match="0001_a"):
+        list_migrations(tmp_path)
 
 
 async def test_a_database_behind_this_version_is_not_current(scratch: Scratch) -> None:

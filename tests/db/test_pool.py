@@ -8,7 +8,8 @@ import asyncpg
 import pytest
 
 from sapa.db import sql
-from sapa.db.pool import AWAY, Connection, Database, open_database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Connection, Database, open_database
 from tests.conftest import Installation
 from tests.db.scratch import connect, scratch_database
 
@@ -149,7 +150,7 @@ async def test_who_waits_too_long_for_a_connection_is_told_to_come_again(notes: 
     let_go, held = asyncio.Event(), asyncio.Event()
     holder = asyncio.create_task(hold(notes, let_go, held))
     await held.wait()
-    with pytest.raises(AWAY):
+    with pytest.raises(DatabaseAway):
         await use(notes)
     let_go.set()
     await holder
@@ -170,7 +171,7 @@ async def recovers(database: Database) -> bool:
     for _ in range(100):
         try:
             return await asyncio.gather(*(use(database) for _ in range(8))) == [1] * 8
-        except AWAY:
+        except DatabaseAway:
             await asyncio.sleep(0.05)
     return False
 
@@ -230,7 +231,7 @@ async def test_more_users_than_connections_all_have_their_turn(installation: Ins
 
 async def test_a_process_may_start_while_postgresql_is_away() -> None:
     async with open_database("postgresql://nobody@127.0.0.1:1/nothing") as database:
-        with pytest.raises(AWAY):
+        with pytest.raises(DatabaseAway):
             await use(database)
 
 
@@ -243,3 +244,59 @@ async def test_instants_before_and_after_the_epoch_can_be_parameters(notes: Data
 
 async def compare(db: Connection, one: datetime, two: datetime) -> bool:
     return bool(await db.fetchval("SELECT $1::timestamptz < $2::timestamptz", one, two))
+
+
+async def test_a_wrong_number_of_arguments_is_no_lost_database(notes: Database) -> None:
+    async with notes.connection() as db:
+        with pytest.raises(asyncpg.InterfaceError):
+            await db.fetchrow("SELECT $1::int")
+        assert await db.fetchval("SELECT 1") == 1
+
+
+@pytest.mark.parametrize("method", ["fetch", "fetchrow", "fetchval", "execute"])
+async def test_a_statement_without_an_answer_in_time_loses_its_connection(notes: Database, method: str) -> None:
+    before = await backend(notes)
+    with pytest.raises(DatabaseAway, match="TimeoutError"):
+        await run_too_long(notes, method)
+    assert await backend(notes) != before
+
+
+async def run_too_long(database: Database, method: str) -> None:
+    async with database.connection() as db:
+        await getattr(db, method)("SELECT pg_sleep(60)", timeout=0.05)
+
+
+async def backend(database: Database) -> int:
+    async with database.connection() as db:
+        number: int = await db.fetchval("SELECT pg_backend_pid()")
+        return number
+
+
+async def test_whatever_is_done_on_a_connection_that_was_cut_the_database_is_away(notes: Database) -> None:
+    async with notes.connection() as db:
+        async with connect(notes.url) as other:
+            await other.execute("SELECT pg_terminate_backend($1)", db.get_server_pid())
+        for _ in range(2):
+            with pytest.raises(DatabaseAway):
+                await db.fetchval("SELECT 1")
+        with pytest.raises(DatabaseAway):
+            await db.execute("SELECT 1")
+        with pytest.raises(DatabaseAway):
+            db.transaction()
+        with pytest.raises(DatabaseAway):
+            await db.copy_records_to_table("notes", records=[(9,)])
+    assert await use(notes) == 1
+
+
+async def lose_a_savepoint(database: Database) -> None:
+    async with database.transaction() as tx, tx.transaction():
+        closed = asyncio.Event()
+        tx.add_termination_listener(lambda _: closed.set())
+        async with connect(database.url) as other:
+            await other.execute("SELECT pg_terminate_backend($1)", tx.get_server_pid())
+        await closed.wait()
+
+
+async def test_a_savepoint_that_was_cut_cannot_be_released_because_the_database_is_away(notes: Database) -> None:
+    with pytest.raises(DatabaseAway):
+        await lose_a_savepoint(notes)

@@ -7,7 +7,8 @@ import httpx
 import psutil
 import pytest
 
-from sapa.db.pool import AWAY, Database, open_database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database, open_database
 from sapa.runtime.processes import wait_until
 from tests.conftest import Installation, connect, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_key
@@ -88,7 +89,7 @@ async def test_writes_survive_the_death_of_the_database_and_the_api_goes_on(
 async def settled(database: Database) -> Database:
     """The onlooker's own connections may have died with the server."""
     for _ in range(database.size + 1):
-        with suppress(*AWAY):
+        with suppress(DatabaseAway):
             async with database.connection() as db:
                 await db.fetchval("SELECT 1")
     return database

@@ -7,7 +7,7 @@ MAY_RUN_BARE_SQL = {
     "sapa.db.migrations",  # what makes the tables that statements are checked against
     "sapa.cli.doctor",  # looks at the server, not at rows
     "sapa.db.pool",  # rings the bell
-    "sapa.http.keys",  # the listener's sign of life
+    "sapa.db.hub",  # the listener's sign of life
 }
 
 

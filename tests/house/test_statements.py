@@ -43,6 +43,7 @@ CROSSING = {
     "sapa.messaging.channels.widget.queries.FORGET_VISITORS",
     "sapa.messaging.channels.widget.queries.FORGET_WINDOWS",
     "sapa.messaging.channels.widget.queries.LIST_STANDS",
+    "sapa.orders.customer_copies.LIST_WAITING",
     "sapa.people.mail_queries.FIND_RECIPIENT",
     "sapa.people.queries.COUNT_FAILURE",
     "sapa.people.queries.DELETE_LINKS_OF",

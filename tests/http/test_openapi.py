@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from sapa.domains import ROUTES
-from sapa.events import CATALOGUE, EVENT_ID
+from sapa.events import CATALOGUE, EVENT_ID, Event
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Conflict, Unauthorized
 from sapa.http.openapi import build_document
@@ -316,6 +316,26 @@ def test_a_creation_links_to_the_operations_on_what_it_created(parcels: Schema) 
         name: {"operationId": name, "parameters": {"parcelId": "$response.body#/data/id"}}
         for name in ("replace_parcel", "drop_parcel")
     }
+
+
+def test_an_event_stands_in_the_document_that_it_declares() -> None:
+    declared = {"kind": "conversation.opened", "resource_type": Parcel, "base": Base.MESSAGING, "__doc__": "Opened."}
+    type("ConversationOpened", (Event,), declared)
+    try:
+        kinds = {base: build_document(base, "", []).content["webhooks"].keys() for base in Base}
+    finally:
+        del CATALOGUE["conversation.opened"]
+    assert "conversation.opened" in kinds[Base.MESSAGING]
+    assert "conversation.opened" not in kinds[Base.CUSTOMER]
+
+
+@pytest.mark.parametrize("missing", ["kind", "resource_type", "base"])
+def test_an_event_without_a_part_of_its_declaration_is_refused(missing: str) -> None:
+    declared = {"kind": "conversation.opened", "resource_type": Parcel, "base": Base.MESSAGING}
+    del declared[missing]
+    with pytest.raises(TypeError, match=missing):
+        type("ConversationOpened", (Event,), declared)
+    assert "conversation.opened" not in CATALOGUE
 
 
 def test_every_event_stands_in_one_document_with_its_body_and_headers() -> None:

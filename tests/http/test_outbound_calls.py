@@ -7,6 +7,7 @@ from uuid import uuid4
 import httpx
 import pytest
 from msgspec import Struct
+from structlog.testing import capture_logs
 
 from sapa.access.types import Scope
 from sapa.context import Kit
@@ -43,6 +44,7 @@ class PostOffice:
         self.opens = asyncio.Event()
         self.opens.set()
         self.refusals: list[tuple[Asked, str]] = []
+        self.has_ink = True
 
     async def send(self, to: str) -> None:
         self.sent.append(to)
@@ -54,6 +56,8 @@ def build_routes(office: PostOffice) -> Routes:
     routes = Routes("/parcels", base=Base.CUSTOMER, tag="Parcels")
 
     async def record(kit: Kit, company: Company, asked: Asked, error: ApiError) -> None:
+        if not office.has_ink:
+            raise RuntimeError("no ink")
         office.refusals.append((asked, error.code))
 
     @routes.post("", scope=Scope.ORDERS_WRITE, status=200, raises=(Conflict,), recorder=record)
@@ -240,3 +244,15 @@ async def test_a_call_from_a_closed_address_is_recorded(
     post.headers["x-api-key"] = key.raw
     assert (await send(post, "Bandung")).status_code == 403
     assert [code for _, code in office.refusals] == ["IP_NOT_ALLOWED"]
+
+
+async def test_a_record_that_cannot_be_stored_does_not_replace_the_refusal(
+    post: httpx.AsyncClient, office: PostOffice
+) -> None:
+    office.has_ink = False
+    with capture_logs() as lines:
+        answers = [await send(post, "nowhere"), await post.post("/parcels", json={"from": "here"})]
+    assert [answer.status_code for answer in answers] == [409, 400]
+    failures = [line for line in lines if line["log_level"] == "error"]
+    assert [line["request_id"] for line in failures] == [answer.headers["x-request-id"] for answer in answers]
+    assert {str(line["exc_info"]) for line in failures} == {"no ink"}

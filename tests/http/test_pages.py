@@ -2,12 +2,18 @@
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
+from sapa.console.routes import COOKIE
+from sapa.db.migrations import FOLDER, list_migrations, migrate
 from sapa.db.pool import Database, open_database
 from tests.conftest import Installation
+from tests.db.scratch import connect, migrated_database
 from tests.factories import Environments, make_key
 from tests.http.probe import open_app
 from tests.http.wire import eventually, send
@@ -67,11 +73,57 @@ async def test_readyz_is_a_503_while_the_schema_is_another_version_s(installatio
     assert "sapa migrate" in answer.json()["error"]["message"]
 
 
+@pytest.mark.parametrize(("header", "status"), [("-- runs with code since: {own:04}\n", 200), ("", 503)])
+async def test_readyz_after_a_newer_version_migrated_the_database(
+    installation: Installation, tmp_path: Path, header: str, status: int
+) -> None:
+    """A rolling upgrade: this version runs on until a migration says that it no longer can."""
+    own = len(list_migrations())
+    newer = tmp_path / "newer"
+    copytree(FOLDER, newer)
+    text = (
+        f"{header.format(own=own)}SET LOCAL lock_timeout = '5s';\n\nALTER TABLE customers ADD COLUMN nickname text;\n"
+    )
+    (newer / f"{own + 1:04}_nicknames.sql").write_text(text)
+    async with migrated_database(installation.server) as scratch:
+        async with open_app(installation, [], SAPA_DATABASE_URL=scratch.app_url) as client:
+            assert (await client.get("http://probe/readyz")).status_code == 200
+            assert await migrate(scratch.owner_url, scratch.app_url, newer) == [f"{own + 1:04}_nicknames"]
+            assert (await client.get("http://probe/readyz")).status_code == status
+        async with open_app(installation, [], SAPA_DATABASE_URL=scratch.app_url) as client:
+            assert (await client.get("http://probe/readyz")).status_code == status
+
+
+async def test_readyz_is_a_503_while_the_database_is_behind(installation: Installation) -> None:
+    async with migrated_database(installation.server) as scratch:
+        async with connect(scratch.owner_url) as owner:
+            await owner.execute("DELETE FROM schema_migrations WHERE number = $1", len(list_migrations()))
+        async with open_app(installation, [], SAPA_DATABASE_URL=scratch.app_url) as client:
+            answer = await client.get("http://probe/readyz")
+    assert answer.status_code == 503
+    assert "sapa migrate" in answer.json()["error"]["message"]
+
+
 async def test_readyz_is_a_503_while_there_is_no_schema_at_all(installation: Installation) -> None:
     url = installation.server.app_url + "&search_path=pg_temp"
     async with open_app(installation, [], SAPA_DATABASE_URL=url) as client:
         answer = await client.get("http://probe/readyz")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "SERVICE_UNAVAILABLE")
+
+
+@pytest.mark.parametrize("path", ["/metrics", "/console", f"/hooks/channels/hook_1_{43 * 'a'}"])
+async def test_the_log_line_of_a_page_that_failed_names_the_request_that_was_answered(
+    installation: Installation, path: str
+) -> None:
+    """On a database without tables, where every page that reads one fails."""
+    url = installation.server.app_url + "&search_path=pg_temp"
+    async with open_app(installation, [], SAPA_DATABASE_URL=url) as client:
+        with capture_logs() as lines:
+            answer = await client.get(f"http://probe{path}", headers={"cookie": f"{COOKIE}=stale"})
+    assert answer.status_code == 500
+    (line,) = [line for line in lines if line["log_level"] == "error"]
+    assert line["exc_info"]
+    assert line["request_id"] == answer.headers["x-request-id"]
 
 
 async def test_metrics_count_calls_by_route_and_status_over_all_processes(

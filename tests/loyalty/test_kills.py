@@ -11,7 +11,8 @@ import httpx
 import psutil
 import pytest
 
-from sapa.db.pool import AWAY, Database, open_database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database, open_database
 from sapa.runtime.processes import wait_until
 from tests.conftest import Installation, connect, start_installation, stop_installation
 from tests.factories import Environments, add_points, make_company, make_customer, make_key
@@ -129,7 +130,7 @@ async def test_a_ledger_whose_writers_are_killed_stays_whole_and_a_repeated_key_
         writers.stopping = True
         await asyncio.gather(*tasks)
     for _ in range(onlooker.size + 1):
-        with suppress(*AWAY):
+        with suppress(DatabaseAway):
             async with onlooker.connection() as db:
                 await db.fetchval("SELECT 1")
     entries = await history_of(api, customer)

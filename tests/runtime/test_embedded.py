@@ -9,14 +9,14 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from signal import SIGKILL
+from signal import SIGKILL, SIGTERM
 from tempfile import mkdtemp
 
 import asyncpg
 import psutil
 import pytest
 
-from sapa.runtime.cluster import program
+from sapa.runtime.cluster import find_account, program
 from sapa.runtime.embedded import EmbeddedServer, claim_folder, open_embedded
 from sapa.runtime.processes import (
     Account,
@@ -72,9 +72,9 @@ async def holding(data: Path, kind: str, account: Account | None = None) -> Asyn
 
 @contextmanager
 def other_process(command: list[str], data: Path) -> Iterator[subprocess.Popen[bytes]]:
-    """A process of the server's user that does not die with us."""
-    user = (data / "pg").stat().st_uid if os.geteuid() == 0 else None
-    process = subprocess.Popen(command, user=user, cwd="/", stderr=subprocess.DEVNULL)
+    """A process of the server's user, started as the server is: that user may not enter the folder of this clone."""
+    account = find_account(data, data / "pg")
+    process = spawn(command, SIGTERM, account=account, cwd="/", output=subprocess.DEVNULL)
     try:
         yield process
     finally:

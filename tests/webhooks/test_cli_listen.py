@@ -14,7 +14,8 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from sapa.db.pool import AWAY, Database, open_database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database, open_database
 from sapa.webhooks import forwarding, tokens, verify
 from sapa.webhooks.forwarding import Forwarder, Memory
 from sapa.webhooks.listen import Told
@@ -167,7 +168,7 @@ async def insist(api: httpx.AsyncClient, path: str, body: dict[str, str]) -> Non
 
 async def recorded_events(database: Database, company_id: int) -> list[Any] | None:
     """The onlooker's own connections may have died with the server."""
-    with suppress(*AWAY):
+    with suppress(DatabaseAway):
         async with database.connection() as db:
             return await db.fetch("SELECT id, number, resource_id FROM events WHERE company_id = $1", company_id)
     return None

@@ -13,11 +13,11 @@ from subprocess import Popen
 
 import pytest
 
+from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import migrate
-from sapa.db.pool import AWAY, Database, open_database
+from sapa.db.pool import Database, open_database
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from sapa.values.sealing import Vault
-from sapa.webhooks.dispatcher import LISTENER
 from tests.factories import Environments, make_company, make_endpoint
 from tests.webhooks.station import Arrival, Station, attempts, count, happen, things, until, waiting
 
@@ -94,6 +94,7 @@ async def crew(server: EmbeddedServer, tmp_path: Path) -> AsyncIterator[Crew]:
                 member.wait()
     text = hired.log.read_text()
     assert "stumbled" not in text, text
+    assert "loop failed" not in text, text
     assert "Traceback" not in text, text
 
 
@@ -126,7 +127,7 @@ async def until_settled(post: Database, company_id: int) -> None:
 
 def fewer_than(post: Database, company_id: int, before: int) -> Callable[[], Awaitable[int]]:
     async def look() -> int:
-        with suppress(*AWAY):
+        with suppress(DatabaseAway):
             now = await waiting(post, company_id)
             return now + 1 if now < before or before < 0 else 0
         return 0
@@ -161,7 +162,7 @@ async def test_two_workers_share_the_load_and_send_nothing_twice(
 def all_listen(post: Database, number: int) -> Callable[[], Awaitable[bool]]:
     async def look() -> bool:
         listening = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1"
-        return await count(post, listening, LISTENER) == number
+        return await count(post, listening, "lone dispatcher listener") == number
 
     return look
 
@@ -209,7 +210,7 @@ async def test_deliveries_go_on_when_the_database_comes_back(
 async def reconnected(post: Database) -> Database:
     """Our own connections died with the server."""
     for _ in range(post.size + 1):
-        with suppress(*AWAY):
+        with suppress(DatabaseAway):
             await count(post, "SELECT 1")
     return post
 

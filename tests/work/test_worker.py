@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from sapa.db.connection import DatabaseAway
 from sapa.db.counters import get_total
-from sapa.db.pool import AWAY, Database, open_database
+from sapa.db.pool import Database, open_database
 from sapa.domains import JOBS
 from sapa.runtime.processes import wait_until
 from tests.conftest import Installation
@@ -80,7 +81,7 @@ async def is_folded(database: Database) -> None:
         try:
             if await ask(database, "SELECT count(*) FROM counter_deltas") == 0:
                 return
-        except AWAY:
+        except DatabaseAway:
             pass
         await asyncio.sleep(0.05)
     raise AssertionError("the changes are not folded")

@@ -2,66 +2,29 @@
 
 import sys
 
-from sapa.cli import shared_metrics  # isort: skip # noqa: F401 - before prometheus_client is imported, shipment
+from sapa.cli import shared_metrics  # isort: skip # noqa: F401 - before prometheus_client is imported
 
 import asyncpg
 import typer
 from rich.console import Console
 
 from sapa import __version__
-from sapa.cli import (
-    agent,
-    analytics,
-    areas,
-    carrier,
-    channel,
-    clock,
-    company,
-    export,
-    import_,
-    key,
-    listen,
-    loyalty,
-    run,
-    shipment,
-    token,
-    user,
-    webhook,
-)
+from sapa.cli.command_table import CommandTable
+from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import MigrationRefused
-from sapa.db.pool import AWAY
-from sapa.http.errors import BY_CONSTRAINT, ApiError
+from sapa.http.errors import ApiError, find_violation
 from sapa.runtime.processes import CannotStart
 from sapa.settings import BadSetting
 from sapa.values.sealing import BadSecretKey
 
-app = typer.Typer(
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-    help="Sapa: a self-hosted customer-engagement platform.",
-)
-app.add_typer(company.app, name="company")
-app.add_typer(key.app, name="key")
-app.add_typer(clock.app, name="clock")
-app.add_typer(areas.app, name="areas")
-app.add_typer(carrier.app, name="carrier")
-app.add_typer(loyalty.app, name="loyalty")
-app.add_typer(shipment.app, name="shipment")
-app.add_typer(webhook.app, name="webhook")
-app.add_typer(token.app, name="token")
-app.add_typer(channel.app, name="channel")
-app.add_typer(user.app, name="user")
-app.add_typer(agent.app, name="agent")
-app.add_typer(analytics.app, name="analytics")
-for command in run.COMMANDS:
-    app.command()(command)
-app.command("import")(import_.import_)
-app.command()(export.export)
-app.command()(listen.listen)
+app = typer.Typer(cls=CommandTable, no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 
 
-@app.command()
+@app.callback()
+def sapa() -> None:
+    """Sapa: a self-hosted customer-engagement platform."""
+
+
 def version() -> None:
     """Print the version."""
     Console().print(__version__)
@@ -74,10 +37,11 @@ def main() -> None:
     except (ApiError, BadSecretKey, BadSetting, CannotStart, MigrationRefused) as error:
         _fail(str(error))
     except asyncpg.IntegrityConstraintViolationError as error:
-        meant = BY_CONSTRAINT.get(error.constraint_name or "")
-        _fail(meant.summary() if meant else str(error))
-    except (*AWAY, asyncpg.PostgresError) as error:
+        _fail(str(find_violation(error) or error))
+    except (DatabaseAway, asyncpg.PostgresError) as error:
         _fail(f"The database cannot be used: {error or type(error).__name__}. `sapa doctor` says more.")
+    except OSError as error:
+        _fail(str(error) or type(error).__name__)
 
 
 def _fail(sentence: str) -> None:

@@ -12,8 +12,9 @@ from rich.console import Console
 from rich.table import Table
 
 from sapa.cli.connect import AsJson, reach_database
+from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import OLDEST_POSTGRESQL, is_current
-from sapa.db.pool import AWAY, Connection
+from sapa.db.pool import Connection
 from sapa.settings import Settings, read_settings
 
 EXTENSIONS = ("pg_trgm", "btree_gin")
@@ -46,7 +47,7 @@ async def _examine() -> list[Finding]:
     try:
         async with reach_database() as database, database.connection() as db:
             findings += [finding async for finding in _examine_database(db)]
-    except (*AWAY, asyncpg.PostgresError) as error:
+    except (DatabaseAway, OSError, asyncpg.PostgresError) as error:
         outside = settings.database.url is not None
         mend = "Start PostgreSQL, or correct SAPA_DATABASE_URL." if outside else "Look into log/postgres.log."
         findings.append(Finding("database", False, str(error) or type(error).__name__, mend))

@@ -25,8 +25,9 @@ from sapa.imports.lines import Read
 from sapa.imports.resources import KINDS
 from sapa.imports.rows import read_header
 from sapa.imports.types import Format, Import, ImportRunning, ImportTakenOver, Job, Problem, Resource, UnusableFile
-from sapa.imports.work import Report, Work, go_on, new_holder
+from sapa.imports.work import Report, Work, go_on
 from sapa.values.company import Company
+from sapa.work.leases import new_holder
 
 PIECE = 1_048_576
 SOME_FAILED = 2

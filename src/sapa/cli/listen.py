@@ -11,9 +11,10 @@ import msgspec
 import typer
 from rich.console import Console
 
+from sapa import domains  # noqa: F401 - declares every kind of event
 from sapa.access import queries
 from sapa.cli.connect import AsJson, harmless, reach_database, transact
-from sapa.db.pool import AWAY
+from sapa.db.connection import DatabaseAway
 from sapa.http.errors import Invalid
 from sapa.outbound.guard import check_url
 from sapa.settings import WebhookSettings, read_settings
@@ -133,7 +134,7 @@ class Own:
     def forget(self) -> None:
         """It runs out by itself when the database is away."""
         if self._token is not None:
-            with suppress(*AWAY, asyncpg.PostgresError, TokenNotFound):
+            with suppress(DatabaseAway, asyncpg.PostgresError, TokenNotFound):
                 asyncio.run(self._revoke(self._token))
 
     async def _revoke(self, token: str) -> None:

@@ -11,6 +11,7 @@ import typer
 from msgspec import UNSET
 from rich.console import Console
 
+from sapa import domains  # noqa: F401 - declares every kind of event
 from sapa.access.actions import get_company
 from sapa.cli.connect import AsJson, CompanyId, harmless, in_company, reach_database, reach_vault, show, transact
 from sapa.cli.verify import verify

@@ -24,18 +24,19 @@ from sapa.console.forms import build_token, comes_from_here, limit_body, read_fo
 from sapa.console.live import Live
 from sapa.console.rendering import HEADERS, protect, render
 from sapa.context import Kit
-from sapa.db.pool import AWAY, Tx
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Tx
 from sapa.http import idempotency
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.endpoints import Base
 from sapa.http.errors import (
-    BY_CONSTRAINT,
     ApiError,
     Conflict,
     InternalError,
     MethodNotAllowed,
     NotFound,
     ServiceUnavailable,
+    find_violation,
 )
 from sapa.http.responses import Answer
 from sapa.people import actions as people
@@ -249,11 +250,12 @@ async def _answer(kit: Kit, sheet: Sheet, visit: Visit) -> Response:
         answer = visit.show("refused.html", error.status, error=error)
         answer.headers.update(error.headers)
         return answer
-    except AWAY:
+    except DatabaseAway:
         return visit.show("refused.html", 503, error=ServiceUnavailable())
     except Exception:
         # Not the address: it may be a one-time link's.
-        log.exception("page failed", page=f"{sheet.method} {sheet.path}")
+        page = f"{sheet.method} {sheet.path}"
+        log.exception("page failed", page=page, request_id=visit.request.state.request_id)
         return visit.show("refused.html", 500, error=PageFailed())
 
 
@@ -323,10 +325,7 @@ async def _handle(sheet: Sheet, visit: Visit) -> Response:
     try:
         return await sheet.handler(visit)
     except asyncpg.IntegrityConstraintViolationError as error:
-        meant = BY_CONSTRAINT.get(error.constraint_name or "")
-        if meant is None:
-            raise
-        raise meant from None
+        raise find_violation(error) or error from None
 
 
 def open_session(visit: Visit, secret: str, path: str) -> Response:

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-import asyncpg
 from msgspec import UNSET
 
 from sapa.customers import queries
@@ -19,6 +18,7 @@ from sapa.customers.types import (
     IdentityConflict,
     build_ref,
 )
+from sapa.db import races
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.loyalty import actions as loyalty
@@ -26,8 +26,6 @@ from sapa.orders.customer_copies import carry
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import Happening
 from sapa.values.company import Company
-
-MOST_RACES = 2
 
 
 async def create(tx: Tx, company: Company, given: CustomerIn) -> Customer:
@@ -49,17 +47,12 @@ async def upsert(tx: Tx, company: Company, external_id: str, given: CustomerPatc
 
     Two first calls may race: the one that finds something taken looks again, and updates if it was its twin's doing.
     """
-    for tries_left in range(MOST_RACES, -1, -1):
-        known = await queries.find_locked_by_external_id(tx, company.id, external_id)
-        if known is not None:
-            return await _revise(tx, company, known, given), False
-        try:
-            async with tx.transaction():
-                return await create(tx, company, _as_new(external_id, given)), True
-        except asyncpg.UniqueViolationError:
-            if not tries_left:
-                raise
-    raise AssertionError("unreachable")
+    customer, is_new = await races.find_or_create(
+        tx,
+        lambda: queries.find_locked_by_external_id(tx, company.id, external_id),
+        lambda: create(tx, company, _as_new(external_id, given)),
+    )
+    return customer if is_new else await _revise(tx, company, customer, given), is_new
 
 
 def _as_new(external_id: str, given: CustomerPatch) -> CustomerIn:
@@ -89,19 +82,15 @@ async def find_or_create(tx: Tx, company: Company, given: CustomerIn) -> Custome
     Two first calls may race: the one that finds something taken looks again, and finds its twin's customer.
     """
     profile = build_profile(company, given)
-    for tries_left in range(MOST_RACES, -1, -1):
-        known = await queries.list_shared_by_identity(tx, company.id, profile)
-        if len(known) > 1:
+
+    async def find() -> Customer | None:
+        found = await queries.list_shared_by_identity(tx, company.id, profile)
+        if len(found) > 1:
             raise IdentityConflict
-        if known:
-            return known[0]
-        try:
-            async with tx.transaction():
-                return await create(tx, company, given)
-        except asyncpg.UniqueViolationError:
-            if not tries_left:
-                raise
-    raise AssertionError("unreachable")
+        return found[0] if found else None
+
+    customer, _ = await races.find_or_create(tx, find, lambda: create(tx, company, given))
+    return customer
 
 
 async def delete(tx: Tx, company: Company, id: str) -> None:

@@ -22,6 +22,7 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageQuery, SearchText
 from sapa.http.responses import Created, Page, build_page
+from sapa.values.text_folding import fold
 
 routes = Routes("/customers", base=Base.CUSTOMER, tag="Customers")
 
@@ -47,8 +48,8 @@ class CustomersQuery(PageQuery, frozen=True, kw_only=True):
 async def list_customers(call: Call, query: CustomersQuery) -> Page[Customer]:
     """List customers.
 
-    Newest change first unless `sort` says otherwise. `search` finds a part of the name or e-mail address in any case,
-    or digits of the phone number. `tags` are comma-separated, and all of them must be there.
+    Newest change first unless `sort` says otherwise. `search` finds a part of the name or e-mail address, whatever its
+    case and accents, or digits of the phone number. `tags` are comma-separated, and all of them must be there.
     """
     customers, total = await queries.list_customers(
         call.db, call.company.id, _filters(query), query.sort, query.limit, query.offset
@@ -114,7 +115,7 @@ def _filters(query: CustomersQuery) -> dict[str, Any]:
 def _patterns(search: str) -> list[str]:
     """The text as it is; and, when it looks like a phone number, its digits without the trunk zero, in the last of
     the three lines that are searched: the phone number's."""
-    text = " ".join(search.casefold().split())
+    text = fold(search)
     if not text:
         raise Invalid.field("search", "must hold more than blanks")
     patterns = [contains(text)]

@@ -3,9 +3,7 @@
 import re
 from typing import Any
 
-import email_validator
 import msgspec
-from email_validator import EmailNotValidError, validate_email
 from msgspec import UNSET, Raw, Struct
 
 from sapa.customers.types import (
@@ -18,13 +16,12 @@ from sapa.customers.types import (
     CustomerUnreachable,
     Subscription,
 )
+from sapa.emails import BadEmail, parse_email
 from sapa.http.errors import Invalid
 from sapa.values.company import Company
 from sapa.values.json import encode, encode_values, is_exact
 from sapa.values.phones import BadPhone, parse_phone
-
-# A shop's own mail server, a test domain: that an address is not reachable from everywhere is no reason to refuse it.
-email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
+from sapa.values.text_folding import fold
 
 # Most addresses are so plain that the validator, which knows every alphabet, need not be asked: letters, digits and a
 # few signs, no label that could be punycode, a top-level domain of letters.
@@ -59,8 +56,8 @@ class Profile(Struct, frozen=True):
 
     @property
     def search_text(self) -> str:
-        name = f"{self.first_name or ''} {self.last_name or ''}".casefold()
-        return "\n".join([" ".join(name.split()), self.email_key or "", (self.phone_number or "").lstrip("+")])
+        name = fold(f"{self.first_name or ''} {self.last_name or ''}")
+        return "\n".join([name, fold(self.email or ""), (self.phone_number or "").lstrip("+")])
 
 
 def build_profile(company: Company, given: CustomerIn) -> Profile:
@@ -121,8 +118,8 @@ def _email(text: str | None) -> str | None:
         name, _, domain = text.partition("@")
         return f"{name}@{domain.lower()}"
     try:
-        return validate_email(text.strip(), check_deliverability=False, globally_deliverable=False).normalized
-    except EmailNotValidError as error:
+        return parse_email(text.strip())
+    except BadEmail as error:
         raise Invalid.field("email", f"must be an e-mail address, such as ayu@example.com: {error}") from None
 
 

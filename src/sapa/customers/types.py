@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from sapa.api_base import Base
 from sapa.events import Event
 from sapa.http.errors import Conflict, Invalid
 from sapa.http.responses import StoredJson, Timestamp
@@ -186,6 +187,7 @@ class CustomerCreated(Event):
     """A customer was created."""
 
     kind = "customer.created"
+    base = Base.CUSTOMER
     resource_type = Customer
 
 
@@ -193,6 +195,7 @@ class CustomerUpdated(Event):
     """A customer's details were updated."""
 
     kind = "customer.updated"
+    base = Base.CUSTOMER
     resource_type = Customer
 
 
@@ -200,4 +203,5 @@ class CustomerDeleted(Event):
     """A customer was deleted; the body is the customer as it last was."""
 
     kind = "customer.deleted"
+    base = Base.CUSTOMER
     resource_type = Customer

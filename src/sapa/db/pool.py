@@ -5,19 +5,17 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import asyncpg
-from asyncpg.connection import Connection as AsyncpgConnection
 from asyncpg.exceptions import InternalClientError, InvalidCachedStatementError
 
 from sapa.db import codecs
+from sapa.db.connection import Connection as Connection
+from sapa.db.connection import DatabaseAway, TranslatingConnection, connect
+from sapa.db.hub import Hub
 from sapa.db.notify import Bell
-
-if TYPE_CHECKING:
-    Connection: TypeAlias = AsyncpgConnection[asyncpg.Record]
-else:
-    Connection = AsyncpgConnection
+from sapa.db.retry import retry
 
 Tx: TypeAlias = "Connection"
 """A connection inside a transaction."""
@@ -29,26 +27,8 @@ ACQUIRE_SECONDS = 2.0
 COMMAND_SECONDS = 15.0
 LOCK_MILLISECONDS = 5_000
 
-# PostgreSQL is away, restarting, read-only after a failover, full, or too busy: the caller may try again.
-AWAY = (
-    OSError,
-    TimeoutError,
-    asyncpg.CannotConnectNowError,
-    asyncpg.ConnectionDoesNotExistError,
-    asyncpg.ConnectionFailureError,
-    asyncpg.InterfaceError,
-    asyncpg.AdminShutdownError,
-    asyncpg.CrashShutdownError,
-    asyncpg.InsufficientResourcesError,
-    asyncpg.InvalidAuthorizationSpecificationError,
-    asyncpg.InvalidCatalogNameError,
-    asyncpg.ObjectNotInPrerequisiteStateError,
-    asyncpg.ReadOnlySQLTransactionError,
-    InternalClientError,
-)
 
-
-class Pooled(Connection):
+class Pooled(TranslatingConnection):
     """A connection of the pool; it remembers which bells its transaction is to ring."""
 
     bells: set[str]
@@ -84,6 +64,7 @@ class Database:
         self._waiting: deque[asyncio.Future[Connection | None]] = deque()
         self._closed = False
         self.bell = Bell(self._notify)
+        self.hub = Hub(url, application)
 
     @property
     def opened(self) -> int:
@@ -113,26 +94,25 @@ class Database:
         self, work: Callable[[Tx], Awaitable[Result]], races: tuple[type[Exception], ...] = ()
     ) -> Result:
         """One transaction, run again when another one stood in its way; `races` says what else shows that."""
+
+        async def run() -> Result:
+            async with self.transaction() as tx:
+                return await work(tx)
+
         retried: tuple[type[Exception], ...] = (*RETRYABLE, *races)
-        for tries_left in range(MOST_TRIES - 1, -1, -1):
-            try:
-                async with self.transaction() as tx:
-                    return await work(tx)
-            except retried:
-                if not tries_left:
-                    raise
-        raise AssertionError("unreachable")
+        return await retry(run, retried, tries=MOST_TRIES)
 
     async def _notify(self, channels: set[str]) -> None:
         try:
             async with self.connection() as db:
                 for channel in channels:
                     await db.execute("SELECT pg_notify($1, '')", channel)
-        except (*AWAY, asyncpg.PostgresError):
+        except (DatabaseAway, asyncpg.PostgresError):
             return  # a hint that is lost costs its hearer a moment
 
     async def close(self) -> None:
         """Closes what is idle; what is in use closes when it comes back."""
+        await self.hub.close()
         await self.bell.still()
         self._closed = True
         while self._idle:
@@ -140,7 +120,7 @@ class Database:
             self._opened -= 1
             try:
                 await connection.close(timeout=5)
-            except (*AWAY, asyncpg.PostgresError):
+            except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError):
                 connection.terminate()
 
     async def take(self) -> Connection:
@@ -149,11 +129,14 @@ class Database:
             if not connection.is_closed():
                 return connection
             self._opened -= 1
-        async with asyncio.timeout(ACQUIRE_SECONDS):
-            if self._opened < self.size:
-                self._opened += 1
-                return await self._connect()
-            return await self._wait()
+        try:
+            async with asyncio.timeout(ACQUIRE_SECONDS):
+                if self._opened < self.size:
+                    self._opened += 1
+                    return await self._connect()
+                return await self._wait()
+        except TimeoutError:
+            raise DatabaseAway(f"no connection was free within {ACQUIRE_SECONDS:.0f} seconds") from None
 
     async def _connect(self) -> Connection:
         """In a place that was counted before."""
@@ -164,7 +147,7 @@ class Database:
             raise
 
     async def _open(self) -> Connection:
-        connection = await asyncpg.connect(
+        connection = await connect(
             self.url,
             statement_cache_size=1000,
             max_cached_statement_lifetime=0,
@@ -233,7 +216,7 @@ class Lease:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         # A cancelled or timed-out command may still be running on the server: its connection is in doubt.
-        in_doubt = isinstance(error, TimeoutError | asyncio.CancelledError)
+        in_doubt = isinstance(error, DatabaseAway | TimeoutError | asyncio.CancelledError)
         self._database.give_back(self._connection, usable=not in_doubt)
 
 

@@ -162,7 +162,7 @@ CREATE TABLE customers (
     addresses            json           NOT NULL,
     additional_data      json           NOT NULL,
     subscription_status  json           NOT NULL,
-    -- Case-folded name, e-mail and the digits of the phone, a line each: what a search looks through.
+    -- Folded name, e-mail and the digits of the phone, a line each: what a search looks through.
     search_text          text           NOT NULL,
     created_at           timestamptz(3) NOT NULL DEFAULT now(),
     updated_at           timestamptz(3) NOT NULL DEFAULT now(),
@@ -289,6 +289,19 @@ CREATE INDEX orders_created_idx ON orders (company_id, created_at, id)
 CREATE INDEX orders_cell_idx ON orders (company_id, cell, created_at, id);
 CREATE INDEX orders_customer_idx ON orders (company_id, customer_id, created_at, id);
 CREATE INDEX orders_search_idx ON orders USING gin (company_id, customer_text gin_trgm_ops);
+
+-- A customer whose name changed and who has very many orders: what those before the position are still to show. The row
+-- goes with the last of them.
+CREATE TABLE customer_copies (
+    company_id     bigint         NOT NULL,
+    customer_id    text           COLLATE "C" NOT NULL,
+    customer       json           NOT NULL,
+    customer_text  text           NOT NULL,
+    before_at      timestamptz(3) NOT NULL,
+    before_id      text           COLLATE "C" NOT NULL,
+    touched_at     timestamptz    NOT NULL DEFAULT clock_timestamp(),
+    CONSTRAINT customer_copies_pkey PRIMARY KEY (company_id, customer_id)
+);
 
 
 -- Imports: files on their way in, and how far each has come.

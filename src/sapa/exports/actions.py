@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from sapa.customers import bulk as customers
 from sapa.customers.types import Customer
+from sapa.db.connection import translate_errors
 from sapa.db.counters import get_total
 from sapa.db.pool import Connection, Database
 from sapa.db.sql import Statement, sql
@@ -60,6 +61,7 @@ async def write(snapshot: Snapshot, format: Format) -> AsyncIterator[bytes]:
 async def _batches(
     db: Connection, company: Company, row: type[Struct], statement: Statement[Any]
 ) -> AsyncIterator[list[Any]]:
-    cursor = await db.cursor(statement.text, company.id)
-    while records := await cursor.fetch(PREFETCH):
-        yield [row(*record) for record in records]
+    with translate_errors(db):
+        cursor = await db.cursor(statement.text, company.id)
+        while records := await cursor.fetch(PREFETCH):
+            yield [row(*record) for record in records]

@@ -1,8 +1,6 @@
 """What is remembered of calls: a log line and metrics, formed in batches because one by one they cost half a call."""
 
 import asyncio
-import os
-import sys
 import time
 from collections import Counter
 from functools import lru_cache
@@ -10,6 +8,7 @@ from functools import lru_cache
 import msgspec
 
 from sapa.http.metrics import count_requests, observe_latency
+from sapa.logs import STANDARD_OUTPUT
 
 MOST_CALLS = 256
 FLUSH_SECONDS = 0.2
@@ -71,7 +70,7 @@ class Journal:
             self._flusher = None
         if self._calls:
             calls, self._calls = self._calls, []
-            _write_all(_encode_lines([_line(call) for call in calls]))
+            STANDARD_OUTPUT.write(_encode_lines([_line(call) for call in calls]))
             _measure(calls)
 
 
@@ -102,12 +101,3 @@ def _measure(calls: list[DoneCall]) -> None:
         count_requests(method, route, status, number)
     for call in calls:
         observe_latency(call.method, call.route, call.seconds)
-
-
-def _write_all(batch: bytes) -> None:
-    try:
-        sys.stdout.flush()
-        while batch:
-            batch = batch[os.write(1, batch) :]
-    except OSError:  # nobody reads our output any more: serving goes on
-        return

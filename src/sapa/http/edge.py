@@ -2,23 +2,20 @@
 
 import time
 from collections.abc import Sequence
-from contextlib import AsyncExitStack, suppress
+from contextlib import suppress
 from hashlib import blake2b
-from typing import Any
 from urllib.parse import unquote_to_bytes
 
-import asyncpg
 import structlog
 
 from sapa.context import Kit
-from sapa.db.pool import AWAY, BUSY, RETRYABLE, Tx
-from sapa.http import idempotency
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import BUSY, RETRYABLE
 from sapa.http.access_log import DoneCall, Journal
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.cors import Cors
-from sapa.http.endpoints import Call, Endpoint, Recorder, Routes, RouteTable
+from sapa.http.endpoints import Endpoint, Recorder, Routes, RouteTable
 from sapa.http.errors import (
-    BY_CONSTRAINT,
     ApiError,
     InternalError,
     Invalid,
@@ -30,11 +27,14 @@ from sapa.http.errors import (
     RateLimitExceeded,
     ServiceUnavailable,
     Unauthorized,
+    find_violation,
 )
 from sapa.http.exchange import Exchange, Receive, Scope, Send, read_body, split_path
+from sapa.http.executor import Executor
+from sapa.http.idempotency import Attempt, build_attempt
 from sapa.http.keys import Key, KeyRing, Retirement
 from sapa.http.metrics import UNAVAILABLE
-from sapa.http.outbound_call import Errand, Replayed
+from sapa.http.outbound_call import Errand
 from sapa.http.rate_limit import RateLimiter
 from sapa.http.responses import Answer
 
@@ -53,12 +53,11 @@ class Edge:
         self._table = RouteTable(domains)
         self._hiding = tuple(f"{routes.base}{routes.prefix}/" for routes in domains if routes.hides_reason)
         self._kit = kit
-        self._database = kit.database
         self._keys = keys
         self._limiter = RateLimiter(kit.database)
         self._trusted = trusted_proxies
         self._cors = cors
-        self._flights = idempotency.SingleFlight()
+        self._executor = Executor(kit)
         self.journal = Journal()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -95,11 +94,13 @@ class Edge:
         takes_body = endpoint.body is not None
         media_type, body = await read_body(exchange, endpoint.uploads, endpoint.needs_body) if takes_body else ("", b"")
         arguments = endpoint.bind(path_values, exchange.scope["query_string"], media_type, body)
+        attempt = find_attempt(exchange, endpoint, key, body)
         if endpoint.leads_outside:
-            return await self._lead_outside(exchange, endpoint, key, arguments, body)
-        if endpoint.writes:
-            return await self._write(exchange, endpoint, key, arguments, body)
-        return await self._read(exchange, endpoint, key, arguments)
+            asked = exchange.describe(endpoint.routes.base)
+            exchange.errand = Errand(self._kit, key, asked, endpoint.status, attempt)
+            return await self._executor.run_outside(endpoint, exchange.errand, arguments)
+        answer = await self._executor.run(endpoint, key, arguments, attempt)
+        return add_etag(answer, exchange.header(b"if-none-match")) if endpoint.has_etag else answer
 
     async def _serve_recorded(
         self, exchange: Exchange, endpoint: Endpoint, recorder: Recorder, key: Key, path_values: list[str]
@@ -112,9 +113,19 @@ class Edge:
             if isinstance(refused, IpNotAllowed):  # raised before the body was read, which the record is to show
                 with suppress(ApiError):
                     await read_body(exchange, endpoint.uploads, endpoint.needs_body)
-            if not exchange.is_recorded and not isinstance(refused, ServiceUnavailable):
-                await recorder(self._kit, key.company, exchange.describe(endpoint.routes.base), refused)
+            is_recorded = exchange.errand is not None and exchange.errand.is_recorded
+            if not is_recorded and not isinstance(refused, ServiceUnavailable):
+                await self._record(exchange, endpoint, recorder, key, refused)
             raise refused from None
+
+    async def _record(
+        self, exchange: Exchange, endpoint: Endpoint, recorder: Recorder, key: Key, refused: ApiError
+    ) -> None:
+        """Whatever becomes of the record, the caller gets the refusal."""
+        try:
+            await recorder(self._kit, key.company, exchange.describe(endpoint.routes.base), refused)
+        except Exception as error:
+            log.error("a refused call was not recorded", request_id=exchange.request_id, exc_info=error)
 
     def _client_address(self, exchange: Exchange) -> str:
         peer = exchange.scope.get("client")
@@ -157,57 +168,6 @@ class Edge:
             raise MethodNotAllowed(headers={"allow": exchange.route.allow})
         return endpoint
 
-    async def _read(self, exchange: Exchange, endpoint: Endpoint, key: Key, arguments: list[Any]) -> Answer:
-        async with self._database.connection() as db:
-            answer = await endpoint.run(Call(db, key, self._kit), arguments)
-        if not endpoint.has_etag:
-            return answer
-        tag = build_etag(answer.body)
-        if matches_etag(exchange.header(b"if-none-match"), tag):
-            return Answer(304, headers={"etag": tag})
-        answer.headers["etag"] = tag
-        return answer
-
-    async def _write(
-        self, exchange: Exchange, endpoint: Endpoint, key: Key, arguments: list[Any], body: bytes
-    ) -> Answer:
-        once = exchange.header(b"idempotency-key")
-        if once is None:
-            return await self._database.transact(lambda tx: endpoint.run(Call(tx, key, self._kit), arguments))
-        attempt = build_attempt(exchange, key, once, body)
-
-        async def at_most_once(tx: Tx) -> Answer:
-            if replay := await idempotency.claim(tx, attempt):
-                return replay
-            answer = await endpoint.run(Call(tx, key, self._kit), arguments)
-            await idempotency.settle(tx, attempt, answer)
-            return answer
-
-        async with self._flights.turn(attempt):
-            return await self._database.transact(at_most_once)
-
-    async def _lead_outside(
-        self, exchange: Exchange, endpoint: Endpoint, key: Key, arguments: list[Any], body: bytes
-    ) -> Answer:
-        """The handler gets an errand in place of a transaction, and makes its own two."""
-        once = exchange.header(b"idempotency-key") if endpoint.writes else None
-        attempt = None if once is None else build_attempt(exchange, key, once, body)
-        errand = Errand(self._kit, key, exchange.describe(endpoint.routes.base), endpoint.status, attempt)
-        async with AsyncExitStack() as stack:
-            if attempt is not None:
-                await stack.enter_async_context(self._flights.turn(attempt))
-            if known := await errand.find_answer():
-                return known
-            try:
-                return await errand.build_answer(await endpoint.handler(errand, *arguments))
-            except Replayed as replay:
-                return replay.answer
-            except ApiError:
-                await errand.give_up()
-                raise
-            finally:
-                exchange.is_recorded = errand.is_recorded
-
     def _remember(self, exchange: Exchange, status: int, code: str | None, seconds: float) -> None:
         route = exchange.route.template if exchange.route else "unknown"
         key_id, company_id = (exchange.key.id, exchange.key.company.id) if exchange.key else (None, None)
@@ -228,22 +188,22 @@ class Edge:
         )
 
 
-def build_attempt(exchange: Exchange, key: Key, once: str, body: bytes) -> idempotency.Attempt:
-    target = f"{exchange.method} {exchange.path}"
-    query = exchange.scope["query_string"]
-    return idempotency.build_attempt(key.company.id, once, target, query + b"\n" + body)
+def find_attempt(exchange: Exchange, endpoint: Endpoint, key: Key, body: bytes) -> Attempt | None:
+    """Of a write with an Idempotency-Key."""
+    once = exchange.header(b"idempotency-key") if endpoint.writes else None
+    if once is None:
+        return None
+    content = exchange.scope["query_string"] + b"\n" + body
+    return build_attempt(key.company.id, once, f"{exchange.method} {exchange.path}", content)
 
 
 def explain(error: Exception, exchange: Exchange) -> ApiError:
     """The error to answer with: ours as it is, the database's by constraint or absence, anything else as a 500."""
     if isinstance(error, ApiError):
         return error
-    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
-        meant = BY_CONSTRAINT.get(error.constraint_name or "")
-        if meant is not None:
-            return meant()
-    # asyncpg's word for an argument that does not fit its parameter is a ValueError, too: a fault of ours.
-    if isinstance(error, (*AWAY, *BUSY, *RETRYABLE)) and not isinstance(error, ValueError):
+    if violation := find_violation(error):
+        return violation
+    if isinstance(error, (DatabaseAway, *BUSY, *RETRYABLE)):
         UNAVAILABLE.inc()
         log.warning("database unavailable", request_id=exchange.request_id, reason=f"{type(error).__name__}: {error}")
         return ServiceUnavailable(headers={"retry-after": "1"})
@@ -257,6 +217,15 @@ def _is_utf8(raw_path: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
+
+
+def add_etag(answer: Answer, if_none_match: str | None) -> Answer:
+    """The answer with its ETag, or that the caller has it already."""
+    etag = build_etag(answer.body)
+    if matches_etag(if_none_match, etag):
+        return Answer(304, headers={"etag": etag})
+    answer.headers["etag"] = etag
+    return answer
 
 
 def build_etag(body: bytes) -> str:

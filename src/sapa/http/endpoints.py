@@ -3,11 +3,11 @@
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Sequence
-from enum import StrEnum
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
+from sapa.api_base import Base as Base
 from sapa.context import Kit
 from sapa.db.pool import Connection
 from sapa.http.bodies import Upload, build_decoder, decode_body
@@ -28,13 +28,6 @@ OR = " or "
 
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 _NO_QUERY = QueryReader(msgspec.defstruct("NoQuery", []))
-
-
-class Base(StrEnum):
-    """The two addresses of the API."""
-
-    CUSTOMER = "/customer/v1"
-    MESSAGING = "/messaging/v1"
 
 
 class Call(msgspec.Struct, frozen=True):

@@ -3,6 +3,7 @@
 from inspect import cleandoc
 from typing import ClassVar
 
+import asyncpg
 import msgspec
 
 
@@ -61,6 +62,14 @@ class ApiError(Exception):
 
 BY_CONSTRAINT: dict[str, type[ApiError]] = {}
 """Constraint name → the error its violation means, filled by the classes themselves."""
+
+
+def find_violation(error: Exception) -> ApiError | None:
+    """What a violated constraint means to the caller; None for any other error and for a constraint no class names."""
+    if not isinstance(error, asyncpg.IntegrityConstraintViolationError):
+        return None
+    declared = BY_CONSTRAINT.get(error.constraint_name or "")
+    return None if declared is None else declared()
 
 
 class Invalid(ApiError):

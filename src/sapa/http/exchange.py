@@ -10,7 +10,7 @@ from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED, UPLOADED_TYPES
 from sapa.http.endpoints import Route
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout, UnsupportedMediaType
 from sapa.http.keys import Key
-from sapa.http.outbound_call import Asked
+from sapa.http.outbound_call import Asked, Errand
 
 BODY_SECONDS = 30.0
 UPLOAD_SECONDS = 300.0
@@ -30,7 +30,7 @@ class Exchange:
     """One call on its way through the edge."""
 
     __slots__ = (
-        "address", "body", "headers", "is_recorded", "key", "method", "path", "quota", "receive", "request_id", "route",
+        "address", "body", "errand", "headers", "key", "method", "path", "quota", "receive", "request_id", "route",
         "scope",
     )  # fmt: skip
 
@@ -43,7 +43,7 @@ class Exchange:
         self.headers: dict[bytes, bytes] = {}
         self.address = ""
         self.body = b""
-        self.is_recorded = False
+        self.errand: Errand | None = None
         self.route: Route | None = None
         self.key: Key | None = None
         self.quota: list[tuple[bytes, bytes]] = []

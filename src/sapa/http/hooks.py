@@ -7,7 +7,7 @@ import msgspec
 import structlog
 from msgspec import Struct
 
-from sapa.db.pool import AWAY
+from sapa.db.connection import DatabaseAway
 from sapa.http.errors import ApiError, InternalError, NotFound, ServiceUnavailable
 
 Kit = TypeVar("Kit")
@@ -25,6 +25,8 @@ class HookCall(Struct, frozen=True):
     headers: dict[str, str]
     body: bytes
     address: str
+    request_id: str | None = None
+    """None where one process calls itself."""
 
 
 class HookAnswer(Struct, frozen=True):
@@ -51,10 +53,15 @@ async def answer_hook(kit: Kit, hooks: Sequence[Hook[Kit]], call: HookCall) -> H
         return await hook.answer(kit, call)
     except ApiError as error:
         return HookAnswer(error.status, error.encode(), {**_JSON, **error.headers})
-    except AWAY as error:
-        log.warning("database unavailable", hook=hook.prefix, reason=f"{type(error).__name__}: {error}")
+    except DatabaseAway as error:
+        log.warning(
+            "database unavailable",
+            hook=hook.prefix,
+            request_id=call.request_id,
+            reason=f"{type(error).__name__}: {error}",
+        )
         away = ServiceUnavailable(headers={"retry-after": "1"})
         return HookAnswer(away.status, away.encode(), {**_JSON, **away.headers})
     except Exception:
-        log.exception("hook failed", hook=hook.prefix)  # the rest of the path is a secret
+        log.exception("hook failed", hook=hook.prefix, request_id=call.request_id)  # the rest of the path is a secret
         return HookAnswer(500, InternalError().encode())

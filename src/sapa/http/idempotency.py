@@ -127,7 +127,10 @@ class SingleFlight:
         self._gates: dict[tuple[int, str, str], tuple[asyncio.Lock, list[None]]] = {}
 
     @asynccontextmanager
-    async def turn(self, attempt: Attempt) -> AsyncIterator[None]:
+    async def turn(self, attempt: Attempt | None) -> AsyncIterator[None]:
+        if attempt is None:
+            yield
+            return
         place = (attempt.company_id, attempt.key, attempt.target)
         gate, visitors = self._gates.setdefault(place, (asyncio.Lock(), []))
         visitors.append(None)

@@ -1,6 +1,5 @@
 """API keys at the edge: their form, what they carry, and the process's cache of them."""
 
-import asyncio
 import re
 import secrets
 import time
@@ -8,11 +7,11 @@ import zlib
 from collections.abc import Awaitable, Callable
 from hashlib import sha256
 
-import asyncpg
 import structlog
 from msgspec import Struct
 
-from sapa.db.pool import AWAY, Connection, Database
+from sapa.db.hub import Subscription
+from sapa.db.pool import Connection, Database
 from sapa.http.allow_list import AllowList
 from sapa.http.errors import InvalidApiKey
 from sapa.values.company import Company
@@ -82,15 +81,15 @@ def _checksum(body: str) -> str:
 
 
 class KeyRing:
-    """The keys this process has seen. Changes reach it by LISTEN; while that is down it believes a key for a second."""
+    """The keys this process has seen. The hub tells of changes; while it is down, a key is believed for a second."""
 
     def __init__(self, database: Database, load: Callable[[Connection, bytes], Awaitable[Key | None]]) -> None:
         self._database = database
         self._load = load
         self._keys: dict[bytes, tuple[Key, float]] = {}
-        self._listening = False
+        self._is_heard = False
         self._generation = 0
-        self._listener: asyncio.Task[None] | None = None
+        self._subscription: Subscription | None = None
         self.uses: dict[str, str] = {}
         """Key id → the address it was last used from, until somebody records it."""
 
@@ -99,7 +98,7 @@ class KeyRing:
         digest = hash_key(raw)
         known = self._keys.get(digest)
         now = time.monotonic()
-        if known is not None and (self._listening or now - known[1] < _UNHEARD_SECONDS):
+        if known is not None and (self._is_heard or now - known[1] < _UNHEARD_SECONDS):
             key = known[0]
         else:
             if not is_well_formed(raw):
@@ -129,32 +128,19 @@ class KeyRing:
             del self._keys[digest]
 
     def start(self) -> None:
-        self._listener = asyncio.create_task(self._listen_forever(), name="key listener")
+        hub = self._database.hub
+        self._subscription = hub.subscribe(CHANNEL, self.forget, self._begin_to_hear, self._stop_hearing)
 
-    async def stop(self) -> None:
-        if self._listener is not None:
-            self._listener.cancel()
-            await asyncio.gather(self._listener, return_exceptions=True)
+    def stop(self) -> None:
+        if self._subscription is not None:
+            self._database.hub.unsubscribe(self._subscription)
+            self._is_heard = False
 
-    async def _listen_forever(self) -> None:
-        while True:
-            try:
-                await self._listen()
-            except (*AWAY, asyncpg.PostgresError) as error:
-                log.warning("key changes are not heard, keys are cached for one second", reason=str(error))
-            self._listening = False
-            await asyncio.sleep(0.5)
+    def _begin_to_hear(self) -> None:
+        self._generation += 1
+        self._keys.clear()
+        self._is_heard = True
 
-    async def _listen(self) -> None:
-        connection = await asyncpg.connect(self._database.url, timeout=5, command_timeout=1)
-        try:
-            await connection.add_listener(CHANNEL, lambda _c, _p, _ch, company_id: self.forget(str(company_id)))
-            self._generation += 1
-            self._keys.clear()
-            self._listening = True
-            while True:
-                await asyncio.sleep(0.5)
-                await connection.execute("SELECT 1")
-        finally:
-            self._listening = False
-            connection.terminate()
+    def _stop_hearing(self) -> None:
+        self._is_heard = False
+        log.warning("changes of keys are not received, so keys are cached for one second")

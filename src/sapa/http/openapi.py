@@ -136,10 +136,6 @@ def scope_sentence(scope: str, product: str | None) -> str:
     return f"Needs the scope `{scope}`" + (f" and the product `{product}`." if product else ".")
 
 
-def base_of_event(kind: str) -> Base:
-    return Base.MESSAGING if kind.startswith(("message.", "ticket.")) else Base.CUSTOMER
-
-
 class _Writer:
     """Writes the operations of one document, and keeps what they share."""
 
@@ -158,7 +154,7 @@ class _Writer:
         return paths
 
     def webhooks(self, base: Base) -> Schema:
-        events = [event for kind, event in CATALOGUE.items() if base_of_event(kind) == base]
+        events = [event for event in CATALOGUE.values() if event.base == base]
         return {event.kind: {"post": self._webhook(event)} for event in events}
 
     def components(self) -> Schema:

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 
 from sapa.db.pool import Tx
-from sapa.http.errors import BY_CONSTRAINT, ApiError
+from sapa.http.errors import ApiError, find_violation
 from sapa.imports.types import Outcome, Problem, build_problem
 
 Result = Outcome | Problem
@@ -18,9 +18,9 @@ async def attempt(tx: Tx, line: int, store: Callable[[], Awaitable[Outcome]]) ->
     except ApiError as error:
         return build_problem(line, error)
     except asyncpg.IntegrityConstraintViolationError as error:
-        meant = BY_CONSTRAINT.get(error.constraint_name or "")
-        if meant is None:
+        violation = find_violation(error)
+        if violation is None:
             raise
-        return build_problem(line, meant())
+        return build_problem(line, violation)
     except (asyncpg.DataError, asyncpg.ProgramLimitExceededError) as error:
         return Problem(line, "", f"cannot be stored: {error}")

@@ -8,11 +8,14 @@ import structlog
 
 from sapa.access import actions as access
 from sapa.context import Kit
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.imports import actions, queries
 from sapa.imports.queries import Waiting
 from sapa.imports.types import ImportRunning, ImportTakenOver, UnusableFile
-from sapa.imports.work import Until, Work, go_on, new_holder
+from sapa.imports.work import Until, Work, go_on
+from sapa.work.leases import new_holder
+from sapa.work.loops import repeat
 
 REST_SECONDS = 1.0
 # After this long another file gets its turn.
@@ -24,14 +27,15 @@ log = structlog.get_logger()
 async def import_uploads(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: goes on as long as the worker does, and stops between two batches."""
     database = kit.database
-    while not stopping.is_set():
+
+    async def step() -> None:
         async with database.connection() as db:
             waiting = await queries.WAITING.all(db)
         for upload in waiting:
             with suppress(ImportRunning, ImportTakenOver):
                 await _take_turn(database, upload, stopping)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), REST_SECONDS)
+
+    await repeat(step, stopping, every=REST_SECONDS)
 
 
 async def _take_turn(database: Database, upload: Waiting, stopping: asyncio.Event) -> None:
@@ -67,15 +71,14 @@ async def _go_on(work: Work, until: Until) -> None:
 
 
 def _is_unforeseen(error: BaseException) -> bool:
-    """Neither a database that is away nor another worker; an argument that the database cannot take is a ValueError."""
-    is_away = isinstance(error, AWAY) and not isinstance(error, ValueError)
-    return isinstance(error, Exception) and not is_away and not isinstance(error, ImportTakenOver)
+    """Neither a database that is away nor another worker."""
+    return isinstance(error, Exception) and not isinstance(error, DatabaseAway | ImportTakenOver)
 
 
 async def _lay_down(work: Work, *, is_unforeseen: bool) -> None:
     """For whoever comes next to go on at once; if not even that can be told, the hold runs out by itself."""
     give = actions.lay_down if is_unforeseen else actions.release
-    with suppress(*AWAY, ImportTakenOver):
+    with suppress(DatabaseAway, ImportTakenOver):
         async with work.database.transaction() as tx:
             await give(tx, work.company, work.job.id, work.holder)
 

@@ -1,15 +1,14 @@
 """Working through a file: rows are stored in one transaction with the place where the file goes on behind them."""
 
 import asyncio
-import os
-import socket
-import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import asyncpg
 from msgspec import Struct
 
 from sapa.db.pool import RETRYABLE, Database, Tx
+from sapa.db.retry import Backoff, retry
 from sapa.imports import queries
 from sapa.imports.attempts import Result
 from sapa.imports.lines import Read
@@ -25,10 +24,6 @@ Report = Callable[[int, int], None]
 """Told after each batch: the bytes and the rows that are done."""
 Until = Callable[[], bool]
 """Whether it is time to stop."""
-
-
-def new_holder() -> str:
-    return f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
 
 
 class Work(Struct, frozen=True):
@@ -72,18 +67,31 @@ async def _import(work: Work, position: int, batch: Batch, until: Until) -> bool
     return True
 
 
+class _InTheWay(Exception):
+    pass
+
+
 async def _insist(work: Work, position: int, row: Batch, until: Until, *, is_last: bool) -> bool:
     """A row that others stand in the way of is no bad row: it is tried until it is through, or time is up."""
-    pause = SHORTEST_PAUSE
-    while not await _has_imported(work, position, row, is_last=is_last):
-        if until():
-            return False
-        await asyncio.sleep(pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
-        async with work.database.transaction() as tx:
-            if not await queries.renew(tx, work.company.id, work.job.id, work.holder):
-                raise ImportTakenOver
+    backoff = Backoff(SHORTEST_PAUSE, LONGEST_PAUSE)
+
+    async def import_row() -> None:
+        if not await _has_imported(work, position, row, is_last=is_last):
+            raise _InTheWay
+
+    try:
+        await retry(
+            import_row, _InTheWay, pause=lambda _: None if until() else backoff.next(), between=partial(_renew, work)
+        )
+    except _InTheWay:
+        return False
     return True
+
+
+async def _renew(work: Work) -> None:
+    async with work.database.transaction() as tx:
+        if not await queries.renew(tx, work.company.id, work.job.id, work.holder):
+            raise ImportTakenOver
 
 
 async def _has_imported(work: Work, position: int, batch: Batch, *, is_last: bool) -> bool:

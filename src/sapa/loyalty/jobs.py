@@ -8,7 +8,8 @@ import structlog
 from msgspec import Struct
 
 from sapa.access import actions as access
-from sapa.db.pool import AWAY, Connection, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Connection, Database
 from sapa.db.sql import sql
 from sapa.loyalty import actions
 from sapa.loyalty.reconciliation import Window, get_window, list_drift
@@ -123,7 +124,7 @@ async def _settle(database: Database, wallet: DueWallet) -> bool:
                 return False
     except asyncpg.LockNotAvailableError:
         return False  # somebody is at it for long; they settle it, or the next run does
-    except AWAY:
+    except DatabaseAway:
         raise
     except Exception:
         log.exception("a wallet was not settled", company_id=wallet.company_id, wallet_id=wallet.wallet_id)
@@ -159,7 +160,7 @@ async def _count_drifting(db: Connection, company: Round, window: Window) -> int
     """Wallets that cannot be checked are passed over: the round goes on, for this company and for the others."""
     try:
         drift = await list_drift(db, company.company_id, company.position, window, ONE_CHECK_SECONDS)
-    except AWAY:
+    except DatabaseAway:
         raise
     except Exception:
         log.exception("wallets were not checked", company_id=company.company_id, wallet_id=window.last_id)

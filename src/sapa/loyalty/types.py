@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from sapa.api_base import Base
 from sapa.customers.types import CustomerId
 from sapa.events import Event
 from sapa.http.errors import Conflict
@@ -294,4 +295,5 @@ class PointsUpdated(Event):
     entries it took."""
 
     kind = "loyalty.points.updated"
+    base = Base.CUSTOMER
     resource_type = Wallet

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from sapa.api_base import Base
 from sapa.customers.types import AddressId, CustomerRef, Email, LastName, Name, Phone, Tag
 from sapa.events import Event
 from sapa.http.errors import Conflict
@@ -202,6 +203,7 @@ class OrderCreated(Event):
     """An order was created."""
 
     kind = "order.created"
+    base = Base.CUSTOMER
     resource_type = Order
 
 
@@ -209,4 +211,5 @@ class OrderUpdated(Event):
     """An order was updated."""
 
     kind = "order.updated"
+    base = Base.CUSTOMER
     resource_type = Order

@@ -3,11 +3,11 @@
 import secrets
 from hashlib import sha256
 
-from email_validator import EmailNotValidError, validate_email
 from msgspec import Struct
 
 from sapa.access.types import CompanyNotFound
 from sapa.db.pool import Connection, Database, Tx
+from sapa.emails import BadEmail, parse_email
 from sapa.http.errors import Invalid, NotFound
 from sapa.people import passwords, queries
 from sapa.people.types import (
@@ -303,8 +303,8 @@ async def forget_old(database: Database) -> None:
 
 def _checked_email(email: str) -> str:
     try:
-        return validate_email(email.strip(), check_deliverability=False, test_environment=True).normalized
-    except EmailNotValidError as error:
+        return parse_email(email.strip(), needs_public_domain=True)
+    except BadEmail as error:
         raise Invalid.field("email", f"cannot be used: {error}") from None
 
 

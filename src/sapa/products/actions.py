@@ -1,7 +1,6 @@
 """How products change. What orders do to their stock is in `stock.py`."""
 
-import asyncpg
-
+from sapa.db import races
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.products import queries
@@ -16,8 +15,6 @@ from sapa.products.types import (
     ProductUpdated,
 )
 from sapa.values.company import Company
-
-MOST_RACES = 2
 
 
 async def create(tx: Tx, company: Company, given: ProductIn) -> Product:
@@ -36,17 +33,12 @@ async def upsert(tx: Tx, company: Company, product_id: str, given: ProductPatch)
 
     Two first calls may race: the one that finds the id taken looks again, and updates what its twin created.
     """
-    for tries_left in range(MOST_RACES, -1, -1):
-        known = await queries.find_locked_by_product_id(tx, company.id, product_id)
-        if known is not None:
-            return await _revise(tx, company, known, given), False
-        try:
-            async with tx.transaction():
-                return await _create(tx, company, PRODUCT_ID.new(), product_id, given), True
-        except asyncpg.UniqueViolationError:
-            if not tries_left:
-                raise
-    raise AssertionError("unreachable")
+    product, is_new = await races.find_or_create(
+        tx,
+        lambda: queries.find_locked_by_product_id(tx, company.id, product_id),
+        lambda: _create(tx, company, PRODUCT_ID.new(), product_id, given),
+    )
+    return product if is_new else await _revise(tx, company, product, given), is_new
 
 
 async def delete(tx: Tx, company: Company, id: str) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from sapa.api_base import Base
 from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
@@ -206,6 +207,7 @@ class ProductCreated(Event):
     """A product was created."""
 
     kind = "product.created"
+    base = Base.CUSTOMER
     resource_type = Product
 
 
@@ -213,6 +215,7 @@ class ProductUpdated(Event):
     """A product was updated, or the stock of its variants changed."""
 
     kind = "product.updated"
+    base = Base.CUSTOMER
     resource_type = Product
 
 
@@ -220,4 +223,5 @@ class ProductDeleted(Event):
     """A product was deleted; the body is the product as it last was."""
 
     kind = "product.deleted"
+    base = Base.CUSTOMER
     resource_type = Product

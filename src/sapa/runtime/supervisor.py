@@ -14,6 +14,7 @@ from typing import TextIO
 
 import asyncpg
 
+from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import MigrationRefused, migrate
 from sapa.runtime import first_start
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
@@ -103,7 +104,7 @@ class Supervisor:
             welcome = await first_start.prepare(app_url, self.settings)
         except MigrationRefused as reason:
             raise CannotStart(str(reason)) from reason
-        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        except (DatabaseAway, asyncpg.PostgresError) as error:
             where = self._server.log if self._server else "SAPA_DATABASE_URL"
             raise CannotStart(f"The database cannot be used ({error}); check {where}.") from error
         if welcome:

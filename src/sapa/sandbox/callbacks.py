@@ -2,8 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import suppress
-from uuid import uuid4
 
 import msgspec
 import structlog
@@ -14,6 +12,7 @@ from sapa.db.pool import Connection, Database, Tx
 from sapa.db.sql import sql
 from sapa.outbound.client import NotSent, Unclear
 from sapa.work import leases
+from sapa.work.loops import repeat
 
 REST_SECONDS = 0.2
 LEASE = "sandbox callbacks"
@@ -81,12 +80,13 @@ async def schedule(
 
 async def post_due(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: one worker posts at a time, so that callbacks arrive in their order."""
-    holder = uuid4().hex
-    while not stopping.is_set():
+    holder = leases.new_holder()
+
+    async def step() -> None:
         if await _holds_lease(kit.database, holder):
             await _post_batch(kit)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), REST_SECONDS)
+
+    await repeat(step, stopping, every=REST_SECONDS)
     async with kit.database.connection() as db:
         await leases.release_all(db, holder)
 

@@ -2,14 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from typing import TypeVar
 
 import structlog
 
 from sapa.access import actions as access
 from sapa.context import Kit
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.sandbox.carriers import bookings as simulated
 from sapa.shipping.bookings import cancel, reconcile
 from sapa.shipping.bookings import queries as bookings
@@ -22,6 +22,7 @@ from sapa.shipping.shipments.due_queries import DueShipment
 from sapa.shipping.shipments.status_changes import POLLED, apply_events
 from sapa.shipping.tracking import actions as tracking
 from sapa.shipping.tracking import hooks as callbacks
+from sapa.work.loops import repeat
 
 BATCH = 50
 AT_ONCE = 4
@@ -38,40 +39,40 @@ log = structlog.get_logger()
 async def process_callbacks(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: of each company in the order in which they came."""
 
-    async def work() -> int:
+    async def step() -> bool:
         async with kit.database.connection() as db:
             due = await callbacks.list_due(db, BATCH)
         for one in due:
             await callbacks.process(kit, one)
-        return len(due)
+        return len(due) >= BATCH
 
-    await _go_on(stopping, CALLBACK_REST, work)
+    await repeat(step, stopping, every=CALLBACK_REST)
 
 
 async def look_after_bookings(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: bookings left behind or unknown, and cancellations without an answer."""
 
-    async def work() -> int:
+    async def step() -> bool:
         async with kit.database.connection() as db:
             due = await bookings.list_due(db, BATCH)
             cancelled = await due_queries.list_cancelling(db, BATCH)
         await _each(due, lambda one: reconcile.look_after(kit, one))
         await _each(cancelled, lambda one: _settle_cancel(kit, one))
-        return len(due) + len(cancelled)
+        return len(due) + len(cancelled) >= BATCH
 
-    await _go_on(stopping, BOOKING_REST, work)
+    await repeat(step, stopping, every=BOOKING_REST)
 
 
 async def ask_carriers(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: how those go of which their carriers have said nothing for a while."""
 
-    async def work() -> int:
+    async def step() -> bool:
         async with kit.database.connection() as db:
             due = await due_queries.list_untracked(db, BATCH)
         await _each(due, lambda one: _ask(kit, one))
-        return len(due)
+        return len(due) >= BATCH
 
-    await _go_on(stopping, TRACKING_REST, work)
+    await repeat(step, stopping, every=TRACKING_REST)
 
 
 async def forget_old(database: Database) -> None:
@@ -87,15 +88,6 @@ async def bring_back(database: Database) -> None:
             await due_queries.bring_back(db, company_id)
 
 
-async def _go_on(stopping: asyncio.Event, rest: float, work: Callable[[], Awaitable[int]]) -> None:
-    """At once again after a full batch, else after a rest."""
-    while not stopping.is_set():
-        done = await work()
-        if done < BATCH:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(stopping.wait(), rest)
-
-
 async def _each(due: Sequence[Due], work: Callable[[Due], Awaitable[None]]) -> None:
     """A few at once; one that fails does not keep the others."""
     places = asyncio.Semaphore(AT_ONCE)
@@ -104,7 +96,7 @@ async def _each(due: Sequence[Due], work: Callable[[Due], Awaitable[None]]) -> N
         async with places:
             try:
                 await work(one)
-            except AWAY:
+            except DatabaseAway:
                 raise
             except Exception:
                 log.exception("work on a shipment failed", work=repr(one))

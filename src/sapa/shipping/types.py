@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from sapa.api_base import Base
 from sapa.events import Event
 from sapa.http.errors import ApiError, Conflict, NotFound
 from sapa.http.responses import StoredJson, Timestamp
@@ -361,6 +362,7 @@ class ShipmentCreated(Event):
     """A shipment was created."""
 
     kind = "shipment.created"
+    base = Base.CUSTOMER
     resource_type = Shipment
 
 
@@ -368,6 +370,7 @@ class ShipmentUpdated(Event):
     """A shipment was updated."""
 
     kind = "shipment.updated"
+    base = Base.CUSTOMER
     resource_type = Shipment
 
 
@@ -375,6 +378,7 @@ class ShipmentBooked(Event):
     """A carrier took a shipment."""
 
     kind = "shipment.booked"
+    base = Base.CUSTOMER
     resource_type = Shipment
 
 
@@ -382,6 +386,7 @@ class ShipmentCancelled(Event):
     """A shipment was cancelled."""
 
     kind = "shipment.cancelled"
+    base = Base.CUSTOMER
     resource_type = Shipment
 
 
@@ -389,4 +394,5 @@ class ShipmentStatusUpdated(Event):
     """A shipment's shippingStatus changed."""
 
     kind = "shipment.status.updated"
+    base = Base.CUSTOMER
     resource_type = Shipment

@@ -9,7 +9,9 @@ import asyncpg
 from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
+from sapa.db.retry import retry
 from sapa.events import emit
+from sapa.http.errors import find_violation
 from sapa.messaging.messages.types import Message, Source
 from sapa.support import agent_queries, agents, queries
 from sapa.support.queries import Held
@@ -28,7 +30,7 @@ from sapa.support.types import (
 )
 from sapa.values.company import Company
 
-MOST_RACES = 3
+MOST_TRIES = 4
 
 Result = TypeVar("Result")
 
@@ -76,14 +78,17 @@ async def hear(tx: Tx, company: Company, arrival: Arrival) -> Joined:
 
 async def _look_again(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
     """A ticket may be reopened by hand at the same moment: whoever finds a customer's place taken looks again."""
-    for tries_left in range(MOST_RACES, -1, -1):
-        try:
-            async with tx.transaction():
-                return await work()
-        except asyncpg.UniqueViolationError as error:
-            if not tries_left or error.constraint_name != AnotherTicketActive.constraint:
-                raise
-    raise AssertionError("unreachable")
+
+    async def look() -> Result:
+        async with tx.transaction():
+            return await work()
+
+    return await retry(
+        look,
+        asyncpg.UniqueViolationError,
+        tries=MOST_TRIES,
+        pause=lambda error: 0 if isinstance(find_violation(error), AnotherTicketActive) else None,
+    )
 
 
 async def _admit(tx: Tx, company: Company, arrival: Arrival) -> str:

@@ -7,7 +7,8 @@ import structlog
 from msgspec import Struct
 
 from sapa.access.actions import get_company
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.db.sql import sql
 from sapa.support import queries, tickets
 
@@ -70,7 +71,7 @@ async def _resolve(database: Database, silent: Silent) -> bool:
             return True
     except asyncpg.LockNotAvailableError:
         return False  # somebody is at it; the next run looks again
-    except AWAY:
+    except DatabaseAway:
         raise
     except Exception:
         log.exception("a silent ticket was not resolved", company_id=silent.company_id, ticket_id=silent.id)

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from sapa.api_base import Base
 from sapa.customers.types import CustomerId
 from sapa.events import Event
 from sapa.http.errors import Conflict
@@ -245,6 +246,7 @@ class TicketOpened(Event):
     """A customer's message opened a ticket."""
 
     kind = "ticket.opened"
+    base = Base.MESSAGING
     resource_type = Ticket
 
 
@@ -252,6 +254,7 @@ class TicketUpdated(Event):
     """A ticket was assigned, handed over, put back into the queue or reopened."""
 
     kind = "ticket.updated"
+    base = Base.MESSAGING
     resource_type = Ticket
 
 
@@ -259,4 +262,5 @@ class TicketClosed(Event):
     """A ticket was resolved."""
 
     kind = "ticket.resolved"
+    base = Base.MESSAGING
     resource_type = Ticket

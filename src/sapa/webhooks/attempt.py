@@ -21,6 +21,8 @@ RESOURCES = {
 
 GONE = "the event is older than events are kept, so there is nothing left to send"
 
+UNRECORDED = "the outcome of this attempt could not be stored, so it counts as failed and is not sent again"
+
 
 def build_message(delivery: Delivery, address: str) -> Message | None:
     """None when the event is gone."""
@@ -64,6 +66,30 @@ def build_gone(lane: Lane, delivery: Delivery) -> Result:
 def build_stumble(lane: Lane, delivery: Delivery) -> Result:
     """Our own fault."""
     return build_result(lane, delivery, replace(_unsent("internal", None), retry_uncounted=True))
+
+
+def without_words(result: Result) -> Result:
+    """The same outcome without what the receiver said."""
+    return replace(result, message=None, address=None, response=b"")
+
+
+def build_unrecorded(result: Result) -> Result:
+    """In place of an outcome that the database does not take."""
+    return replace(
+        without_words(result),
+        started_at=datetime.now(UTC),
+        milliseconds=0,
+        status=None,
+        error="unrecorded",
+        message=UNRECORDED,
+        is_ours=False,
+        is_final=True,
+    )
+
+
+def build_postponed(result: Result) -> Result:
+    """The delivery is tried later, and nothing is written down of this attempt."""
+    return replace(result, error="unrecorded", is_ours=True)
 
 
 def _unsent(error: str, message: str | None) -> Outcome:

@@ -5,19 +5,16 @@ the order that `places` says, and settles what came of them in batches. No trans
 """
 
 import asyncio
-import os
 import random
-import socket
 import time
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 
 import asyncpg
 import structlog
 
 from sapa.context import Kit
-from sapa.db.pool import AWAY, RETRYABLE, Database
-from sapa.db.sql import sql
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.events import BELL
 from sapa.settings import Settings
 from sapa.values.sealing import BadSecretKey, Vault
@@ -30,6 +27,8 @@ from sapa.webhooks.sender import Sender
 from sapa.webhooks.settler import Settler
 from sapa.webhooks.settling import Result
 from sapa.webhooks.slots import Lane, Places, group
+from sapa.work.leases import new_holder
+from sapa.work.loops import keep_on, rest
 
 LEASE_SECONDS = 60.0
 POLL_SECONDS = 0.25
@@ -37,12 +36,8 @@ FRESH_SECONDS = 0.25
 """For so long a URL and its secrets count as the present ones."""
 STOP_SECONDS = 20.0
 _LAST_SETTLING_SECONDS = 3.0
-_ALIVE_SECONDS = 1.0
 _PAUSE_SECONDS = 0.5
 _READERS = 2
-
-LISTENER = "sapa webhooks"
-ALIVE = sql("SELECT 1")
 
 log = structlog.get_logger()
 
@@ -65,7 +60,7 @@ class Dispatcher:
         self._address = settings.server.address
         self._lease_seconds = lease_seconds
         self._sender = Sender(settings.webhooks)
-        self._owner = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
+        self._owner = new_holder()
         self._lanes: dict[tuple[int, str], Lane] = {}
         self._places = Places()
         self._settler = Settler(database, self._owner, self._go_on)
@@ -78,16 +73,23 @@ class Dispatcher:
         self._is_stopping = False
 
     async def run(self, stopping: asyncio.Event) -> None:
-        searching = [asyncio.create_task(_forever(chore)) for chore in (self._listen, self._scout, self._look)]
-        settling = asyncio.create_task(_forever(self._settler.settle_batch))
+        # Without the bell, what is new is found a moment later.
+        subscription = self._database.hub.subscribe(BELL, lambda _: self._bell.set())
+        searching = [self._start(chore) for chore in (self._scout, self._look)]
+        settling = self._start(self._settler.settle_batch)
         try:
             await stopping.wait()
             self._is_stopping = True
             await _end(searching)
             await self._finish()
         finally:
+            self._database.hub.unsubscribe(subscription)
             await _end([*searching, settling, *self._sends])
             await self._sender.close()
+
+    def _start(self, chore: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
+        """It goes on until it is cancelled: settling lasts longer than looking for more."""
+        return asyncio.create_task(keep_on("webhooks", chore, asyncio.Event(), pause=_PAUSE_SECONDS))
 
     async def _finish(self) -> None:
         """Waits for what is under way, settles it and gives the lanes back."""
@@ -96,22 +98,8 @@ class Dispatcher:
         await self._settler.done(_LAST_SETTLING_SECONDS)
         try:
             await self._release(list(self._lanes.values()))
-        except (*AWAY, asyncpg.PostgresError) as error:
+        except (DatabaseAway, asyncpg.PostgresError) as error:
             log.warning("webhook lanes were not released and will run out by themselves", reason=str(error))
-
-    async def _listen(self) -> None:
-        """Hears that there is something new. Without it that is found a moment later."""
-        connection = await asyncpg.connect(
-            self._database.url, timeout=5, command_timeout=5, server_settings={"application_name": LISTENER}
-        )
-        try:
-            await connection.add_listener(BELL, lambda *_: self._bell.set())
-            self._bell.set()
-            while True:
-                await asyncio.sleep(_ALIVE_SECONDS)
-                await ALIVE.value(connection)
-        finally:
-            connection.terminate()
 
     async def _scout(self) -> None:
         """Finds due lanes, takes those that are free, and looks after those that are ours."""
@@ -129,12 +117,7 @@ class Dispatcher:
         # Looking never takes more than half of the time, however many lanes there are.
         await asyncio.sleep(time.monotonic() - started)
         soonest = min((lane.wait_seconds for lane in found if lane.wait_seconds > 0), default=POLL_SECONDS)
-        await self._rest(min(soonest, POLL_SECONDS) if is_all else 0)
-
-    async def _rest(self, seconds: float) -> None:
-        with suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._bell.wait()
+        await rest(min(soonest, POLL_SECONDS) if is_all else 0, self._bell)
 
     async def _drop_orphans(self, orphaned: list[DueLane]) -> None:
         for company_id, gone in group(orphaned, lambda lane: lane.company_id).items():
@@ -275,19 +258,6 @@ class Dispatcher:
         except Exception:
             log.exception("a webhook could not be sent", delivery=delivery.id)
             return build_stumble(lane, delivery)
-
-
-async def _forever(chore: Callable[[], Awaitable[None]]) -> None:
-    """A database that is away is waited for; anything else is written down, and tried again as well."""
-    while True:
-        try:
-            await chore()
-        except (*AWAY, *RETRYABLE) as error:
-            log.warning("webhooks wait for the database", reason=f"{type(error).__name__}: {error}")
-            await asyncio.sleep(_PAUSE_SECONDS)
-        except Exception:
-            log.exception("webhooks stumbled")
-            await asyncio.sleep(_PAUSE_SECONDS)
 
 
 async def _end(tasks: Iterable[asyncio.Task[None]]) -> None:

@@ -7,6 +7,7 @@ import aiohttp
 import msgspec
 from msgspec import Struct
 
+from sapa.db.retry import Backoff
 from sapa.settings import WebhookSettings
 from sapa.webhooks.id_times import made_at
 from sapa.webhooks.listen import HEARTBEAT_SECONDS, MARGIN_SECONDS, Told
@@ -69,21 +70,21 @@ class Listener:
 
     async def follow(self) -> AsyncIterator[Heard]:
         timeout = aiohttp.ClientTimeout(total=None, connect=10, sock_read=_SILENCE_SECONDS)
-        pause, was_refused = SHORTEST_PAUSE, False
+        backoff, was_refused = Backoff(SHORTEST_PAUSE, LONGEST_PAUSE), False
         async with aiohttp.ClientSession(timeout=timeout) as session:
             while True:
                 token, reason = await self._get_token(was_refused), "the server ended the stream"
                 try:
                     async for heard in self._open(session, token):
-                        pause, was_refused = SHORTEST_PAUSE, False
+                        backoff.reset()
+                        was_refused = False
                         yield heard
                 except _TokenRefused as error:
                     was_refused, reason = True, str(error)
                 except (aiohttp.ClientError, OSError, TimeoutError) as error:
                     reason = str(error) or type(error).__name__
                 yield Interrupted(reason)
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, LONGEST_PAUSE)
+                await asyncio.sleep(backoff.next())
 
     async def _open(self, session: aiohttp.ClientSession, token: str) -> AsyncIterator[Heard]:
         headers = {"authorization": f"Bearer {token}", "accept": "text/event-stream"}

@@ -6,18 +6,18 @@ each for a moment, so that nobody waits for another's long absence; `missed` kno
 """
 
 import asyncio
-import os
-import socket
 import time
 from collections import deque
 
 import structlog
 
-from sapa.db.pool import AWAY, RETRYABLE, Database, ring_after_commit
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import RETRYABLE, Database, ring_after_commit
 from sapa.db.sql import sql
 from sapa.events import BELL
 from sapa.webhooks import lanes, replay
 from sapa.webhooks.replay import Overtaken, Resumed, find_progress
+from sapa.work.leases import new_holder
 
 # A run is cut short at 25 seconds; what it has not done by then waits for the next one.
 RUN_SECONDS = 18.0
@@ -90,7 +90,7 @@ async def _take_turn(database: Database, endpoint: Resumed, next_to_begin: str) 
         return await _help(database, endpoint)
     except Overtaken:
         return False
-    except (*AWAY, *RETRYABLE) as error:
+    except (DatabaseAway, *RETRYABLE) as error:
         reason = f"{type(error).__name__}: {error}"
         log.warning("catching up waits for the database", endpoint=endpoint.endpoint_id, reason=reason)
     except Exception:
@@ -111,7 +111,7 @@ async def _has_begun(database: Database, endpoint: Resumed, next_to_begin: str) 
 
 async def _help(database: Database, endpoint: Resumed) -> bool:
     """Under the lane's lease: nothing is under way to the endpoint, and nothing can be. Whether there is more to do."""
-    owner = f"catching up on {socket.gethostname()}:{os.getpid()}"
+    owner = new_holder()
     async with database.connection() as db:
         granted = await lanes.acquire(db, endpoint.company_id, [endpoint.endpoint_id], owner, _LEASE_SECONDS)
     if not granted:

@@ -10,23 +10,25 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from datetime import UTC, datetime
 
 import asyncpg
 import msgspec
 from msgspec import Struct
 
-from sapa.db.pool import AWAY, Connection, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Connection, Database
 from sapa.db.sql import sql
 from sapa.events import EVENT_ID
 from sapa.http.errors import ApiError, Invalid, ServiceUnavailable
+from sapa.http.event_stream import build_event
 from sapa.values.ids import IdKind
 from sapa.webhooks import tokens
 from sapa.webhooks.attempt import build_url
 from sapa.webhooks.endpoint import check_events
 from sapa.webhooks.id_times import TIME_DIGITS, made_at, read_digits, write_digits, write_time
 from sapa.webhooks.sender import shorten
+from sapa.work.loops import rest
 
 LOOK_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15.0
@@ -240,32 +242,21 @@ class Listeners:
             except InvalidToken:
                 return
             for event in found:
-                yield build_message(_build_told(event, self._address))
+                told = _build_told(event, self._address)
+                yield build_event(told.kind, msgspec.json.encode(told), told.id)
             if time.monotonic() >= heartbeat:
                 heartbeat = time.monotonic() + HEARTBEAT_SECONDS
                 yield _build_comment("still here", stream)
             if not has_more:
-                await self._rest()
+                await rest(LOOK_SECONDS, self._stopping)
 
     async def _look(self, stream: Stream) -> tuple[list[Found], bool]:
         """While PostgreSQL is away there is nothing to see; the stream stays and goes on afterwards."""
         try:
             async with self._database.connection() as db:
                 return await stream.look(db)
-        except (*AWAY, asyncpg.PostgresError):
+        except (DatabaseAway, asyncpg.PostgresError):
             return [], False
-
-    async def _rest(self) -> None:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), LOOK_SECONDS)
-
-
-def build_message(event: Told) -> bytes:
-    """One server-sent event. Some clients break lines where only Unicode does, so such characters are escaped."""
-    data = msgspec.json.encode(event)
-    for char in "\x85\u2028\u2029":
-        data = data.replace(char.encode(), f"\\u{ord(char):04x}".encode())
-    return f"id: {event.id}\nevent: {event.kind}\ndata: ".encode() + data + b"\n\n"
 
 
 def build_position(place: Place) -> str:

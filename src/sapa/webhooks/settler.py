@@ -5,18 +5,21 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 
-import asyncpg
 import structlog
-from msgspec.structs import replace
 
-from sapa.db.pool import AWAY, RETRYABLE, Database
-from sapa.webhooks.settling import Result, settle
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import BUSY, RETRYABLE, Database
+from sapa.webhooks.attempt import build_postponed, build_unrecorded, without_words
+from sapa.webhooks.settling import RETRY_SECONDS, Result, settle
 from sapa.webhooks.slots import Lane, group
 from sapa.work.metrics import ATTEMPTS
 
 BATCH_SECONDS = 0.02
 FULL_BATCH = 100
 WRITERS = 2
+
+UNAVAILABLE = (DatabaseAway, *BUSY, *RETRYABLE)
+"""The database's trouble, not the outcome's: the same may be stored a moment later."""
 
 Finished = tuple[Lane, Result]
 
@@ -64,24 +67,36 @@ class Settler:
     async def _settle_company(self, company_id: int, batch: list[Finished]) -> None:
         try:
             await self._write(company_id, batch)
-        except (*AWAY, *RETRYABLE):
+        except UNAVAILABLE:
             self._keep(batch)
             raise
-        except asyncpg.PostgresError:
+        except Exception:
             await self._settle_singly(company_id, batch)
 
     async def _settle_singly(self, company_id: int, batch: list[Finished]) -> None:
-        """Without the receiver's own words, so that what cannot be stored stops nobody else."""
+        """So that what cannot be stored stops nobody else."""
         for number, (lane, result) in enumerate(batch):
             try:
-                await self._write(company_id, [(lane, replace(result, message=None, address=None, response=b""))])
-            except (*AWAY, *RETRYABLE):
+                await self._settle_one(company_id, lane, result)
+            except UNAVAILABLE:
                 self._keep(batch[number:])
                 raise
-            except asyncpg.PostgresError:
-                # It stays known to its lane, and so is not sent again and again.
-                self._unsettled -= 1
-                log.exception("a webhook attempt could not be settled", delivery=result.delivery_id)
+
+    async def _settle_one(self, company_id: int, lane: Lane, result: Result) -> None:
+        """As much as can be stored: the outcome without the receiver's words, else that it failed, else nothing."""
+        failed = [] if result.is_ours else [build_unrecorded(result)]
+        for storable in (without_words(result), *failed, build_postponed(result)):
+            try:
+                await self._write(company_id, [(lane, storable)])
+            except UNAVAILABLE:
+                raise
+            except Exception:
+                log.exception("a webhook attempt could not be stored", delivery=result.delivery_id)
+            else:
+                return
+        # Still known to its lane meanwhile, so that it is not sent again and again.
+        asyncio.get_running_loop().call_later(RETRY_SECONDS[0], lane.known.discard, result.delivery_id)
+        self._count_settled(1)
 
     async def _write(self, company_id: int, batch: list[Finished]) -> None:
         async with self._writers:
@@ -97,7 +112,10 @@ class Settler:
             lane.known.discard(result.delivery_id)
         for lane in {lane for lane, _ in batch}:
             self._on_settled(lane)
-        self._unsettled -= len(batch)
+        self._count_settled(len(batch))
+
+    def _count_settled(self, number: int) -> None:
+        self._unsettled -= number
         if not self._unsettled:
             self._is_done.set()
 

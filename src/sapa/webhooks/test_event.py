@@ -5,7 +5,7 @@ from functools import lru_cache
 from sapa.db.pool import Connection
 from sapa.events import CATALOGUE, EVENT_ID
 from sapa.http.errors import Invalid
-from sapa.http.openapi import base_of_event, build_document
+from sapa.http.openapi import build_document
 from sapa.settings import WebhookSettings
 from sapa.values.json import encode
 from sapa.values.sealing import Vault
@@ -35,7 +35,7 @@ async def send_trial(settings: WebhookSettings, target: Target, message: Message
 @lru_cache
 def build_sample(kind: str) -> bytes:
     """The example that the reference shows for this kind."""
-    described = build_document(base_of_event(kind), "", []).content["webhooks"][kind]["post"]
+    described = build_document(CATALOGUE[kind].base, "", []).content["webhooks"][kind]["post"]
     media = described["requestBody"]["content"]["application/json"]
     example = media.get("example")
     if example is None:

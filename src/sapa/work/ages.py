@@ -6,7 +6,8 @@ from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.db.sql import sql
 from sapa.work.worker import LEASE_SECONDS
 
@@ -62,7 +63,7 @@ async def collect_queue_ages(database: Database) -> bytes:
             ((oldest, waiting, unseen),) = await db.fetch(AGES.text, LEASE_SECONDS)
             ((overdue, deliveries, suspended),) = await db.fetch(DELIVERIES.text, MOST_COUNTED)
             drifting = await DRIFT.value(db)
-    except AWAY:
+    except DatabaseAway:
         return _print({"sapa_database_up": (UP, 0)})
     return _print(
         {

@@ -1,5 +1,9 @@
 """Leases: the right to do a piece of work, for a while, that one worker holds at a time."""
 
+import os
+import socket
+import time
+
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
 
@@ -19,6 +23,11 @@ TAKE = sql(
 )
 
 RELEASE = sql("UPDATE leases SET expires_at = '-infinity' WHERE holder = $1", crosses=WORKERS)
+
+
+def new_holder() -> str:
+    """Names whoever takes leases: the machine, the process, and an instant that tells its parts from one another."""
+    return f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
 
 
 async def take(db: Connection, name: str, holder: str, seconds: float) -> int | None:

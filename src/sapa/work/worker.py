@@ -1,20 +1,20 @@
 """The worker: runs each job on its schedule, on one worker at a time however many there are."""
 
 import asyncio
-import os
 import signal
-import socket
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
+from functools import partial
 
 import asyncpg
 import structlog
 from msgspec import Struct
 
 from sapa.context import Kit
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.work import leases
+from sapa.work.loops import keep_on, repeat
 from sapa.work.metrics import RUNS, SECONDS
 
 LEASE_SECONDS = 30.0
@@ -47,7 +47,7 @@ class Worker:
         self._database = kit.database
         self._jobs = jobs
         self._services = services
-        self._holder = f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
+        self._holder = leases.new_holder()
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
@@ -63,24 +63,11 @@ class Worker:
 
     async def _keep(self, service: Service) -> None:
         """A service that ends before its time is started again."""
-        while not self._stopping.is_set():
-            try:
-                await service.run(self._kit, self._stopping)
-            except AWAY as error:
-                log.warning("service waits for the database", service=service.name, reason=str(error))
-            except Exception:
-                log.exception("service failed", service=service.name)
-            await self._rest(RESTART_SECONDS)
-
-    async def _rest(self, seconds: float) -> None:
-        """Until it is time to go on, or to stop."""
-        with suppress(TimeoutError):
-            await asyncio.wait_for(self._stopping.wait(), seconds)
+        run = partial(service.run, self._kit, self._stopping)
+        await keep_on(service.name, run, self._stopping, every=RESTART_SECONDS, pause=RESTART_SECONDS)
 
     async def _repeat(self, job: Job) -> None:
-        while not self._stopping.is_set():
-            await self._run_once(job)
-            await self._rest(job.every_seconds)
+        await repeat(partial(self._run_once, job), self._stopping, every=job.every_seconds)
 
     async def _run_once(self, job: Job) -> None:
         started = time.perf_counter()
@@ -90,7 +77,7 @@ class Worker:
                     return
             await self._run_in_time(job)
             RUNS.labels(job.name, "done").inc()
-        except AWAY as error:
+        except DatabaseAway as error:
             RUNS.labels(job.name, "database away").inc()
             log.warning("job waits for the database", job=job.name, reason=f"{type(error).__name__}: {error}")
         except Exception:
@@ -111,5 +98,5 @@ class Worker:
         try:
             async with self._database.connection() as db:
                 await leases.release_all(db, self._holder)
-        except (*AWAY, asyncpg.PostgresError) as error:
+        except (DatabaseAway, asyncpg.PostgresError) as error:
             log.warning("leases were not released and will run out by themselves", reason=str(error))

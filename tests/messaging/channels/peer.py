@@ -30,10 +30,14 @@ class Peer:
         self.asked: list[Asked] = []
         self.answers: list[tuple[int, Any] | float | None] = [(200, {})]
         self.hurried = asyncio.Event()
+        self.opens = asyncio.Event()
+        """Nothing is answered before; open unless a test closes it."""
+        self.opens.set()
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in request.headers.items()}
         self.asked.append(Asked(request.method, request.path, dict(request.query), headers, await request.read()))
+        await self.opens.wait()
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, float):
             await asyncio.wait([asyncio.create_task(self.hurried.wait())], timeout=answer)
@@ -60,4 +64,5 @@ async def open_peer() -> AsyncIterator[Peer]:
         yield peer
     finally:
         peer.hurried.set()
+        peer.opens.set()
         await runner.cleanup()

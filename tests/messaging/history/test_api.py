@@ -7,11 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
+from structlog.testing import capture_logs
 
 from sapa.access.types import Scope
 from sapa.db.counters import fold
 from sapa.db.pool import Database, open_database
-from sapa.domains import build_jobs
+from sapa.domains import ROUTES, build_jobs
 from sapa.messaging.history import queries
 from sapa.messaging.history.queries import (
     EARLIEST,
@@ -24,6 +25,7 @@ from sapa.settings import read_settings
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, migrated_database
 from tests.factories import Environments, make_company, make_key
+from tests.http.probe import open_app
 from tests.messaging.conftest import connect_messaging
 from tests.messaging.send_steps import (
     BUTTONS,
@@ -294,3 +296,17 @@ async def test_the_product_cannot_ask_for_more_than_that(quiet: Database) -> Non
     async with quiet.connection() as db:
         with pytest.raises(Exception, match="not partitioned by month"):
             await db.execute("SELECT keep_month_partitions('messages', 1, 1)")
+
+
+async def test_an_invalid_send_is_a_400_without_a_secret_key_too(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    key = await make_key(database, company.test)
+    async with open_app(installation, ROUTES) as client:
+        with capture_logs() as lines:
+            answer = await client.post(
+                "http://probe/messaging/v1/messages/send", json={"to": 1}, headers={"x-api-key": key.raw}
+            )
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
+    (line,) = [line for line in lines if line["log_level"] == "error"]
+    assert line["request_id"] == answer.headers["x-request-id"]

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from sapa.api_base import Base
 from sapa.customers.types import CustomerId
 from sapa.events import Event
 from sapa.http.errors import Conflict
@@ -218,4 +219,5 @@ class RedemptionUpdated(Event):
     """A reward was redeemed, or a redemption was committed, released, expired or failed."""
 
     kind = "loyalty.redemption.updated"
+    base = Base.CUSTOMER
     resource_type = Redemption

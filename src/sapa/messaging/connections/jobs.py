@@ -1,7 +1,6 @@
 """Tokens that end by themselves: exchanged for the next ones in time, by one worker at a time."""
 
 import asyncio
-from contextlib import suppress
 
 import msgspec
 import structlog
@@ -13,6 +12,7 @@ from sapa.messaging.connections import accounts, queries
 from sapa.messaging.connections.accounts import Opened
 from sapa.messaging.connections.queries import Due
 from sapa.outbound.client import NotSent, Unclear
+from sapa.work.loops import repeat
 
 REST_SECONDS = 30.0
 RETRY_SECONDS = 600.0
@@ -25,13 +25,14 @@ log = structlog.get_logger()
 
 async def renew_due(kit: Kit, stopping: asyncio.Event) -> None:
     """The service."""
-    while not stopping.is_set():
+
+    async def step() -> None:
         async with kit.database.connection() as db:
             due = await queries.list_due(db, BATCH)
         for each in due:
             await renew(kit, each)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), REST_SECONDS)
+
+    await repeat(step, stopping, every=REST_SECONDS)
 
 
 async def renew(kit: Kit, due: Due) -> None:

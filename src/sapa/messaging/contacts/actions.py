@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-import asyncpg
 from msgspec import Struct
 
 from sapa.customers import actions as customers
 from sapa.customers.types import CustomerIn, IdentityConflict
+from sapa.db import races
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.identities import (
@@ -25,7 +25,7 @@ from sapa.values.company import Company
 from sapa.values.ids import IdKind
 
 CONTACT_ID = IdKind("ctc_")
-MOST_RACES = 3
+MOST_TRIES = 4
 LONGEST_NAME = 255
 QUOTA_USED = "{most} messages went out since the customer last wrote, as many as this channel takes."
 
@@ -126,22 +126,22 @@ async def _meet(tx: Tx, company: Company, identities: Sequence[Identity], name: 
     """
     given = {(known.kind, build_key(known)): known.value for known in map(canonical, reversed(identities))}
     kinds, keys, values = [kind for kind, _ in given], [key for _, key in given], list(given.values())
-    for tries_left in range(MOST_RACES, -1, -1):
-        known = await queries.lock_by_identities(tx, company.id, kinds, keys)
-        if known:
-            contact = await _unite(tx, company, known)
-            await queries.add_identities(tx, company.id, contact.id, kinds, keys, values)
-            return contact
+
+    async def find() -> Sequence[Known] | None:
+        return await queries.lock_by_identities(tx, company.id, kinds, keys) or None
+
+    async def create() -> Sequence[Known]:
         contact = Known(CONTACT_ID.new(), None)
-        try:
-            async with tx.transaction():
-                await queries.insert_contact(tx, company.id, contact.id, _clean(name))
-                await queries.insert_identities(tx, company.id, contact.id, kinds, keys, values)
-            return contact
-        except asyncpg.UniqueViolationError:
-            if not tries_left:
-                raise
-    raise AssertionError("unreachable")
+        await queries.insert_contact(tx, company.id, contact.id, _clean(name))
+        await queries.insert_identities(tx, company.id, contact.id, kinds, keys, values)
+        return [contact]
+
+    contacts, is_new = await races.find_or_create(tx, find, create, MOST_TRIES)
+    if is_new:
+        return contacts[0]
+    contact = await _unite(tx, company, contacts)
+    await queries.add_identities(tx, company.id, contact.id, kinds, keys, values)
+    return contact
 
 
 async def _unite(tx: Tx, company: Company, known: Sequence[Known]) -> Known:

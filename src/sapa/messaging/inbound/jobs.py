@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
 from datetime import datetime, timedelta
 
 import structlog
@@ -10,7 +9,8 @@ from msgspec import Struct
 
 from sapa.access.actions import get_company
 from sapa.context import Kit
-from sapa.db.pool import AWAY, BUSY, RETRYABLE, Tx
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import BUSY, RETRYABLE, Tx
 from sapa.messaging.channels.interface import (
     Amendment,
     Inbound,
@@ -30,6 +30,7 @@ from sapa.messaging.messages.queries import read_clock
 from sapa.messaging.messages.types import MESSAGE_ID
 from sapa.messaging.templates import actions as templates
 from sapa.values.company import Company
+from sapa.work.loops import repeat, rest_beside
 
 REST_SECONDS = 0.2
 TURN_SECONDS = 0.5
@@ -57,9 +58,7 @@ async def process(kit: Kit, stopping: asyncio.Event) -> None:
     """The service: any number of workers, each connection with one of them at a time."""
     turns = Turns(kit, stopping)
     try:
-        while not stopping.is_set():
-            await turns.start()
-            await turns.wait()
+        await repeat(turns.take, stopping)
     finally:
         await turns.end()
 
@@ -75,7 +74,8 @@ class Turns:
         self._served: dict[Lane, int] = {}
         self._turn = 0
 
-    async def start(self) -> None:
+    async def take(self) -> None:
+        """Those that wait start as far as there is room; then until a turn is over, or something may have come in."""
         async with self._kit.database.connection() as db:
             due = await queries.list_lanes(db, LANES_LISTED)
         self._served = {lane: self._served[lane] for lane in due if lane in self._served}
@@ -86,18 +86,7 @@ class Turns:
             self._turn += 1
             self._served[lane] = self._turn
             self._running[lane] = asyncio.create_task(self._serve(lane))
-
-    async def wait(self) -> None:
-        """Until a turn is over, or for a moment in which something may come in."""
-        if self._running:
-            await asyncio.wait(self._running.values(), timeout=REST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        else:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), REST_SECONDS)
-        for lane, task in list(self._running.items()):
-            if task.done():
-                del self._running[lane]
-                task.result()
+        await rest_beside(self._running, REST_SECONDS, self._stopping)
 
     async def end(self) -> None:
         await asyncio.gather(*self._running.values(), return_exceptions=True)
@@ -153,7 +142,7 @@ async def _take_items(tx: Tx, place: Place, items: Sequence[Item]) -> tuple[bool
         try:
             async with tx.transaction():
                 is_early |= await _take(tx, place, item)
-        except (*AWAY, *RETRYABLE, *BUSY):
+        except (DatabaseAway, *RETRYABLE, *BUSY):
             raise
         except Exception as failure:
             log.exception("an item of a callback failed", connection=place.opened.connection.id)

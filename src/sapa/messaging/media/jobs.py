@@ -3,7 +3,6 @@
 import asyncio
 from collections import Counter
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 
 import structlog
 from msgspec import structs
@@ -19,6 +18,7 @@ from sapa.messaging.media.queries import MediaRow, Waiting
 from sapa.outbound.client import NotSent, Unclear
 from sapa.sandbox.channels import files
 from sapa.values.company import Company
+from sapa.work.loops import repeat, rest_beside
 
 MOST_BYTES = 25 * 1_048_576
 MOST_TRIES = 5
@@ -60,13 +60,16 @@ async def fetch_waiting(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: a few at a time, and the next one as soon as any of them is done. What is under way when it
     ends is begun again by another worker."""
     running: dict[Waiting, asyncio.Task[None]] = {}
+
+    async def step() -> None:
+        async with kit.database.connection() as db:
+            waiting = await queries.list_waiting(db, MOST_OF_A_COMPANY, TOGETHER)
+        for each in _choose(waiting, running):
+            running[each] = asyncio.create_task(_fetch(kit, each))
+        await rest_beside(running, REST_SECONDS, stopping)
+
     try:
-        while not stopping.is_set():
-            async with kit.database.connection() as db:
-                waiting = await queries.list_waiting(db, MOST_OF_A_COMPANY, TOGETHER)
-            for each in _choose(waiting, running):
-                running[each] = asyncio.create_task(_fetch(kit, each))
-            await _rest(running, stopping)
+        await repeat(step, stopping)
     finally:
         for task in running.values():
             task.cancel()
@@ -82,19 +85,6 @@ def _choose(waiting: Sequence[Waiting], running: Collection[Waiting]) -> Sequenc
             busy[each.company_id] += 1
             chosen.append(each)
     return chosen
-
-
-async def _rest(running: dict[Waiting, asyncio.Task[None]], stopping: asyncio.Event) -> None:
-    """Until a file is done, or for a moment in which others may come in."""
-    if running:
-        await asyncio.wait(running.values(), timeout=REST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-    else:
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), REST_SECONDS)
-    for each, task in list(running.items()):
-        if task.done():
-            del running[each]
-            task.result()
 
 
 async def _fetch(kit: Kit, waiting: Waiting) -> None:

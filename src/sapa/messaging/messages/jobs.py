@@ -6,7 +6,8 @@ from functools import partial
 import structlog
 
 from sapa.access.actions import get_company
-from sapa.db.pool import AWAY, Database, Tx
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database, Tx
 from sapa.messaging.messages import actions
 from sapa.messaging.messages import unsettled_queries as queries
 from sapa.messaging.messages.actions import SILENCE
@@ -29,7 +30,7 @@ async def give_up(database: Database) -> None:
             return
         try:
             await database.transact(partial(_give_up_on, message))
-        except AWAY:
+        except DatabaseAway:
             raise
         except Exception:
             log.exception("a message was not settled", company_id=message.company_id, message_id2=message.id)

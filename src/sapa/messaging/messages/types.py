@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
 
+from sapa.api_base import Base
 from sapa.customers.types import CustomerId
 from sapa.events import Event
 from sapa.http.errors import ApiError, Conflict
@@ -182,6 +183,7 @@ class MessageReceived(Event):
     """An inbound message was received."""
 
     kind = "message.received"
+    base = Base.MESSAGING
     resource_type = ReceivedMessage
 
     @property
@@ -193,6 +195,7 @@ class MessageStatusUpdated(Event):
     """A message's delivery status changed."""
 
     kind = "message.status.updated"
+    base = Base.MESSAGING
     resource_type = MessageUpdate
 
     @property

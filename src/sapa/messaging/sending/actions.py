@@ -4,8 +4,6 @@ What the channel took or refused is known at once. When nobody can tell, the mes
 reports on it, and is never sent again by itself.
 """
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
@@ -17,7 +15,9 @@ from msgspec.structs import replace
 
 from sapa.context import Kit
 from sapa.customers import actions as customers
-from sapa.db.pool import AWAY, BUSY, Tx
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import BUSY, Tx
+from sapa.db.retry import retry
 from sapa.http.outbound_call import Errand
 from sapa.http.responses import Accepted
 from sapa.messaging.channels.identities import list_spellings
@@ -109,7 +109,7 @@ async def _send(errand: Errand, given: AnySendIn, occasion: Occasion) -> Message
     message = await errand.intend(partial(_intend, errand, plan, place, occasion))
     errand.is_recorded = True
     # A caller who hangs up does not stop what is on its way.
-    return await asyncio.shield(_carry_out(errand, plan, place, message))
+    return await kit.run_to_end(_carry_out(errand, plan, place, message))
 
 
 async def _reopen(kit: Kit, company: Company, plan: Plan) -> Plan:
@@ -216,27 +216,31 @@ async def _carry_out(errand: Errand, plan: Plan, place: Place | None, message: M
 async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
     """What became of a message is written down again and again while the database is away or busy, or an echo of it
     comes in at the same moment: nobody else knows it, and writing it twice changes nothing."""
-    ends = time.monotonic() + OUTCOME_SECONDS
-    while True:
-        try:
-            return await write()
-        except (*AWAY, *BUSY, asyncpg.UniqueViolationError):
-            if time.monotonic() > ends:
-                raise
-            await asyncio.sleep(AGAIN_AFTER)
+    passing = (DatabaseAway, *BUSY, asyncpg.UniqueViolationError)
+    return await retry(write, passing, seconds=OUTCOME_SECONDS, pause=AGAIN_AFTER)
+
+
+class _RefusedForNow(Exception):
+    def __init__(self, outcome: Refused, pause: float) -> None:
+        self.outcome = outcome
+        self.pause = pause
 
 
 async def _dispatch(kit: Kit, plan: Plan, reference: str) -> Sent | Refused | Unknown:
     """Tries again only what the channel certainly does not have, and only for a while."""
-    ends = time.monotonic() + RETRY_SECONDS
-    for tries_left in range(MOST_TRIES - 1, -1, -1):
+
+    async def try_once() -> Sent | Refused | Unknown:
         outcome = await _try(plan, reference)
-        if not isinstance(outcome, Refused) or outcome.retry_after is None or outcome.retry_after > LONGEST_WAIT:
-            return outcome
-        if not tries_left or time.monotonic() + outcome.retry_after > ends:
-            return outcome
-        await asyncio.sleep(outcome.retry_after)
-    raise AssertionError("unreachable")
+        if isinstance(outcome, Refused) and outcome.retry_after is not None and outcome.retry_after <= LONGEST_WAIT:
+            raise _RefusedForNow(outcome, outcome.retry_after)
+        return outcome
+
+    try:
+        return await retry(
+            try_once, _RefusedForNow, tries=MOST_TRIES, seconds=RETRY_SECONDS, pause=lambda failure: failure.pause
+        )
+    except _RefusedForNow as failure:
+        return failure.outcome
 
 
 async def _try(plan: Plan, reference: str) -> Sent | Refused | Unknown:

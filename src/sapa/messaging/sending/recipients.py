@@ -4,8 +4,8 @@ import re
 from collections.abc import Sequence
 
 import phonenumbers
-from email_validator import EmailNotValidError, validate_email
 
+from sapa.emails import BadEmail, parse_email
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.identities import find_usable
 from sapa.messaging.channels.interface import Identity, IdentityKind, Source
@@ -78,7 +78,7 @@ def _find_value(kind: IdentityKind, text: str, region: str, company: Company) ->
         case "bsuid":
             return text if _BSUID(text) else None
         case "email":
-            return _find_email(text, company)
+            return _find_email(text)
         case "psid" | "igsid":
             return text if _SCOPED(text) or _is_simulated(text, company) else None
         case "tt_conv" | "visitor":
@@ -95,13 +95,11 @@ def _find_phone(text: str, region: str) -> str | None:
         return find_usable(plain, region) if plain.startswith("+") else None
 
 
-def _find_email(text: str, company: Company) -> str | None:
-    is_test = company.environment == "test"
+def _find_email(text: str) -> str | None:
     try:
-        found = validate_email(text, check_deliverability=False, globally_deliverable=False, test_environment=is_test)
-    except EmailNotValidError:
+        return parse_email(text)
+    except BadEmail:
         return None
-    return str(found.normalized)
 
 
 def _is_simulated(text: str, company: Company) -> bool:

@@ -2,8 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from contextlib import suppress
-from uuid import uuid4
 
 import asyncpg
 import msgspec
@@ -12,7 +10,7 @@ from msgspec import Struct
 
 from sapa.access import actions as access
 from sapa.context import Kit
-from sapa.db.pool import AWAY
+from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Connection as Db
 from sapa.db.sql import sql
 from sapa.messaging.channels.interface import (
@@ -33,6 +31,7 @@ from sapa.messaging.templates.types import Header, Template
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
 from sapa.work import leases
+from sapa.work.loops import repeat
 
 LEASE = "templates"
 LEASE_SECONDS = 120.0
@@ -113,17 +112,18 @@ def _as_given(button: object) -> dict[str, object]:
 
 async def synchronise(kit: Kit, stopping: asyncio.Event) -> None:
     """The worker's service: every few minutes each company's channel is asked what it has and has decided."""
-    holder = uuid4().hex
-    while not stopping.is_set():
+    holder = leases.new_holder()
+
+    async def step() -> None:
         async with kit.database.connection() as db:
             is_ours = await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
             owners = await LIST_OWNERS.all(db, list(BOOKS), MOST_COMPANIES) if is_ours else []
         for owner in owners:
             if stopping.is_set() or not await _keeps_lease(kit, holder):
-                break
+                return
             await _synchronise_in_peace(kit, owner.company_id)
-        with suppress(TimeoutError):
-            await asyncio.wait_for(stopping.wait(), ROUND_SECONDS)
+
+    await repeat(step, stopping, every=ROUND_SECONDS)
     async with kit.database.connection() as db:
         await leases.release_all(db, holder)
 
@@ -138,7 +138,7 @@ async def _synchronise_in_peace(kit: Kit, company_id: int) -> None:
     """What one company's channel says keeps up no other company."""
     try:
         await synchronise_company(kit, company_id)
-    except AWAY:
+    except DatabaseAway:
         raise
     except Exception:
         log.exception("templates were not synchronised", company_id=company_id)
@@ -164,7 +164,7 @@ async def _adopt(kit: Kit, company: Company, template: ChannelTemplate) -> None:
     """Each by itself: one that cannot be kept does no harm to the others."""
     try:
         await kit.database.transact(lambda tx: actions.adopt(tx, company, template), (asyncpg.UniqueViolationError,))
-    except AWAY:
+    except DatabaseAway:
         raise
     except Exception:
         log.exception("a template of the channel was not taken over", company_id=company.id, template=template.name)

@@ -3,7 +3,7 @@ calls is known by the chat's public key and the session's token, never by a cook
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from functools import cache
+from functools import cache, partial
 from hashlib import sha256
 from importlib.resources import files
 from typing import Any, TypeVar
@@ -13,12 +13,11 @@ import msgspec
 import structlog
 from msgspec import Struct
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
 
 from sapa.context import Kit
-from sapa.db.pool import AWAY
+from sapa.db.connection import DatabaseAway
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.errors import (
     ApiError,
@@ -30,12 +29,13 @@ from sapa.http.errors import (
     ServiceUnavailable,
     UnsupportedMediaType,
 )
+from sapa.http.event_stream import EventStreamResponse
 from sapa.messaging.channels.widget import messages as lines
 from sapa.messaging.channels.widget import queries as widget
 from sapa.messaging.channels.widget.types import PREFIX, Line, UnknownSession
 from sapa.messaging.connections.accounts import Opened
 from sapa.messaging.widget import inbound, limits, visits
-from sapa.messaging.widget.streams import Page, Streams
+from sapa.messaging.widget.streams import Streams
 from sapa.messaging.widget.visits import Identified, Visit
 
 MOST_BYTES = 16 * 1024
@@ -139,7 +139,7 @@ class Chat:
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "stream")
         number = _number(request.headers.get("last-event-id"), "Last-Event-ID")
         page = self._streams.open(visit, number, lambda: self._enter(request))
-        return Stream(self._streams, page)
+        return EventStreamResponse(self._streams.run(page), partial(self._streams.close, page), CORS)
 
     async def _find_chat(self, request: Request) -> Opened:
         key, origin = request.headers.get("x-widget-key", ""), request.headers.get("origin")
@@ -156,22 +156,6 @@ class Chat:
     def _address(self, request: Request) -> str:
         peer = request.client.host if request.client else ""
         return client_address(peer, request.headers.get("x-forwarded-for"), self._proxies)
-
-
-class Stream(StreamingResponse):
-    """An answer that goes on; its place is free again however it ends."""
-
-    def __init__(self, streams: Streams, page: Page) -> None:
-        headers = CORS | {"x-accel-buffering": "no"}
-        super().__init__(streams.run(page), headers=headers, media_type="text/event-stream")
-        self._streams = streams
-        self._page = page
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._streams.close(self._page)
 
 
 def pages(kit: Kit) -> list[Route]:
@@ -198,11 +182,11 @@ def _route(path: str, **handlers: Handler) -> Route:
             return await handlers[request.method](request)
         except ApiError as error:
             return _refuse(error)
-        except AWAY as error:
+        except DatabaseAway as error:
             log.warning("database unavailable", path=request.url.path, reason=f"{type(error).__name__}: {error}")
             return _refuse(ServiceUnavailable(headers={"retry-after": "1"}))
         except Exception:
-            log.exception("widget call failed", path=request.url.path)
+            log.exception("widget call failed", path=request.url.path, request_id=request.state.request_id)
             return _refuse(InternalError())
 
     return Route(PREFIX + path, answer, methods=["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"])

@@ -12,23 +12,21 @@ from contextlib import suppress
 import asyncpg
 import msgspec
 
-from sapa.db.pool import AWAY, Connection, Database
-from sapa.db.sql import sql
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.http.errors import ApiError
+from sapa.http.event_stream import KEEP_ALIVE, READY, build_event
 from sapa.messaging.channels.widget import queries as widget
 from sapa.messaging.channels.widget.messages import BELL, MOST_AT_ONCE
 from sapa.messaging.channels.widget.types import Line, TooManyPages
 from sapa.messaging.widget.visits import Visit
+from sapa.work.loops import rest
 
 LOOK_SECONDS = 2.0
 HEARTBEAT_SECONDS = 15.0
 MOST_PAGES = 2_000
 MOST_PAGES_OF_A_VISITOR = 8
 RETRY_SECONDS = 30
-LISTENER = "sapa widget"
-_ALIVE_SECONDS = 1.0
-
-ALIVE = sql("SELECT 1")
 
 Check = Callable[[], Awaitable[object]]
 
@@ -71,28 +69,28 @@ class Streams:
 
     async def run(self, page: Page) -> AsyncIterator[bytes]:
         """The stream's text, until the session or this process ends."""
-        yield b": ready\n\n"
+        yield READY
         heartbeat = time.monotonic() + HEARTBEAT_SECONDS
         while not self._closing.is_set():
             page.news.clear()
             for line in await self._read(page):
                 page.number = line.number
                 page.news.set()
-                yield build_message(line)
+                yield build_event("message", msgspec.json.encode(line), line.number)
             if not page.news.is_set():
-                await _wait(page.news, heartbeat - time.monotonic())
+                await rest(heartbeat - time.monotonic(), page.news)
             if time.monotonic() >= heartbeat:
                 if not await self._is_valid(page):
                     return
                 heartbeat = time.monotonic() + HEARTBEAT_SECONDS
-                yield b": still here\n\n"
+                yield KEEP_ALIVE
 
     async def _read(self, page: Page) -> list[Line]:
         """While PostgreSQL is away there is nothing to read; the page stays and goes on afterwards."""
         try:
             async with self._database.connection() as db:
                 return await widget.list_after(db, *page.visitor, page.number, MOST_AT_ONCE)
-        except (*AWAY, asyncpg.PostgresError):
+        except (DatabaseAway, asyncpg.PostgresError):
             return []
 
     async def _is_valid(self, page: Page) -> bool:
@@ -100,28 +98,24 @@ class Streams:
             await page.check()
         except ApiError:
             return False
-        except (*AWAY, asyncpg.PostgresError):
+        except (DatabaseAway, asyncpg.PostgresError):
             return True
         return True
 
     async def _watch(self) -> None:
         """As long as there are pages."""
-        listening = asyncio.create_task(self._listen(), name="widget bell")
-        ending = asyncio.create_task(self._closing.wait(), name="widget end")
-        ending.add_done_callback(lambda _: self._bell.set())
+        subscription = self._database.hub.subscribe(BELL, lambda _: self._bell.set())
         try:
             while self._pages and not self._closing.is_set():
-                await _wait(self._bell, LOOK_SECONDS)
+                await rest(LOOK_SECONDS, self._bell, self._closing)
                 self._bell.clear()
-                with suppress(*AWAY, asyncpg.PostgresError):
+                with suppress(DatabaseAway, asyncpg.PostgresError):
                     await self._look()
         finally:
             self._watching = None
             for page in self._pages:
                 page.news.set()
-            for task in (listening, ending):
-                task.cancel()
-            await asyncio.gather(listening, ending, return_exceptions=True)
+            self._database.hub.unsubscribe(subscription)
 
     async def _look(self) -> None:
         async with self._database.connection() as db:
@@ -130,33 +124,3 @@ class Streams:
         for page in self._pages:
             if last.get(page.visitor, 0) > page.number:
                 page.news.set()
-
-    async def _listen(self) -> None:
-        """Without it, news are seen a moment later."""
-        while True:
-            with suppress(*AWAY, asyncpg.PostgresError):
-                await self._listen_once()
-            await asyncio.sleep(_ALIVE_SECONDS)
-
-    async def _listen_once(self) -> None:
-        connection: Connection = await asyncpg.connect(
-            self._database.url, timeout=5, command_timeout=5, server_settings={"application_name": LISTENER}
-        )
-        try:
-            await connection.add_listener(BELL, lambda *_: self._bell.set())
-            self._bell.set()
-            while True:
-                await asyncio.sleep(_ALIVE_SECONDS)
-                await ALIVE.value(connection)
-        finally:
-            connection.terminate()
-
-
-async def _wait(event: asyncio.Event, seconds: float) -> None:
-    with suppress(TimeoutError):
-        await asyncio.wait_for(event.wait(), max(0.0, seconds))
-
-
-def build_message(line: Line) -> bytes:
-    """One server-sent event; JSON has no line breaks of its own."""
-    return f"id: {line.number}\nevent: message\ndata: ".encode() + msgspec.json.encode(line) + b"\n\n"

@@ -1,7 +1,6 @@
 """Bookings with carriers: intended before the first byte leaves, sent once, and looked after until the outcome is
 known."""
 
-import asyncio
 import secrets
 
 import msgspec
@@ -10,6 +9,7 @@ from msgspec import Struct
 
 from sapa.context import Kit
 from sapa.db.pool import Tx
+from sapa.db.retry import retry
 from sapa.http.errors import Invalid
 from sapa.outbound.client import NotSent, Unclear
 from sapa.shipping.bookings import queries as booking_queries
@@ -137,25 +137,28 @@ async def put_back(tx: Tx, company: Company, kept: KeptShipment) -> KeptShipment
 
 async def send(kit: Kit, opened: Opened, kept: KeptShipment, attempt: Attempt) -> Outcome | None:
     """Asks the carrier, once. None when another process is at it."""
-    for tries_left in range(MOST_SENDS - 1, -1, -1):
+
+    async def claim_and_ask() -> Outcome | None:
         async with kit.database.connection() as db:
             if not await booking_queries.claim(db, attempt):
                 return None
-        outcome = await _ask(kit, opened, kept, attempt)
-        if not isinstance(outcome, NotSent):
-            return outcome
-        if tries_left:
-            async with kit.database.connection() as db:
-                await booking_queries.unclaim(db, attempt)
-            await asyncio.sleep(PAUSE_SECONDS)
-    return Rejected("CARRIER_UNREACHABLE", f"The carrier could not be reached: {outcome}")
+        return await _ask(kit, opened, kept, attempt)
+
+    async def unclaim() -> None:
+        async with kit.database.connection() as db:
+            await booking_queries.unclaim(db, attempt)
+
+    try:
+        return await retry(claim_and_ask, NotSent, tries=MOST_SENDS, pause=PAUSE_SECONDS, between=unclaim)
+    except NotSent as error:
+        return Rejected("CARRIER_UNREACHABLE", f"The carrier could not be reached: {error}")
 
 
-async def _ask(kit: Kit, opened: Opened, kept: KeptShipment, attempt: Attempt) -> Outcome | NotSent:
+async def _ask(kit: Kit, opened: Opened, kept: KeptShipment, attempt: Attempt) -> Outcome:
     try:
         outcome: Outcome = await opened.carrier.book(opened.connection, build_journey(kept), attempt.reference)
-    except NotSent as error:
-        return error
+    except NotSent:
+        raise
     except BadCredentials as error:
         outcome = Rejected("BAD_CREDENTIALS", str(error) or "The carrier refuses the account's credentials.")
     except Unclear as error:

@@ -1,16 +1,17 @@
 """How adapters call their carriers: in JSON, bounded in time, with the account's secrets kept out of all words."""
 
-import asyncio
 import random
 import re
 import time
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 
+from sapa.db.retry import retry
 from sapa.outbound.client import Answer, NotSent, Unclear
 from sapa.shipping.carriers import circuit
 from sapa.shipping.carriers.interface import CarrierAway, Connection
@@ -64,27 +65,36 @@ async def ask(connection: Connection, request: Request, patience: Patience = ASK
     return answer
 
 
+class _TryLater(Exception):
+    """The carrier was not reached, or too busy."""
+
+    def __init__(self, reason: str, pause: float | None = None) -> None:
+        super().__init__(reason)
+        self.pause = random.uniform(0.1, 0.6) if pause is None else pause  # noqa: S311
+
+
 async def _ask(connection: Connection, request: Request, patience: Patience) -> Answer:
-    ends = time.monotonic() + patience.seconds
-    for tries_left in range(patience.tries - 1, -1, -1):
-        left = max(0.1, ends - time.monotonic())
-        try:
-            answer = await _call(connection, request, left, patience.connect_seconds)
-        except Unclear as error:
-            raise CarrierAway(scrub(connection, str(error))) from None
-        except NotSent as error:
-            reason, pause = scrub(connection, str(error)), None
-        else:
-            if answer.status < 300 or (400 <= answer.status < 500 and answer.status not in _BUSY):
-                return answer
-            if answer.status not in _BUSY:
-                raise CarrierAway(f"it answered {answer.status}")
-            reason, pause = f"it answered {answer.status}", _parse_pause(answer)
-        pause = pause if pause is not None else random.uniform(0.1, 0.6)  # noqa: S311
-        if not tries_left or time.monotonic() + pause >= ends:
-            raise CarrierAway(reason)
-        await asyncio.sleep(pause)
-    raise AssertionError("unreachable")
+    ask_once = partial(_ask_once, connection, request, patience, time.monotonic() + patience.seconds)
+    try:
+        return await retry(
+            ask_once, _TryLater, tries=patience.tries, seconds=patience.seconds, pause=lambda failure: failure.pause
+        )
+    except _TryLater as failure:
+        raise CarrierAway(str(failure)) from None
+
+
+async def _ask_once(connection: Connection, request: Request, patience: Patience, ends: float) -> Answer:
+    try:
+        answer = await _call(connection, request, max(0.1, ends - time.monotonic()), patience.connect_seconds)
+    except Unclear as error:
+        raise CarrierAway(scrub(connection, str(error))) from None
+    except NotSent as error:
+        raise _TryLater(scrub(connection, str(error))) from None
+    if answer.status in _BUSY:
+        raise _TryLater(f"it answered {answer.status}", _parse_pause(answer))
+    if not (answer.status < 300 or 400 <= answer.status < 500):
+        raise CarrierAway(f"it answered {answer.status}")
+    return answer
 
 
 async def send_once(connection: Connection, request: Request) -> Answer:

@@ -9,7 +9,8 @@ from msgspec import Raw, Struct
 
 from sapa.access import actions as access
 from sapa.context import Kit
-from sapa.db.pool import AWAY, BUSY, RETRYABLE, Connection, Database, Tx
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import BUSY, RETRYABLE, Connection, Database, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import MethodNotAllowed, NotFound, PayloadTooLarge, Unauthorized
 from sapa.http.hooks import HookAnswer, HookCall
@@ -188,11 +189,9 @@ async def _try_to_apply(
     try:
         async with tx.transaction():
             await _apply(tx, company, shipment_id, told)
-    except (*RETRYABLE, *BUSY):
+    except (DatabaseAway, *RETRYABLE, *BUSY):
         raise
     except Exception as error:
-        if isinstance(error, AWAY) and not isinstance(error, ValueError):  # a value that the database refuses is both
-            raise
         log.exception("a carrier's word on a shipment failed", company=company.id, shipment=shipment_id)
         return f"{shipment_id}: {type(error).__name__}"
     return None

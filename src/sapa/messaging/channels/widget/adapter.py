@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import asyncpg
 
-from sapa.db.pool import AWAY, Database
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import Database
 from sapa.messaging.channels.interface import (
     Capabilities,
     Connection,
@@ -56,7 +57,7 @@ class Widget:
         try:
             async with _database(connection).transaction() as tx:
                 line = await messages.say(tx, company.id, visitor_id, message.reference, shown)
-        except (*AWAY, asyncpg.PostgresError) as error:
+        except (DatabaseAway, asyncpg.PostgresError) as error:
             raise Unclear(f"the database did not say whether it was stored: {error}") from error
         if line is None:
             return Refused("unknown_visitor", "No visitor of the chat has this id.", "recipient")

@@ -1,0 +1,52 @@
+"""The commands by name."""
+
+from collections import UserDict
+from pkgutil import resolve_name
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+from typer.main import get_group
+
+COMMANDS = {
+    "serve": "sapa.cli.serve:serve",
+    "api": "sapa.cli.run:api",
+    "worker": "sapa.cli.run:worker",
+    "migrate": "sapa.cli.migrate:migrate",
+    "doctor": "sapa.cli.doctor:doctor",
+    "demo": "sapa.cli.demo:demo",
+    "import": "sapa.cli.import_:import_",
+    "export": "sapa.cli.export:export",
+    "listen": "sapa.cli.listen:listen",
+    "version": "sapa.cli:version",
+    "company": "sapa.cli.company:app",
+    "key": "sapa.cli.key:app",
+    "clock": "sapa.cli.clock:app",
+    "areas": "sapa.cli.areas:app",
+    "carrier": "sapa.cli.carrier:app",
+    "loyalty": "sapa.cli.loyalty:app",
+    "shipment": "sapa.cli.shipment:app",
+    "webhook": "sapa.cli.webhook:app",
+    "token": "sapa.cli.token:app",
+    "channel": "sapa.cli.channel:app",
+    "user": "sapa.cli.user:app",
+    "agent": "sapa.cli.agent:app",
+    "analytics": "sapa.cli.analytics:app",
+}
+"""Each a function or a group; its module is imported when the command runs, or when `--help` lists it."""
+
+
+class LazyCommands(UserDict[str, Any]):
+    def __getitem__(self, name: str) -> Any:
+        target, parent = resolve_name(self.data[name]), typer.Typer()
+        if isinstance(target, typer.Typer):
+            parent.add_typer(target, name=name)
+        else:
+            parent.command(name)(target)
+        return get_group(parent).commands[name]
+
+
+class CommandTable(TyperGroup):
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        self.commands = LazyCommands(COMMANDS)

@@ -1,0 +1,42 @@
+"""A command's module is imported when it runs."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sapa.cli.command_table import COMMANDS
+from sapa.domains import ROUTES
+from sapa.events import CATALOGUE
+from tests.cli.command import sapa, sapa_process
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_its_help(name: str, tmp_path: Path) -> None:
+    shown = sapa(tmp_path, name, "--help")
+    assert (shown.code, shown.err) == (0, "")
+    assert f" {name} [OPTIONS]" in shown.out
+
+
+def test_the_help_lists_every_command(tmp_path: Path) -> None:
+    words = sapa(tmp_path, "--help").out.split()
+    assert set(COMMANDS) <= set(words)
+
+
+def test_a_name_that_is_no_command_is_answered_with_one_that_is(tmp_path: Path) -> None:
+    refused = sapa(tmp_path, "srve")
+    assert refused.code == 2
+    assert "Did you mean 'serve'" in refused.err
+
+
+def test_serve_starts_without_the_domains() -> None:
+    """It starts processes that import them, and would make everybody wait for a second import."""
+    look = "import sys, sapa.cli.serve; sys.exit('sapa.domains' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", look]).returncode == 0
+
+
+def test_a_command_of_its_own_process_knows_every_kind_of_event(tmp_path: Path) -> None:
+    assert ROUTES, "the domains are imported here, and with them every kind is declared"
+    shown = sapa_process(tmp_path, "webhook", "events", "--json").json()
+    assert [row["event"] for row in shown] == sorted(CATALOGUE)

@@ -1,0 +1,97 @@
+"""The hub: what others announce reaches every subscriber of this process, also after the connection was lost."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from sapa.db.pool import Database, open_database
+from tests.http.wire import eventually
+
+CHANNEL, OTHER = "test_hub", "test_hub_other"
+SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE application_name = $1"
+CUT = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE application_name = $1"
+
+Heard = asyncio.Queue[str]
+
+
+@pytest.fixture
+async def own(database: Database) -> AsyncIterator[Database]:
+    async with open_database(database.url, application="hub test") as opened:
+        yield opened
+
+
+def listen(own: Database, channel: str) -> Heard:
+    """What a subscriber is told, in order."""
+    heard = Heard()
+    own.hub.subscribe(channel, heard.put_nowait, lambda: heard.put_nowait("<up>"), lambda: heard.put_nowait("<down>"))
+    return heard
+
+
+async def say(database: Database, channel: str, payload: str) -> None:
+    async with database.connection() as db:
+        await db.execute("SELECT pg_notify($1, $2)", channel, payload)
+
+
+async def hears(heard: Heard) -> str:
+    return await asyncio.wait_for(heard.get(), 20)
+
+
+async def count(database: Database, own: Database, statement: str = SESSIONS) -> int:
+    async with database.connection() as db:
+        number: int = await db.fetchval(statement, own.hub.application)
+    return number
+
+
+async def wait_for_end(database: Database, own: Database) -> None:
+    async def look() -> bool | None:
+        return await count(database, own) == 0 or None
+
+    await eventually(look)
+
+
+async def test_each_subscriber_hears_its_own_channel_on_one_connection(database: Database, own: Database) -> None:
+    first, twin, other = listen(own, CHANNEL), listen(own, CHANNEL), listen(own, OTHER)
+    assert [await hears(heard) for heard in (first, twin, other)] == ["<up>"] * 3
+    await say(database, CHANNEL, "one")
+    await say(database, OTHER, "two")
+    assert [await hears(heard) for heard in (first, twin, other)] == ["one", "one", "two"]
+    assert await count(database, own) == 1
+
+
+async def test_a_late_subscriber_is_told_that_its_channel_is_heard(database: Database, own: Database) -> None:
+    assert await hears(listen(own, CHANNEL)) == "<up>"
+    late, new = listen(own, CHANNEL), listen(own, OTHER)
+    assert [await hears(late), await hears(new)] == ["<up>", "<up>"]
+    await say(database, OTHER, "hello")
+    assert await hears(new) == "hello"
+
+
+async def test_a_lost_connection_is_told_and_opened_again(database: Database, own: Database) -> None:
+    heard = listen(own, CHANNEL)
+    assert await hears(heard) == "<up>"
+    assert await count(database, own, CUT) == 1
+    assert [await hears(heard), await hears(heard)] == ["<down>", "<up>"]
+    await say(database, CHANNEL, "back")
+    assert await hears(heard) == "back"
+
+
+async def test_without_an_up_of_its_own_a_subscriber_gets_an_empty_notification(own: Database) -> None:
+    heard = Heard()
+    own.hub.subscribe(CHANNEL, heard.put_nowait)
+    assert await hears(heard) == ""
+
+
+async def test_nobody_listens_once_nobody_subscribes(database: Database, own: Database) -> None:
+    heard = Heard()
+    subscription = own.hub.subscribe(CHANNEL, heard.put_nowait)
+    await hears(heard)
+    own.hub.unsubscribe(subscription)
+    await wait_for_end(database, own)
+    assert await hears(listen(own, CHANNEL)) == "<up>"
+
+
+async def test_the_connection_ends_with_the_database(database: Database) -> None:
+    async with open_database(database.url, application="hub test") as own:
+        await hears(listen(own, CHANNEL))
+    await wait_for_end(database, own)

@@ -1,0 +1,186 @@
+"""A customer with very many orders is renamed: the newest show it at once, the rest in the background."""
+
+import asyncio
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+
+from sapa.customers import actions
+from sapa.customers.types import CustomerIn, CustomerPatch
+from sapa.db.migrations import list_migrations, migrate
+from sapa.db.pool import Database, open_database
+from sapa.orders import customer_copies
+from sapa.values.company import Company
+from tests.conftest import Installation
+from tests.db.scratch import Scratch, connect, migrated_database
+from tests.factories import Environments, make_company, make_customer, make_order
+from tests.http.wire import eventually
+
+MORE = 3_000
+"""Orders beyond those that are renamed at once."""
+
+RUN_ALONE = """
+import asyncio, sys
+from sapa.db.pool import open_database
+from sapa.orders.carried import update_copies
+
+async def main():
+    async with open_database(sys.argv[1]) as database:
+        await update_copies(database)
+
+asyncio.run(main())
+"""
+
+ADD_ORDERS = """
+    INSERT INTO orders (company_id, id, order_id, order_number, status, fulfillment_status, financial_status, total,
+                        currency, line_items, tags, customer, customer_id, customer_text, created_at)
+    SELECT $1, 'ord_' || n, 'own-' || n, (100000 + n)::text, 'active', 'unfulfilled', 'pending', 1, 'IDR', '[]', '{}',
+           json_build_object('id', $2::text, 'firstName', 'Ayu', 'lastName', null, 'email', null, 'phoneNumber', null),
+           $2, 'ayu', now() - make_interval(days => 1, secs => n / 2)
+      FROM generate_series(1, $3) AS n"""
+"""Two in each second: the place in the list is not told by the time alone."""
+
+
+async def add_orders(database: Database, company_id: int, customer_id: str, number: int) -> None:
+    async with database.connection() as db:
+        await db.execute(ADD_ORDERS, company_id, customer_id, number)
+
+
+async def names_of(database: Database, company_id: int) -> dict[str, int]:
+    """How many orders show each first name."""
+    async with database.connection() as db:
+        rows = await db.fetch(
+            """SELECT customer ->> 'firstName' || '/' || customer_text, count(*)
+                 FROM orders WHERE company_id = $1 GROUP BY 1""",
+            company_id,
+        )
+    return {row[0]: row[1] for row in rows}
+
+
+async def test_every_order_shows_the_new_name_in_the_end(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    customer = await make_customer(api, firstName="Ayu")
+    other = await make_order(api, customer={"email": "x@example.com", "firstName": "Citra"})
+    await add_orders(database, company.live, customer["id"], customer_copies.MOST_ORDERS + MORE)
+    await api.put(f"/customers/{customer['id']}", json={"firstName": "Budi"})
+
+    async def is_done() -> bool | None:
+        return (await names_of(database, company.live)).keys() == {"Budi/budi", "Citra/citra"} or None
+
+    await eventually(is_done)
+    assert (await api.get(f"/orders/{other['id']}")).json()["data"] == other
+
+
+@pytest.fixture(scope="module")
+async def scratch(installation: Installation) -> AsyncIterator[Scratch]:
+    """Without a worker."""
+    async with migrated_database(installation.server) as made:
+        yield made
+
+
+@pytest.fixture
+async def quiet(scratch: Scratch) -> AsyncIterator[Database]:
+    async with open_database(scratch.app_url, size=4) as opened:
+        yield opened
+
+
+async def make_regular(quiet: Database, orders: int) -> tuple[Company, str]:
+    """A company with one customer who has ordered so often."""
+    company = Company((await make_company(quiet)).live, "live", "ID", "IDR")
+    async with quiet.transaction() as tx:
+        customer = await actions.create(tx, company, CustomerIn(first_name="Ayu", email="ayu@example.com"))
+    await add_orders(quiet, company.id, customer.id, orders)
+    return company, customer.id
+
+
+async def rename(quiet: Database, company: Company, customer_id: str, name: str) -> None:
+    async with quiet.transaction() as tx:
+        await actions.update(tx, company, customer_id, CustomerPatch(first_name=name))
+
+
+async def count_waiting(quiet: Database, company: Company) -> int:
+    async with quiet.connection() as db:
+        number: int = await db.fetchval("SELECT count(*) FROM customer_copies WHERE company_id = $1", company.id)
+    return number
+
+
+async def test_a_customer_with_fewer_orders_leaves_nothing_to_do(quiet: Database) -> None:
+    company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS - 1)
+    await rename(quiet, company, customer_id, "Budi")
+    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS - 1}
+    assert await count_waiting(quiet, company) == 0
+
+
+async def test_a_second_name_overtakes_the_first(quiet: Database) -> None:
+    company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
+    await rename(quiet, company, customer_id, "Budi")
+    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS, "Ayu/ayu": MORE}
+    await rename(quiet, company, customer_id, "Citra")
+    await customer_copies.update_copies(quiet)
+    assert await names_of(quiet, company.id) == {"Citra/citra": customer_copies.MOST_ORDERS + MORE}
+    assert await count_waiting(quiet, company) == 0
+
+
+async def test_a_deleted_customer_is_on_all_orders_as_they_last_were(quiet: Database) -> None:
+    company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
+    await rename(quiet, company, customer_id, "Budi")
+    async with quiet.transaction() as tx:
+        await actions.delete(tx, company, customer_id)
+    await customer_copies.update_copies(quiet)
+    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS + MORE}
+
+
+async def test_a_worker_that_is_killed_half_way_is_followed_by_another(scratch: Scratch, quiet: Database) -> None:
+    company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
+    await rename(quiet, company, customer_id, "Budi")
+    async with connect(scratch.owner_url) as owner, owner.transaction():
+        oldest = "SELECT id FROM orders WHERE company_id = $1 ORDER BY created_at, id LIMIT 1 FOR UPDATE"
+        await owner.fetchval(oldest, company.id)
+        worker = await asyncio.to_thread(subprocess.Popen, [sys.executable, "-c", RUN_ALONE, scratch.app_url])
+        try:
+            await eventually(lambda: is_half_way(quiet, company))
+        finally:
+            worker.kill()
+        assert await asyncio.to_thread(worker.wait) == -signal.SIGKILL
+    left = (await names_of(quiet, company.id))["Ayu/ayu"]
+    assert 0 < left < MORE
+    await customer_copies.update_copies(quiet)
+    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS + MORE}
+    assert await count_waiting(quiet, company) == 0
+
+
+async def is_half_way(quiet: Database, company: Company) -> bool | None:
+    return (await names_of(quiet, company.id))["Ayu/ayu"] <= customer_copies.BATCH or None
+
+
+async def test_what_cannot_be_updated_now_keeps_nobody_else_waiting(scratch: Scratch, quiet: Database) -> None:
+    regulars = [await make_regular(quiet, customer_copies.MOST_ORDERS + 1) for _ in range(2)]
+    for company, customer_id in regulars:
+        await rename(quiet, company, customer_id, "Budi")
+    (held, _), (free, _) = regulars
+    async with connect(scratch.owner_url) as owner, owner.transaction():
+        await owner.fetch("SELECT id FROM orders WHERE company_id = $1 FOR UPDATE", held.id)
+        await customer_copies.update_copies(quiet)
+        assert (await names_of(quiet, free.id)).keys() == {"Budi/budi"}
+        assert await count_waiting(quiet, held) == 1
+    await customer_copies.update_copies(quiet)
+    assert (await names_of(quiet, held.id)).keys() == {"Budi/budi"}
+
+
+async def test_names_that_were_left_behind_before_there_was_the_job_are_brought_up_to_date(
+    scratch: Scratch, quiet: Database
+) -> None:
+    (migration,) = [one for one in list_migrations() if one.name.endswith("_customer_copies")]
+    company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
+    await rename(quiet, company, customer_id, "Budi")
+    async with connect(scratch.owner_url) as owner, owner.transaction():
+        await owner.execute("DROP TABLE customer_copies")
+        await owner.execute(migration.text)
+    await migrate(scratch.owner_url, scratch.app_url)  # grants
+    await customer_copies.update_copies(quiet)
+    assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS + MORE}

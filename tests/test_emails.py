@@ -1,0 +1,51 @@
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sapa.emails import BadEmail, parse_email
+
+SOURCE = Path(__file__).parents[1] / "src" / "sapa"
+
+RECIPIENT = """
+from sapa.company import Company
+from sapa.messaging.recipients import parse_recipient
+
+print(parse_recipient("ayu@toko.local", None, Company(1, "live", "ID", "IDR"), ["email"]).value)
+"""
+
+
+def run_alone(text: str) -> str:
+    """What it prints in a process that imports nothing else."""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def test_recipients_do_not_depend_on_what_else_is_imported() -> None:
+    assert run_alone(RECIPIENT) == "ayu@toko.local"
+
+
+@pytest.mark.parametrize("name", ["localhost", "toko.local", "shop.test", "x.invalid", "x.onion", "1.in-addr.arpa"])
+def test_domains_of_special_use_are_taken(name: str) -> None:
+    assert parse_email(f"ayu@{name.upper()}") == f"ayu@{name}"
+
+
+@pytest.mark.parametrize("text", ["ayu", "ayu@", "@toko.local", "ayu@toko..local", "a b@example.com"])
+def test_what_is_not_an_address_is_refused(text: str) -> None:
+    with pytest.raises(BadEmail):
+        parse_email(text)
+    with pytest.raises(BadEmail):
+        parse_email(text, needs_public_domain=True)
+
+
+def test_a_public_domain_has_a_dot() -> None:
+    assert parse_email("ayu@toko.local", needs_public_domain=True) == "ayu@toko.local"
+    assert parse_email("ayu@test", needs_public_domain=True) == "ayu@test"
+    with pytest.raises(BadEmail):
+        parse_email("ayu@localhost", needs_public_domain=True)
+
+
+def test_one_module_has_the_rule() -> None:
+    users = [path.name for path in SOURCE.rglob("*.py") if "email_validator" in path.read_text()]
+    assert users == ["emails.py"]
