@@ -1,6 +1,7 @@
 """The one list of domains: what the app serves, the worker does and the documents describe."""
 
 from functools import partial
+from typing import Any
 
 from sapa.access import actions as access
 from sapa.analytics import api as analytics
@@ -30,6 +31,7 @@ from sapa.messaging.widget import pages as widget
 from sapa.orders import api as orders
 from sapa.pages import Pages
 from sapa.people import actions as people
+from sapa.ports import Port, Subscriptions, install_subscriptions
 from sapa.products import api as products
 from sapa.sandbox import api as sandbox_api
 from sapa.sandbox import callbacks as sandbox
@@ -125,3 +127,17 @@ SIMULATORS: list[Hook[Kit]] = [*carriers.HOOKS, *channels.HOOKS]
 
 PAGES: list[Pages] = [pages.build_pages, widget.pages]
 """What people's browsers see besides the API's documents."""
+
+
+PORTS: list[tuple[Port[Any], Any]] = []
+"""Ports of lower rooms, each with the higher room's implementation."""
+
+SUBSCRIPTIONS: Subscriptions = {}
+"""Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""
+
+
+def install() -> None:
+    """Connects the rooms. Every process calls it once before it uses an action: the app, the worker, the CLI, tests."""
+    for port, implementation in PORTS:
+        port.install(implementation)
+    install_subscriptions(SUBSCRIPTIONS)
