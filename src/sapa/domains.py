@@ -7,15 +7,19 @@ from sapa.access import actions as access
 from sapa.analytics import api as analytics
 from sapa.context import Kit
 from sapa.customers import api as customers
+from sapa.customers.types import CustomerRemoved, CustomerRenamed
 from sapa.db import counters
 from sapa.http.endpoints import Routes
 from sapa.http.hooks import Hook
 from sapa.imports import actions as import_actions
 from sapa.imports import api as imports
 from sapa.imports import uploads
+from sapa.loyalty import actions as loyalty_actions
 from sapa.loyalty import api as loyalty
 from sapa.loyalty import jobs as loyalty_jobs
 from sapa.loyalty.rewards import api as rewards
+from sapa.loyalty.rewards import closing
+from sapa.loyalty.types import ReservationsClosed
 from sapa.messaging.connections import jobs as renewing
 from sapa.messaging.inbound import hooks as inbound
 from sapa.messaging.inbound import jobs as processing
@@ -29,6 +33,8 @@ from sapa.messaging.templates import sync as template_registry
 from sapa.messaging.widget import jobs as widget_jobs
 from sapa.messaging.widget import pages as widget
 from sapa.orders import api as orders
+from sapa.orders import customer_copies
+from sapa.orders.types import OrderChanged
 from sapa.pages import Pages
 from sapa.people import actions as people
 from sapa.ports import Port, Subscriptions, install_subscriptions
@@ -132,7 +138,12 @@ PAGES: list[Pages] = [pages.build_pages, widget.pages]
 PORTS: list[tuple[Port[Any], Any]] = []
 """Ports of lower rooms, each with the higher room's implementation."""
 
-SUBSCRIPTIONS: Subscriptions = {}
+SUBSCRIPTIONS: Subscriptions = {
+    CustomerRenamed: [customer_copies.update_copies],
+    CustomerRemoved: [loyalty_actions.forfeit],
+    OrderChanged: [loyalty_actions.settle_order],
+    ReservationsClosed: [closing.close_redemptions],
+}
 """Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""
 
 

@@ -1,6 +1,6 @@
 """What orders show of their customer, kept current: a customer who is renamed is found by the new name."""
 
-from sapa.customers.types import CustomerRef
+from sapa.customers.types import CustomerRef, CustomerRenamed
 from sapa.db.pool import Tx
 from sapa.db.sql import sql
 from sapa.values.company import Company
@@ -22,8 +22,9 @@ CARRY = sql(
 )
 
 
-async def carry(tx: Tx, company: Company, customer: CustomerRef) -> None:
+async def update_copies(tx: Tx, company: Company, renamed: CustomerRenamed) -> None:
     """Under the customer's lock, in the transaction of its change. The orders themselves do not count as changed."""
+    customer = renamed.customer
     await CARRY.run(tx, company.id, customer.id, encode(customer), build_customer_text(customer), MOST_ORDERS)
 
 

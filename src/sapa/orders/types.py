@@ -10,6 +10,7 @@ from sapa.customers.types import AddressId, CustomerRef, Email, LastName, Name, 
 from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
+from sapa.ports import Announcement
 from sapa.values.ids import IdKind
 from sapa.values.money import Amount, Currency
 
@@ -210,3 +211,11 @@ class OrderUpdated(Event):
 
     kind = "order.updated"
     resource_type = Order
+
+
+class OrderChanged(Announcement, frozen=True):
+    """An order was created or changed; it is locked."""
+
+    order: Order
+    status: Status
+    """The order's status; of an archived order, the one it had before."""

@@ -4,7 +4,6 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from sapa.customers.types import CustomerId
 from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import Timestamp
@@ -14,7 +13,7 @@ from sapa.messaging.messages.types import (
     Source,
     Window,
 )
-from sapa.values.ids import IdKind, NumberKind
+from sapa.values.ids import CustomerId, IdKind, NumberKind
 
 TICKET_ID = IdKind("tkt_")
 NOTE_ID = IdKind("note_")
