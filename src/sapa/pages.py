@@ -31,10 +31,11 @@ from sapa.http.errors import (
     ServiceUnavailable,
 )
 from sapa.http.exchange import new_request_id
-from sapa.http.hooks import Hook, HookCall, answer_hook
+from sapa.http.hooks import Hook, answer_hook
 from sapa.http.openapi import build_document
 from sapa.http.reference import render_reference
 from sapa.settings import Settings
+from sapa.values.hook_calls import HookCall
 from sapa.webhooks.listen import Listeners, Stream
 from sapa.work.ages import collect_queue_ages
 
