@@ -11,7 +11,7 @@ from sapa.access import actions as access
 from sapa.context import build_kit
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
-from sapa.domains import HOOKS, PAGES, ROUTES, SIMULATORS
+from sapa.domains import HOOKS, PAGES, ROUTES, SIMULATORS, install
 from sapa.http.allow_list import AllowList
 from sapa.http.cors import Cors
 from sapa.http.edge import Edge
@@ -97,6 +97,7 @@ class App:
 
 
 def build_app(settings: Settings, database: Database, domains: Sequence[Routes] = ROUTES) -> App:
+    install()
     return App(settings, database, domains)
 
 

@@ -9,11 +9,12 @@ from msgspec import Struct, field
 
 from sapa.db.pool import Database
 from sapa.http.errors import ServiceUnavailable
-from sapa.http.hooks import Hook, HookAnswer, HookCall, answer_hook
+from sapa.http.hooks import Hook, answer_hook
 from sapa.outbound.client import Client
 from sapa.outbound.loopback import Loopback
 from sapa.outbound.mail_sink import MailSink
 from sapa.settings import Settings
+from sapa.values.hook_calls import HookAnswer, HookCall
 from sapa.values.sealing import Vault
 
 CLOSE_SECONDS = 15.0

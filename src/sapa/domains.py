@@ -1,20 +1,25 @@
 """The one list of domains: what the app serves, the worker does and the documents describe."""
 
 from functools import partial
+from typing import Any
 
 from sapa.access import actions as access
 from sapa.analytics import api as analytics
 from sapa.context import Kit
 from sapa.customers import api as customers
+from sapa.customers.types import CustomerRemoved, CustomerRenamed
 from sapa.db import counters
 from sapa.http.endpoints import Routes
 from sapa.http.hooks import Hook
 from sapa.imports import actions as import_actions
 from sapa.imports import api as imports
 from sapa.imports import uploads
+from sapa.loyalty import actions as loyalty_actions
 from sapa.loyalty import api as loyalty
 from sapa.loyalty import jobs as loyalty_jobs
 from sapa.loyalty.rewards import api as rewards
+from sapa.loyalty.rewards import closing
+from sapa.loyalty.types import ReservationsClosed
 from sapa.messaging.connections import jobs as renewing
 from sapa.messaging.inbound import hooks as inbound
 from sapa.messaging.inbound import jobs as processing
@@ -29,8 +34,10 @@ from sapa.messaging.widget import jobs as widget_jobs
 from sapa.messaging.widget import pages as widget
 from sapa.orders import api as orders
 from sapa.orders import customer_copies
+from sapa.orders.types import OrderChanged
 from sapa.pages import Pages
 from sapa.people import actions as people
+from sapa.ports import Port, Subscriptions, install_subscriptions
 from sapa.products import api as products
 from sapa.sandbox import api as sandbox_api
 from sapa.sandbox import callbacks as sandbox
@@ -127,3 +134,22 @@ SIMULATORS: list[Hook[Kit]] = [*carriers.HOOKS, *channels.HOOKS]
 
 PAGES: list[Pages] = [pages.build_pages, widget.pages]
 """What people's browsers see besides the API's documents."""
+
+
+PORTS: list[tuple[Port[Any], Any]] = []
+"""Ports of lower rooms, each with the higher room's implementation."""
+
+SUBSCRIPTIONS: Subscriptions = {
+    CustomerRenamed: [customer_copies.rename_customer],
+    CustomerRemoved: [loyalty_actions.forfeit],
+    OrderChanged: [loyalty_actions.settle_order],
+    ReservationsClosed: [closing.close_redemptions],
+}
+"""Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""
+
+
+def install() -> None:
+    """Connects the rooms. Every process calls it once before it uses an action: the app, the worker, the CLI, tests."""
+    for port, implementation in PORTS:
+        port.install(implementation)
+    install_subscriptions(SUBSCRIPTIONS)

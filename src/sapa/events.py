@@ -5,9 +5,9 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from sapa.api_base import Base
 from sapa.db.pool import Tx, ring_after_commit
 from sapa.db.sql import sql
+from sapa.values.api_base import Base
 from sapa.values.company import Company
 from sapa.values.ids import IdKind
 from sapa.values.json import encode

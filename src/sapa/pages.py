@@ -35,7 +35,8 @@ from sapa.http.errors import (
 )
 from sapa.http.event_stream import EventStreamResponse
 from sapa.http.exchange import new_request_id
-from sapa.http.hooks import Hook, HookCall, answer_hook
+from sapa.http.hooks import Hook, answer_hook
+from sapa.values.hook_calls import HookCall
 from sapa.webhooks.listen import Listeners
 from sapa.work.ages import collect_queue_ages
 

@@ -1,6 +1,7 @@
 """Where webhooks may go: every special range in every spelling is closed, and the rest is open."""
 
 import asyncio
+import re
 import socket
 import threading
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
@@ -9,8 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapa.http.errors import Invalid
-from sapa.outbound.guard import BlockedAddress, Guard, check_url
+from sapa.outbound.guard import AddressRefused, BlockedAddress, Guard, check_url
 from sapa.outbound.resolver import (
     MOST_LOOK_UPS,
     Names,
@@ -94,7 +94,7 @@ def embed(address: IPv4Address) -> list[str]:
 def is_refused(host: str, settings: WebhookSettings = CLOSED) -> bool:
     try:
         check_url(f"https://{host}/", settings)
-    except Invalid:
+    except AddressRefused:
         return True
     return False
 
@@ -231,11 +231,8 @@ def test_an_address_is_kept_in_one_form(given_text: str, kept: str) -> None:
     ],
 )
 def test_an_address_that_cannot_be_used_says_why(text: str, said: str) -> None:
-    with pytest.raises(Invalid) as refusal:
+    with pytest.raises(AddressRefused, match=re.escape(said)):
         check_url(text, CLOSED)
-    assert said in refusal.value.message
-    assert refusal.value.details is not None
-    assert refusal.value.details[0].field == "url"
 
 
 @given(
@@ -244,7 +241,7 @@ def test_an_address_that_cannot_be_used_says_why(text: str, said: str) -> None:
 def test_any_text_is_an_address_or_refused(text: str) -> None:
     try:
         url = check_url(text, CLOSED)
-    except Invalid:
+    except AddressRefused:
         return
     assert url.startswith("https://")
     assert url.isascii()

@@ -14,6 +14,7 @@ from rich.text import Text
 from sapa.access.actions import get_company
 from sapa.db.migrations import is_current, migrate
 from sapa.db.pool import Database, Tx, open_database
+from sapa.domains import install
 from sapa.runtime.embedded import EmbeddedServer, open_embedded
 from sapa.settings import BadSetting, read_settings
 from sapa.values.sealing import Vault
@@ -29,6 +30,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs in
 @asynccontextmanager
 async def reach_database() -> AsyncIterator[Database]:
     """The product's database: outside, or the data folder's, which is started for as long as the command runs."""
+    install()
     settings = read_settings()
     if settings.database.url is not None:
         async with open_database(settings.database.url, application="sapa command") as database:

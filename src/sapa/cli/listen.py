@@ -16,10 +16,9 @@ from sapa.access import queries
 from sapa.cli.connect import AsJson, harmless, reach_database, transact
 from sapa.db.connection import DatabaseAway
 from sapa.http.errors import Invalid
-from sapa.outbound.guard import check_url
 from sapa.settings import WebhookSettings, read_settings
 from sapa.webhooks import tokens
-from sapa.webhooks.endpoint import check_events
+from sapa.webhooks.endpoint import check_events, check_url
 from sapa.webhooks.forwarding import (
     PAUSES_BETWEEN_TRIES,
     Forwarder,

@@ -6,7 +6,7 @@ import sys
 from sapa.cli.process_settings import Host, Port, TlsCert, TlsKey, get_database_url, read_settings_with
 from sapa.context import build_kit
 from sapa.db.pool import Database
-from sapa.domains import HOOKS, SERVICES, SIMULATORS, build_jobs
+from sapa.domains import HOOKS, SERVICES, SIMULATORS, build_jobs, install
 from sapa.logs import configure_logs
 from sapa.runtime import api_server
 from sapa.settings import Settings, read_settings
@@ -28,6 +28,7 @@ def worker() -> None:
 
 
 async def _work(settings: Settings, url: str) -> None:
+    install()
     jobs = build_jobs(settings)
     database = Database(url, len(jobs) + len(SERVICES) * CONNECTIONS_OF_A_SERVICE + 1, "sapa worker")
     try:

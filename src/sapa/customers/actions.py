@@ -8,12 +8,13 @@ from sapa.customers import queries
 from sapa.customers.edit_log import build_edit_log
 from sapa.customers.profile import build_profile, profile_of, revise_profile
 from sapa.customers.types import (
-    CUSTOMER_ID,
     Customer,
     CustomerCreated,
     CustomerDeleted,
     CustomerIn,
     CustomerPatch,
+    CustomerRemoved,
+    CustomerRenamed,
     CustomerUpdated,
     IdentityConflict,
     build_ref,
@@ -21,11 +22,11 @@ from sapa.customers.types import (
 from sapa.db import races
 from sapa.db.pool import Tx
 from sapa.events import emit
-from sapa.loyalty import actions as loyalty
-from sapa.orders.customer_copies import carry
+from sapa.ports import publish
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import Happening
 from sapa.values.company import Company
+from sapa.values.ids import CUSTOMER_ID
 
 
 async def create(tx: Tx, company: Company, given: CustomerIn) -> Customer:
@@ -95,7 +96,7 @@ async def find_or_create(tx: Tx, company: Company, given: CustomerIn) -> Custome
 
 async def delete(tx: Tx, company: Company, id: str) -> None:
     customer = await queries.delete_customer(tx, company.id, id)
-    await loyalty.forfeit(tx, company, id)
+    await publish(tx, company, CustomerRemoved(id))
     await timeline.forget(tx, company, id)
     await emit(tx, company, CustomerDeleted(customer))
 
@@ -106,7 +107,7 @@ async def _revise(tx: Tx, company: Company, customer: Customer, patch: CustomerP
         return customer
     shown, customer = build_ref(customer), await queries.update_customer(tx, company.id, customer.id, profile)
     if build_ref(customer) != shown:
-        await carry(tx, company, build_ref(customer))
+        await publish(tx, company, CustomerRenamed(build_ref(customer)))
     log = build_edit_log(before, profile)
     await timeline.record(tx, company, Happening(customer.id, "customer_updated", edit_log=log))
     await emit(tx, company, CustomerUpdated(customer))

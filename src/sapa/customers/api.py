@@ -9,7 +9,6 @@ from sapa.access.types import Scope
 from sapa.customers import actions, queries
 from sapa.customers.types import (
     Customer,
-    CustomerId,
     CustomerIn,
     CustomerPatch,
     EmailTaken,
@@ -22,6 +21,7 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageQuery, SearchText
 from sapa.http.responses import Created, Page, build_page
+from sapa.values.ids import CustomerId
 from sapa.values.text_folding import fold
 
 routes = Routes("/customers", base=Base.CUSTOMER, tag="Customers")

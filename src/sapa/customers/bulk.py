@@ -12,12 +12,12 @@ from sapa.customers.edit_log import build_edit_log
 from sapa.customers.profile import Profile, build_profile, profile_of, revise_profile
 from sapa.customers.queries import COLUMNS
 from sapa.customers.types import (
-    CUSTOMER_ID,
     AddressIn,
     Customer,
     CustomerCreated,
     CustomerIn,
     CustomerPatch,
+    CustomerRenamed,
     CustomerUpdated,
     build_ref,
 )
@@ -25,10 +25,11 @@ from sapa.db.pool import Tx
 from sapa.db.sql import sql
 from sapa.events import emit_all
 from sapa.http.errors import ApiError
-from sapa.orders.customer_copies import carry
+from sapa.ports import publish
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import Happening
 from sapa.values.company import Company
+from sapa.values.ids import CUSTOMER_ID
 
 Outcome = Literal["created", "updated", "unchanged"]
 
@@ -265,7 +266,7 @@ async def _update(tx: Tx, company: Company, changes: Sequence[Change]) -> list[i
     shown = {known.id: build_ref(known) for change in changes if (known := change.known)}
     for customer in customers:
         if build_ref(customer) != shown[customer.id]:
-            await carry(tx, company, build_ref(customer))
+            await publish(tx, company, CustomerRenamed(build_ref(customer)))
     await emit_all(tx, company, [CustomerUpdated(customer) for customer in customers])
     told = [
         Happening(known.id, "customer_updated", edit_log=build_edit_log(profile_of(known), change.profile))

@@ -4,16 +4,15 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from sapa.api_base import Base
 from sapa.events import Event
 from sapa.http.errors import Conflict, Invalid
 from sapa.http.responses import StoredJson, Timestamp
-from sapa.values.ids import IdKind
+from sapa.ports import Announcement
+from sapa.values.api_base import Base
+from sapa.values.ids import CustomerId, IdKind
 
-CUSTOMER_ID = IdKind("cust_")
 ADDRESS_ID = IdKind("addr_")
 
-CustomerId = Annotated[str, CUSTOMER_ID]
 AddressId = Annotated[str, ADDRESS_ID]
 
 Email = Annotated[str, Meta(max_length=254, examples=["ayu@example.com"], extra_json_schema={"format": "idn-email"})]
@@ -205,3 +204,15 @@ class CustomerDeleted(Event):
     kind = "customer.deleted"
     base = Base.CUSTOMER
     resource_type = Customer
+
+
+class CustomerRenamed(Announcement, frozen=True):
+    """What other rooms show of a customer changed; the customer is locked."""
+
+    customer: CustomerRef
+
+
+class CustomerRemoved(Announcement, frozen=True):
+    """A customer was deleted."""
+
+    customer_id: str

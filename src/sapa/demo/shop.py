@@ -16,8 +16,10 @@ from sapa.demo.products import build_products
 from sapa.orders import actions as orders
 from sapa.products import actions as products
 from sapa.products import bulk as all_products
-from sapa.runtime.first_start import DEMO_COMPANY
 from sapa.values.company import Company
+
+DEMO_COMPANY = "Demo"
+"""What the first start names the company it makes."""
 
 CUSTOMERS = 3_000
 ORDERS = 4_000

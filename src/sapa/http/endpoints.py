@@ -7,7 +7,6 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from sapa.api_base import Base as Base
 from sapa.context import Kit
 from sapa.db.pool import Connection
 from sapa.http.bodies import Upload, build_decoder, decode_body
@@ -16,6 +15,7 @@ from sapa.http.keys import Key
 from sapa.http.outbound_call import Asked, Errand
 from sapa.http.query_string import BadValue, QueryReader, parser_of
 from sapa.http.responses import Answer, encode_result, is_envelope
+from sapa.values.api_base import Base as Base
 from sapa.values.company import Company
 from sapa.values.ids import IdKind
 

@@ -3,36 +3,16 @@
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
 
-import msgspec
 import structlog
 from msgspec import Struct
 
 from sapa.db.connection import DatabaseAway
 from sapa.http.errors import ApiError, InternalError, NotFound, ServiceUnavailable
+from sapa.values.hook_calls import JSON, HookAnswer, HookCall
 
 Kit = TypeVar("Kit")
-_JSON = {"content-type": "application/json"}
 
 log = structlog.get_logger()
-
-
-class HookCall(Struct, frozen=True):
-    """A call as it came in, whatever server took it. Header names are in lower case."""
-
-    method: str
-    path: str
-    query: dict[str, str]
-    headers: dict[str, str]
-    body: bytes
-    address: str
-    request_id: str | None = None
-    """None where one process calls itself."""
-
-
-class HookAnswer(Struct, frozen=True):
-    status: int = 200
-    body: bytes = b""
-    headers: dict[str, str] = msgspec.field(default_factory=_JSON.copy)
 
 
 class Hook(Struct, Generic[Kit], frozen=True):
@@ -52,7 +32,7 @@ async def answer_hook(kit: Kit, hooks: Sequence[Hook[Kit]], call: HookCall) -> H
     try:
         return await hook.answer(kit, call)
     except ApiError as error:
-        return HookAnswer(error.status, error.encode(), {**_JSON, **error.headers})
+        return HookAnswer(error.status, error.encode(), {**JSON, **error.headers})
     except DatabaseAway as error:
         log.warning(
             "database unavailable",
@@ -61,7 +41,7 @@ async def answer_hook(kit: Kit, hooks: Sequence[Hook[Kit]], call: HookCall) -> H
             reason=f"{type(error).__name__}: {error}",
         )
         away = ServiceUnavailable(headers={"retry-after": "1"})
-        return HookAnswer(away.status, away.encode(), {**_JSON, **away.headers})
+        return HookAnswer(away.status, away.encode(), {**JSON, **away.headers})
     except Exception:
         log.exception("hook failed", hook=hook.prefix, request_id=call.request_id)  # the rest of the path is a secret
         return HookAnswer(500, InternalError().encode())

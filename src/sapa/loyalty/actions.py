@@ -11,13 +11,12 @@ from typing import Any
 
 import msgspec
 
-from sapa.customers.types import CUSTOMER_ID
+from sapa.customers.types import CustomerRemoved
 from sapa.db.pool import Connection, Tx
 from sapa.events import emit
 from sapa.http.errors import Invalid, NotFound
 from sapa.loyalty import program, program_queries, queries
 from sapa.loyalty.ledger import Book
-from sapa.loyalty.rewards.closing import close_with
 from sapa.loyalty.timeline_entries import list_happenings
 from sapa.loyalty.types import (
     RESERVATION_ID,
@@ -35,13 +34,16 @@ from sapa.loyalty.types import (
     Reservation,
     ReservationClosed,
     ReservationIn,
+    ReservationsClosed,
     ReservationStatus,
     Wallet,
 )
-from sapa.orders.types import Order, Status
+from sapa.orders.types import Order, OrderChanged
+from sapa.ports import publish
 from sapa.timeline import actions as timeline
 from sapa.timeline.types import Source
 from sapa.values.company import Company
+from sapa.values.ids import CUSTOMER_ID
 from sapa.values.json import encode
 
 MOST_METADATA = 10_000
@@ -126,16 +128,16 @@ async def undo(tx: Tx, company: Company, reservation_id: str, reason: str) -> No
     else:
         book.return_spent(reservation_id, portions, memo)
     book.bury()
-    if not await close_with(tx, company, [reservation], "failed", now, was, reason):
-        raise ReservationClosed
+    await publish(tx, company, ReservationsClosed([reservation], "failed", now, was, reason))
     await close_book(tx, company, book, "api")
 
 
-async def forfeit(tx: Tx, company: Company, customer_id: str) -> None:
+async def forfeit(tx: Tx, company: Company, removed: CustomerRemoved) -> None:
     """What becomes of the points of a customer who was just deleted: nothing is held any more, and nothing is left.
 
     Under the customer's lock. The entries stay, and whoever waited for the wallet finds that it is nobody's.
     """
+    customer_id = removed.customer_id
     book = await find_book(tx, company, customer_id)
     if book is None:
         return
@@ -151,18 +153,17 @@ async def forfeit(tx: Tx, company: Company, customer_id: str) -> None:
     await close_book(tx, company, book, "system")
 
 
-async def settle_order(tx: Tx, company: Company, order: Order, status: Status) -> None:
+async def settle_order(tx: Tx, company: Company, changed: OrderChanged) -> None:
     """Posts what an order should have earned and has not, or has and should not have.
 
-    Called under the order's lock after each of its changes, with the status that it has or had before it was
-    archived. What was spent already cannot be taken back, and is kept as the order's shortfall. A customer who is
+    What was spent already cannot be taken back, and is kept as the order's shortfall. A customer who is
     deleted earns nothing any more.
     """
-    customer_id = order.customer_id
+    order, customer_id = changed.order, changed.order.customer_id
     if customer_id is None:
         return
     terms, before = await program_queries.get_terms(tx, company.id, order.id, order.total)
-    aim = program.build_aim(company, order, status, terms, before)
+    aim = program.build_aim(company, order, changed.status, terms, before)
     missing = aim.target - aim.posted
     if not missing and aim.target == (before.target if before else 0):
         return
@@ -336,7 +337,7 @@ async def _close(
 ) -> list[Reservation]:
     """The one place where reservations end, and with them the redemptions whose points they hold."""
     closed = await queries.close_reservations(tx, company.id, ids, status, now)
-    await close_with(tx, company, closed, status, now)
+    await publish(tx, company, ReservationsClosed(closed, status, now))
     return closed
 
 

@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 
 from sapa.access.types import Scope
 from sapa.customers import actions as customers
-from sapa.customers.types import Customer, CustomerId
+from sapa.customers.types import Customer
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
 from sapa.http.query_string import PageLimit
@@ -32,6 +32,7 @@ from sapa.loyalty.types import (
     Wallet,
     WalletFull,
 )
+from sapa.values.ids import CustomerId
 
 routes = Routes("/loyalty", base=Base.CUSTOMER, tag="Loyalty")
 

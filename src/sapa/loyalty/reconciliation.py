@@ -2,10 +2,10 @@
 
 from msgspec import Struct
 
-from sapa.customers.types import CUSTOMER_ID
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.loyalty.types import WALLET_ID, Drift, Reconciliation
+from sapa.values.ids import CUSTOMER_ID
 
 WINDOW = 500
 MOST_ENTRIES = 20_000

@@ -5,12 +5,12 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from sapa.api_base import Base
-from sapa.customers.types import CustomerId
 from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import Envelope, StoredJson, Timestamp
-from sapa.values.ids import IdKind
+from sapa.ports import Announcement
+from sapa.values.api_base import Base
+from sapa.values.ids import CustomerId, IdKind
 from sapa.values.money import Amount
 
 WALLET_ID = IdKind("wal_")
@@ -297,3 +297,13 @@ class PointsUpdated(Event):
     kind = "loyalty.points.updated"
     base = Base.CUSTOMER
     resource_type = Wallet
+
+
+class ReservationsClosed(Announcement, frozen=True):
+    """Reservations ended under their wallet's lock; a redemption that failed names the status it had and the reason."""
+
+    reservations: list[Reservation]
+    status: ReservationStatus | Literal["failed"]
+    now: datetime
+    was: ReservationStatus = "reserved"
+    reason: str | None = None

@@ -9,7 +9,6 @@ from sapa.customers.types import CustomerIn, CustomerRef, build_ref
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.http.errors import FieldError, Invalid, NotFound
-from sapa.loyalty import actions as loyalty
 from sapa.orders import queries
 from sapa.orders.document import (
     build_draft,
@@ -27,12 +26,14 @@ from sapa.orders.types import (
     InvalidTransition,
     LineItemVariant,
     Order,
+    OrderChanged,
     OrderCreated,
     OrderCustomerIn,
     OrderIn,
     OrderPatch,
     OrderUpdated,
 )
+from sapa.ports import publish
 from sapa.products import stock
 from sapa.timeline import actions as timeline
 from sapa.values.company import Company
@@ -53,7 +54,7 @@ async def place(
     taken = await stock.take(tx, company, count_units(draft.line_items))
     order = await queries.insert_order(tx, company.id, ORDER_ID.new(), draft, customer, taken, placed_at)
     await emit(tx, company, OrderCreated(order))
-    await _pass_on(tx, company, order, None, NEW)
+    await _announce_change(tx, company, order, None, NEW)
     return order
 
 
@@ -67,14 +68,13 @@ async def update(tx: Tx, company: Company, id: str, patch: OrderPatch) -> Order:
         await stock.give_back(tx, company, parse_taken(kept.taken))
     order = await queries.update_order(tx, company.id, id, after, before.standing.cell)
     await emit(tx, company, OrderUpdated(order))
-    await _pass_on(tx, company, order, before.standing, after.standing)
+    await _announce_change(tx, company, order, before.standing, after.standing)
     return order
 
 
-async def _pass_on(tx: Tx, company: Company, order: Order, before: Standing | None, after: Standing) -> None:
-    """To the customer's timeline, and to the points that the order earns."""
+async def _announce_change(tx: Tx, company: Company, order: Order, before: Standing | None, after: Standing) -> None:
     await timeline.record_all(tx, company, list_happenings(order, before, after))
-    await loyalty.settle_order(tx, company, order, after.real_status)
+    await publish(tx, company, OrderChanged(order, after.real_status))
 
 
 async def fulfil(tx: Tx, company: Company, id: str) -> None:

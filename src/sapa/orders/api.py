@@ -9,7 +9,7 @@ from typing import Annotated, Any, get_args
 from msgspec import Meta
 
 from sapa.access.types import Scope
-from sapa.customers.types import CUSTOMER_ID, IdentityConflict
+from sapa.customers.types import IdentityConflict
 from sapa.db.listing import contains
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
@@ -28,6 +28,7 @@ from sapa.orders.types import (
     Status,
 )
 from sapa.products.types import InsufficientStock
+from sapa.values.ids import CUSTOMER_ID
 from sapa.values.text_folding import fold
 
 routes = Routes("/orders", base=Base.CUSTOMER, tag="Orders")

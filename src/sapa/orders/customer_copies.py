@@ -6,7 +6,7 @@ from functools import partial
 import structlog
 from msgspec import Raw, Struct
 
-from sapa.customers.types import CustomerRef
+from sapa.customers.types import CustomerRef, CustomerRenamed
 from sapa.db.pool import BUSY, Database, Tx
 from sapa.db.sql import sql
 from sapa.values.company import Company
@@ -117,8 +117,9 @@ POSTPONE = sql("UPDATE customer_copies SET touched_at = clock_timestamp() WHERE 
 FINISH = sql("DELETE FROM customer_copies WHERE company_id = $1 AND customer_id = $2")
 
 
-async def carry(tx: Tx, company: Company, customer: CustomerRef) -> None:
+async def rename_customer(tx: Tx, company: Company, renamed: CustomerRenamed) -> None:
     """Under the customer's lock, in the transaction of its change. The orders themselves do not count as changed."""
+    customer = renamed.customer
     columns = (customer.id, encode(customer), build_customer_text(customer), MOST_ORDERS)
     if await CARRY.run(tx, company.id, *columns) == MOST_ORDERS:
         await QUEUE_REST.run(tx, company.id, *columns)

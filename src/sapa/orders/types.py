@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from sapa.api_base import Base
 from sapa.customers.types import AddressId, CustomerRef, Email, LastName, Name, Phone, Tag
 from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
+from sapa.ports import Announcement
+from sapa.values.api_base import Base
 from sapa.values.ids import IdKind
 from sapa.values.money import Amount, Currency
 
@@ -213,3 +214,11 @@ class OrderUpdated(Event):
     kind = "order.updated"
     base = Base.CUSTOMER
     resource_type = Order
+
+
+class OrderChanged(Announcement, frozen=True):
+    """An order was created or changed; it is locked."""
+
+    order: Order
+    status: Status
+    """The order's status; of an archived order, the one it had before."""

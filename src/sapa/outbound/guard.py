@@ -12,7 +12,6 @@ from urllib.parse import quote
 from aiohttp import AddrInfoType
 from yarl import URL
 
-from sapa.http.errors import Invalid
 from sapa.settings import WebhookSettings
 
 MOST_CHARACTERS = 2048
@@ -49,6 +48,10 @@ _KEPT_IN_PATHS = "".join(map(chr, range(0x21, 0x7F)))
 
 class BlockedAddress(OSError):
     """An address that webhooks may not reach. An OSError, as whatever else can keep a socket from opening."""
+
+
+class AddressRefused(ValueError):
+    """A receiver's address that cannot be used; the message says how to fix it."""
 
 
 class Guard:
@@ -102,30 +105,32 @@ def _is_public_v6(address: IPv6Address) -> bool:
 
 
 def check_url(text: str, settings: WebhookSettings) -> str:
-    """The receiver's address in its one form; raises Invalid with what to mend. Names are looked up at delivery."""
+    """The receiver's address in its one form; raises AddressRefused. Names are looked up at delivery."""
     found = _parse_url(_plain(text))
     if not found:
-        raise _invalid("is not a complete address such as https://shop.example/hooks")
+        raise AddressRefused("is not a complete address such as https://shop.example/hooks")
     scheme = found["scheme"].lower()
     if scheme != "https" and not (scheme == "http" and settings.allow_insecure):
-        raise _invalid(f"must start with https://, not {scheme}://; for development, set SAPA_WEBHOOK_ALLOW_INSECURE=1")
+        raise AddressRefused(
+            f"must start with https://, not {scheme}://; for development, set SAPA_WEBHOOK_ALLOW_INSECURE=1"
+        )
     host = _host(found["host"], Guard(settings))
     port = _port(found["port"], scheme, settings)
     url = f"{scheme}://{host}{port}{_path(found['rest'] or '/')}"
     if len(url) > MOST_CHARACTERS:
-        raise _invalid(f"is longer than {MOST_CHARACTERS} characters")
+        raise AddressRefused(f"is longer than {MOST_CHARACTERS} characters")
     return url
 
 
 def _plain(text: str) -> str:
     if len(text) > MOST_CHARACTERS:
-        raise _invalid(f"is longer than {MOST_CHARACTERS} characters")
+        raise AddressRefused(f"is longer than {MOST_CHARACTERS} characters")
     if any(character.isspace() or not character.isprintable() for character in text) or "\\" in text:
-        raise _invalid("contains a blank, a backslash or a control character; write it percent-encoded")
+        raise AddressRefused("contains a blank, a backslash or a control character; write it percent-encoded")
     if "#" in text:
-        raise _invalid("has a fragment (#…), which never reaches a server; leave it out")
+        raise AddressRefused("has a fragment (#…), which never reaches a server; leave it out")
     if "@" in re.split(r"[/?]", text.partition("://")[2], maxsplit=1)[0]:
-        raise _invalid("has a user name or password in it; give the endpoint a custom header instead")
+        raise AddressRefused("has a user name or password in it; give the endpoint a custom header instead")
     return text
 
 
@@ -138,11 +143,11 @@ def _host(text: str, guard: Guard) -> str:
     except ValueError:
         host = ""
     if not _is_name(host):
-        raise _invalid(f"names a host that cannot exist: {text}")
+        raise AddressRefused(f"names a host that cannot exist: {text}")
     if _looks_numeric(host):
         return _v4_literal(host, guard)
     if (host == "localhost" or host.endswith(".localhost")) and not guard.permits("127.0.0.1"):
-        raise _invalid(f"leads to this machine itself; {_HOW_TO_ALLOW}")
+        raise AddressRefused(f"leads to this machine itself; {_HOW_TO_ALLOW}")
     return host
 
 
@@ -151,7 +156,7 @@ def _v4_literal(text: str, guard: Guard) -> str:
     try:
         IPv4Address(text)
     except ValueError:
-        raise _invalid(f"has a host of digits that is no plain IPv4 address: {text}") from None
+        raise AddressRefused(f"has a host of digits that is no plain IPv4 address: {text}") from None
     return _permitted(text, guard)
 
 
@@ -159,9 +164,9 @@ def _v6_literal(text: str, guard: Guard) -> str:
     try:
         address = IPv6Address(text)
     except ValueError:
-        raise _invalid(f"has a host in brackets that is no IPv6 address: {text}") from None
+        raise AddressRefused(f"has a host in brackets that is no IPv6 address: {text}") from None
     if address.scope_id is not None:
-        raise _invalid("has an IPv6 address with a zone, which means something on one machine only")
+        raise AddressRefused("has an IPv6 address with a zone, which means something on one machine only")
     return _permitted(address.compressed, guard)
 
 
@@ -169,7 +174,7 @@ def _permitted(address: str, guard: Guard) -> str:
     try:
         guard.check(address)
     except BlockedAddress as blocked:
-        raise _invalid(str(blocked)) from None
+        raise AddressRefused(str(blocked)) from None
     return address
 
 
@@ -179,14 +184,10 @@ def _port(text: str | None, scheme: str, settings: WebhookSettings) -> str:
         return ""
     least = 1 if settings.allow_insecure else FIRST_FREE_PORT
     if not least <= port <= 65535:
-        raise _invalid(f"has port {port}; webhooks go to {HTTPS_PORT} or to {FIRST_FREE_PORT}–65535")
+        raise AddressRefused(f"has port {port}; webhooks go to {HTTPS_PORT} or to {FIRST_FREE_PORT}–65535")
     return f":{port}"
 
 
 def _path(rest: str) -> str:
     """As given: a receiver may have signed it. Only what cannot stand in a request is encoded."""
     return quote(rest if rest.startswith("/") else f"/{rest}", safe=_KEPT_IN_PATHS)
-
-
-def _invalid(message: str) -> Invalid:
-    return Invalid.field("url", message)

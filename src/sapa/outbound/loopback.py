@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 from aiohttp import web
 
-from sapa.http.hooks import HookAnswer, HookCall
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 MOST_BYTES = 32 * 1_048_576
 

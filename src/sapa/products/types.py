@@ -5,10 +5,10 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from sapa.api_base import Base
 from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import StoredJson, Timestamp
+from sapa.values.api_base import Base
 from sapa.values.ids import IdKind
 from sapa.values.money import Amount
 

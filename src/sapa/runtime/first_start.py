@@ -3,10 +3,9 @@
 from sapa.access import actions, queries
 from sapa.access.types import KeyIn, Product, Scope
 from sapa.db.pool import open_database
+from sapa.demo.shop import DEMO_COMPANY
 from sapa.people import actions as people
 from sapa.settings import Settings
-
-DEMO_COMPANY = "Demo"
 
 WELCOME = """
 Welcome to Sapa. A demo company was made for you, with two keys that may do everything.

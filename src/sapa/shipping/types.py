@@ -6,11 +6,11 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from sapa.api_base import Base
 from sapa.events import Event
 from sapa.http.errors import ApiError, Conflict, NotFound
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.shipping.states import Status
+from sapa.values.api_base import Base
 from sapa.values.ids import IdKind
 from sapa.values.money import Amount, Currency
 

@@ -6,7 +6,6 @@ from msgspec import Meta, Struct, structs
 
 from sapa.access.types import Scope
 from sapa.analytics.types import SOURCES
-from sapa.customers.types import CUSTOMER_ID
 from sapa.db.listing import contains
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
@@ -42,6 +41,7 @@ from sapa.support.types import (
     TicketStatus,
     UserTaken,
 )
+from sapa.values.ids import CUSTOMER_ID
 from sapa.values.text_folding import fold
 
 routes = Routes("/tickets", base=Base.MESSAGING, tag="Tickets")

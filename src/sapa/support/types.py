@@ -4,8 +4,6 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from sapa.api_base import Base
-from sapa.customers.types import CustomerId
 from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import Timestamp
@@ -15,7 +13,8 @@ from sapa.messaging.messages.types import (
     Source,
     Window,
 )
-from sapa.values.ids import IdKind, NumberKind
+from sapa.values.api_base import Base
+from sapa.values.ids import CustomerId, IdKind, NumberKind
 
 TICKET_ID = IdKind("tkt_")
 NOTE_ID = IdKind("note_")

@@ -7,14 +7,13 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 from sapa.access.types import Scope
-from sapa.customers import actions as customers
-from sapa.customers.types import CustomerId
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import BadValue, PageLimit, parse_date_time
 from sapa.timeline import queries
 from sapa.timeline.queries import Place
 from sapa.timeline.types import TIMELINE_ID, Category, TimelineEntry, TimelineMeta, TimelinePage
+from sapa.values.ids import CustomerId
 
 routes = Routes("/loyalty/customers", base=Base.CUSTOMER, tag="Timeline")
 
@@ -43,7 +42,7 @@ async def get_timeline(call: Call, customer_id: CustomerId, query: TimelineQuery
     if query.after is not None and query.before is not None:
         raise Invalid.field("before", "cannot be given together with after; give one of them")
     after, before = _parse_cursor("after", query.after), _parse_cursor("before", query.before)
-    if await customers.find_customer(call.db, call.company, customer_id) is None:
+    if not await queries.has_customer(call.db, call.company.id, customer_id):
         raise NotFound
     which = (call.db, call.company.id, customer_id, query.category, query.months)
     total = await queries.count_entries(*which)

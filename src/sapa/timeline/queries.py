@@ -26,6 +26,8 @@ INSERT = sql(
      CROSS JOIN (SELECT clock_timestamp() + clock_offset AS at FROM companies WHERE company_id = $1) AS now"""
 )
 
+HAS_CUSTOMER = sql("SELECT EXISTS (SELECT FROM customers WHERE company_id = $1 AND id = $2)")
+
 FORGET = sql("DELETE FROM timeline_entries WHERE company_id = $1 AND customer_id = $2")
 
 MATCHING = """
@@ -65,6 +67,10 @@ async def insert_entries(
     ids = sorted(TIMELINE_ID.new() for _ in entries)
     categories = [TYPES[type][0] for type in types]
     await INSERT.run(tx, company_id, ids, customers, categories, types, sources, edit_logs, notes)
+
+
+async def has_customer(db: Connection, company_id: int, customer_id: str) -> bool:
+    return bool(await HAS_CUSTOMER.value(db, company_id, customer_id))
 
 
 async def forget_customer(tx: Tx, company_id: int, customer_id: str) -> None:

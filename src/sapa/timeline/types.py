@@ -4,10 +4,9 @@ from typing import Annotated, Literal, get_args
 
 from msgspec import Meta, Struct
 
-from sapa.customers.types import CustomerId
 from sapa.http.endpoints import camel
 from sapa.http.responses import Envelope, Timestamp
-from sapa.values.ids import IdKind
+from sapa.values.ids import CustomerId, IdKind
 
 TIMELINE_ID = IdKind("tl_")
 

@@ -3,6 +3,7 @@
 import os
 import re
 import time
+from typing import Annotated
 from uuid import UUID
 
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -64,3 +65,8 @@ class NumberKind(IdKind):
     def new(self) -> str:
         """One that the database will hardly ever come to."""
         return str(10**14 + int.from_bytes(os.urandom(5)))
+
+
+CUSTOMER_ID = IdKind("cust_")
+CustomerId = Annotated[str, CUSTOMER_ID]
+"""Every room that speaks of customers names them by this id, those below `customers` too."""

@@ -5,7 +5,6 @@ from msgspec import UNSET
 from sapa.access.types import CompanyNotFound
 from sapa.db.pool import Connection, Tx, ring_after_commit
 from sapa.events import BELL
-from sapa.outbound.guard import check_url
 from sapa.settings import WebhookSettings
 from sapa.values.sealing import Vault
 from sapa.webhooks import queries
@@ -14,6 +13,7 @@ from sapa.webhooks.endpoint import (
     check_description,
     check_events,
     check_headers,
+    check_url,
     open_headers,
     seal_headers,
     seal_secret,

@@ -6,6 +6,8 @@ import msgspec
 
 from sapa.events import CATALOGUE
 from sapa.http.errors import Invalid
+from sapa.outbound import guard
+from sapa.settings import WebhookSettings
 from sapa.values.sealing import Vault
 from sapa.webhooks.queries import StoredEndpoint
 from sapa.webhooks.sender import Target
@@ -23,6 +25,14 @@ _TAKEN = re.compile(
     r"transfer-encoding|upgrade|expect|http2-settings",
     re.IGNORECASE,
 ).fullmatch
+
+
+def check_url(text: str, settings: WebhookSettings) -> str:
+    """The receiver's address in its one form."""
+    try:
+        return guard.check_url(text, settings)
+    except guard.AddressRefused as refused:
+        raise Invalid.field("url", str(refused)) from None
 
 
 def check_events(kinds: list[str]) -> list[str]:

@@ -7,7 +7,6 @@ from msgspec import Meta, Struct
 
 from sapa.access.types import Scope
 from sapa.customers import actions as customers
-from sapa.customers.types import CustomerId
 from sapa.db.listing import contains
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
@@ -39,6 +38,7 @@ from sapa.loyalty.types import (
     LoyaltyDisabled,
     ReservationClosed,
 )
+from sapa.values.ids import CustomerId
 from sapa.values.text_folding import fold
 
 routes = Routes("/loyalty", base=Base.CUSTOMER, tag="Rewards")

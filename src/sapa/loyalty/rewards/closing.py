@@ -1,14 +1,11 @@
 """How a redemption ends: always together with the reservation that holds its points, and as that does. One that failed
 has a reservation that was released, or was committed and its points given back."""
 
-from collections.abc import Sequence
-from datetime import datetime
-
 from sapa.db.pool import Tx
 from sapa.events import emit_all
 from sapa.loyalty.rewards import queries
 from sapa.loyalty.rewards.types import RedemptionStatus, RedemptionUpdated
-from sapa.loyalty.types import Reservation
+from sapa.loyalty.types import ReservationClosed, ReservationsClosed
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import Happening
 from sapa.timeline.types import Source
@@ -23,21 +20,22 @@ TYPES: dict[RedemptionStatus, str] = {
 """What each ending is called on the timeline."""
 
 
-async def close_with(
-    tx: Tx, company: Company, closed: Sequence[Reservation], status: RedemptionStatus, now: datetime,
-    was: RedemptionStatus = "reserved", reason: str | None = None,
-) -> bool:  # fmt: skip
-    """Closes the redemptions of these reservations under the same wallet's lock; whether there was one to close."""
-    ids = [reservation.redemption_id for reservation in closed if reservation.redemption_id is not None]
+async def close_redemptions(tx: Tx, company: Company, closed: ReservationsClosed) -> None:
+    """Closes the redemptions whose points these reservations held, under the same wallet's lock."""
+    ids = [reservation.redemption_id for reservation in closed.reservations if reservation.redemption_id is not None]
     if not ids:
-        return False
-    source: Source = "system" if status == "expired" else "api"
-    redemptions = await queries.close_redemptions(tx, company.id, ids, was, status, now)
+        return
+    redemptions = await queries.close_redemptions(tx, company.id, ids, closed.was, closed.status, closed.now)
+    if not redemptions:
+        if closed.status == "failed":
+            raise ReservationClosed
+        return
     redemptions.sort(key=lambda redemption: redemption.created_at)
-    told = [
-        Happening(one.customer_id, TYPES[status], source, f"{one.reward_name}: {was} → {status}", reason)
+    source: Source = "system" if closed.status == "expired" else "api"
+    change = f"{closed.was} → {closed.status}"
+    entries = [
+        Happening(one.customer_id, TYPES[closed.status], source, f"{one.reward_name}: {change}", closed.reason)
         for one in redemptions
     ]
-    await timeline.record_all(tx, company, told)
+    await timeline.record_all(tx, company, entries)
     await emit_all(tx, company, [RedemptionUpdated(one) for one in redemptions])
-    return bool(redemptions)

@@ -5,8 +5,6 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from sapa.api_base import Base
-from sapa.customers.types import CustomerId
 from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import Envelope, StoredJson, Timestamp
@@ -20,7 +18,8 @@ from sapa.loyalty.types import (
     Wallet,
     WalletId,
 )
-from sapa.values.ids import IdKind
+from sapa.values.api_base import Base
+from sapa.values.ids import CustomerId, IdKind
 
 OPTION_ID = IdKind("rwd_")
 REDEMPTION_ID = IdKind("rdm_")

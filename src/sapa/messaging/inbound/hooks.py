@@ -7,11 +7,12 @@ from hashlib import sha256
 from sapa.context import Kit
 from sapa.db.pool import Database, Tx
 from sapa.http.errors import ApiError, MethodNotAllowed, NotFound
-from sapa.http.hooks import Hook, HookAnswer, HookCall
+from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Unsigned
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections.accounts import Opened
 from sapa.messaging.inbound import queries
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 PREFIX = "/hooks/channels/"
 _TEXT = {"content-type": "text/plain; charset=utf-8"}

@@ -4,14 +4,13 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
 
-from sapa.api_base import Base
-from sapa.customers.types import CustomerId
 from sapa.events import Event
 from sapa.http.errors import ApiError, Conflict
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.messaging.channels.interface import Channel as Channel
 from sapa.messaging.channels.interface import Source as Source
-from sapa.values.ids import UuidKind
+from sapa.values.api_base import Base
+from sapa.values.ids import CustomerId, UuidKind
 
 MESSAGE_ID = UuidKind("message")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from sapa.http.hooks import HookAnswer, HookCall
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 DOWN_VALUE = 503_503
 SLOW_VALUE = 504_504

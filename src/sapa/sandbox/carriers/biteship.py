@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from sapa.context import Kit
-from sapa.http.hooks import HookAnswer, HookCall
 from sapa.sandbox import areas as places
 from sapa.sandbox import prices
 from sapa.sandbox.accounts import build_secret, find_company_id
@@ -23,6 +22,7 @@ from sapa.sandbox.carriers.scenarios import (
     has_reached,
     is_cancelling,
 )
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "biteship"
 PREFIX = f"/sandbox/{NAME}"

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from sapa.context import Kit
-from sapa.http.hooks import HookAnswer, HookCall
 from sapa.sandbox import areas, prices
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.areas import Point
@@ -21,6 +20,7 @@ from sapa.sandbox.carriers.scenarios import (
     has_reached,
     is_cancelling,
 )
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "dash"
 PREFIX = f"/sandbox/{NAME}"

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from sapa.context import Kit
-from sapa.http.hooks import HookAnswer, HookCall
 from sapa.sandbox import prices
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.areas import Point
@@ -31,6 +30,7 @@ from sapa.sandbox.carriers.scenarios import (
     has_reached,
     is_cancelling,
 )
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "gosend"
 PREFIX = f"/sandbox/{NAME}"

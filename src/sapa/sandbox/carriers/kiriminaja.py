@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from sapa.context import Kit
-from sapa.http.hooks import HookAnswer, HookCall
 from sapa.sandbox import areas, prices
 from sapa.sandbox.accounts import find_company_id
 from sapa.sandbox.carriers import bookings
@@ -29,6 +28,7 @@ from sapa.sandbox.carriers.scenarios import (
     find_scenario,
     has_reached,
 )
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "kiriminaja"
 PREFIX = f"/sandbox/{NAME}"

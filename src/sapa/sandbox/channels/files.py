@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from sapa.context import Kit
 from sapa.http.errors import NotFound
-from sapa.http.hooks import HookAnswer, HookCall
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 ADDRESS = "https://files.simulator.test/"
 """Where simulators that name addresses say the files are."""

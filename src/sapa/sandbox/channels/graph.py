@@ -5,12 +5,13 @@ from typing import Any
 import msgspec
 
 from sapa.context import Kit
-from sapa.http.hooks import Hook, HookAnswer, HookCall
+from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import social, templates, whatsapp
 from sapa.sandbox.channels.accounts import Account, find_account
 from sapa.sandbox.channels.files import MIME_TYPES, PATH, find_kind
 from sapa.sandbox.channels.simulator import build_answer
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 PAGES = (Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL)
 

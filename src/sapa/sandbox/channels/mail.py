@@ -10,7 +10,7 @@ from email.mime.text import MIMEText
 from email.utils import format_datetime, make_msgid, parseaddr
 
 from sapa.context import Kit
-from sapa.http.hooks import Hook, HookAnswer, HookCall
+from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
 from sapa.outbound.mail_sink import PATH
 from sapa.sandbox.channels import outbox
@@ -19,6 +19,7 @@ from sapa.sandbox.channels.files import FILES, MIME_TYPES
 from sapa.sandbox.channels.inbound import Heard
 from sapa.sandbox.channels.scripts import Step, find_script, name_script
 from sapa.sandbox.channels.simulator import Post, Taken, perform
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 SIGNATURE = "x-sapa-signature"
 _TEXT = {"content-type": "text/plain"}

@@ -7,7 +7,7 @@ from msgspec import Struct
 
 from sapa.db.pool import Connection, Database, Tx
 from sapa.db.sql import sql
-from sapa.http.hooks import HookAnswer, HookCall
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 KEPT_DAYS = 30
 _HIDDEN = {"authorization", "access-token", "password"}

@@ -12,11 +12,11 @@ from msgspec import Struct
 
 from sapa.context import Kit
 from sapa.db.pool import Tx
-from sapa.http.hooks import HookAnswer, HookCall
 from sapa.sandbox.callbacks import schedule
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import Account
 from sapa.sandbox.channels.scripts import Script, Step, name_script
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 HANG_SECONDS = 25.0
 

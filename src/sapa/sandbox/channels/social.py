@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from sapa.context import Kit
-from sapa.http.hooks import HookAnswer, HookCall
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import Account
@@ -22,6 +21,7 @@ from sapa.sandbox.channels.simulator import (
     perform,
 )
 from sapa.sandbox.channels.whatsapp import sign_post
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 _NO_USER = (400, 100, 2018001, "(#100) No matching user found")
 _ERRORS: Mapping[int, tuple[int, int, int, str]] = {

@@ -8,10 +8,10 @@ from msgspec import Struct
 
 from sapa.context import Kit
 from sapa.db.sql import sql
-from sapa.http.hooks import HookAnswer, HookCall
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import Account
 from sapa.sandbox.channels.simulator import build_answer
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 
 class TemplateRow(Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from sapa.context import Kit
-from sapa.http.hooks import Hook, HookAnswer, HookCall
+from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import Account, find_account, sign
@@ -22,6 +22,7 @@ from sapa.sandbox.channels.simulator import (
     new_token,
     perform,
 )
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 PREFIX = "/sandbox/tiktok/"
 _VERSION = "open_api/v1.3/"

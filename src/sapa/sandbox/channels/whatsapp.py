@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from sapa.context import Kit
-from sapa.http.hooks import HookAnswer, HookCall
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import Account, sign
@@ -21,6 +20,7 @@ from sapa.sandbox.channels.simulator import (
     new_token,
     perform,
 )
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 SOURCES = (Source.MSGAPP_CLOUD, Source.MSGAPP_COEX)
 

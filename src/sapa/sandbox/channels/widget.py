@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from sapa.context import Kit
-from sapa.http.hooks import Hook, HookAnswer, HookCall
+from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Interaction, Source
 from sapa.messaging.channels.widget import calls
 from sapa.messaging.channels.widget.calls import PlayedMessage, PlayedStatus
@@ -22,6 +22,7 @@ from sapa.sandbox.channels.simulator import (
     new_token,
     perform,
 )
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 _ERRORS: Mapping[int, tuple[int, str, str]] = {
     190: (401, "secret_revoked", "The secret was revoked."),

@@ -13,7 +13,6 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Connection, Database, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import MethodNotAllowed, NotFound, PayloadTooLarge, Unauthorized
-from sapa.http.hooks import HookAnswer, HookCall
 from sapa.shipping.bookings import queries as bookings
 from sapa.shipping.bookings.queries import Attempt
 from sapa.shipping.carriers.interface import CarrierEvent, Unsigned
@@ -23,6 +22,7 @@ from sapa.shipping.shipments.due_queries import NOW, build_in_turn
 from sapa.shipping.shipments.status_changes import CALLED, apply_events
 from sapa.shipping.states import GROUP_OF
 from sapa.values.company import Company
+from sapa.values.hook_calls import HookAnswer, HookCall
 
 MOST_BYTES = 256 * 1024
 WAITS = (1, 2, 5, 15, 60, 300, 900, 3_600)
