@@ -8,20 +8,25 @@ import structlog
 from starlette.types import ASGIApp
 
 from sapa.access import actions as access
-from sapa.context import build_kit
+from sapa.console.pages import build_console
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
-from sapa.domains import HOOKS, PAGES, ROUTES, SIMULATORS, install
+from sapa.domains import HOOKS, PAGES, ROUTES, build_process_kit, install
 from sapa.http.allow_list import AllowList
 from sapa.http.cors import Cors
+from sapa.http.documents import Documents
 from sapa.http.edge import Edge
 from sapa.http.endpoints import Base, Routes
 from sapa.http.exchange import Receive, Scope, Send
+from sapa.http.health import health_routes
+from sapa.http.hook_routes import hook_route
 from sapa.http.keys import KeyRing
+from sapa.http.site import build_site
 from sapa.logs import STANDARD_OUTPUT, configure_logs
-from sapa.pages import build_pages
 from sapa.settings import Settings, read_settings
 from sapa.webhooks.listen import Listeners
+from sapa.webhooks.pages import listen_route
+from sapa.work.ages import collect_queue_ages
 from sapa.work.loops import keep_on
 
 USE_SECONDS = 2.0
@@ -34,12 +39,12 @@ class App:
 
     def __init__(self, settings: Settings, database: Database, domains: Sequence[Routes]) -> None:
         self.database = database
-        self.kit = build_kit(settings, database, [*HOOKS, *SIMULATORS])
+        self.kit = build_process_kit(settings, database)
         self.keys = KeyRing(database, access.load_key)
         server = settings.server
         self.edge = Edge(domains, self.kit, self.keys, AllowList(server.trusted_proxies), Cors(server.cors_origins))
         self.listeners = Listeners(database, server.address)
-        self.pages: ASGIApp = build_pages(self.kit, domains, self.listeners, HOOKS, PAGES)
+        self.site = self._build_site(domains)
         self._api = tuple(f"{base}/" for base in Base)
         self._documents = {f"{base}/{name}" for base in Base for name in ("openapi.json", "docs")}
         self._recorder: asyncio.Task[None] | None = None
@@ -50,7 +55,20 @@ class App:
         elif scope["path"].startswith(self._api) and scope["path"] not in self._documents:
             await self.edge(scope, receive, send)
         else:
-            await self.pages(scope, receive, send)  # type: ignore[arg-type]
+            await self.site(scope, receive, send)  # type: ignore[arg-type]
+
+    def _build_site(self, domains: Sequence[Routes]) -> ASGIApp:
+        documents = [Documents(base, self.kit.settings.server.address, domains) for base in Base]
+        return build_site(
+            [
+                *health_routes(self.database, collect_queue_ages),
+                *(route for document in documents for route in document.routes()),
+                *(hook_route(self.kit, hook) for hook in HOOKS),
+                *(route for build in PAGES for route in build(self.kit)),
+                listen_route(self.listeners),
+                *build_console(self.kit, domains),
+            ]
+        )
 
     async def start(self) -> None:
         """Needs no database yet: a process may start while PostgreSQL is away."""

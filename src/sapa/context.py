@@ -1,15 +1,13 @@
 """What a process of the product works with."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
 import structlog
 from msgspec import Struct, field
 
 from sapa.db.pool import Database
-from sapa.http.errors import ServiceUnavailable
-from sapa.http.hooks import Hook, answer_hook
 from sapa.outbound.client import Client
 from sapa.outbound.loopback import Loopback
 from sapa.outbound.mail_sink import MailSink
@@ -25,8 +23,9 @@ Result = TypeVar("Result")
 log = structlog.get_logger()
 
 
-class NoSecretKey(ServiceUnavailable):
-    """This needs stored secrets, and the operator has not set SAPA_SECRET_KEY."""
+class SecretKeyMissing(Exception):
+    def __init__(self) -> None:
+        super().__init__("This needs stored secrets, and the operator has not set SAPA_SECRET_KEY.")
 
 
 class Kit(Struct, frozen=True):
@@ -46,7 +45,7 @@ class Kit(Struct, frozen=True):
     @property
     def vault(self) -> Vault:
         if self.sealing is None:
-            raise NoSecretKey
+            raise SecretKeyMissing
         return self.sealing
 
     async def run_to_end(self, work: Coroutine[Any, Any, Result]) -> Result:
@@ -67,12 +66,19 @@ class Kit(Struct, frozen=True):
         await self.mail_sink.close()
 
 
-def build_kit(settings: Settings, database: Database, hooks: Sequence[Hook[Kit]] = ()) -> Kit:
-    """The hooks are what this process answers on its loopback address."""
+AnswerHook = Callable[[Kit, HookCall], Awaitable[HookAnswer]]
+
+
+async def answer_nothing(_: Kit, _call: HookCall) -> HookAnswer:
+    return HookAnswer(404)
+
+
+def build_kit(settings: Settings, database: Database, answer_hook: AnswerHook = answer_nothing) -> Kit:
+    """What this process answers on its own loopback address, where the simulators listen, is `answer_hook`'s to say."""
     kit: Kit
 
     async def answer(call: HookCall) -> HookAnswer:
-        return await answer_hook(kit, hooks, call)
+        return await answer_hook(kit, call)
 
     key = settings.secret_key
     sealing = Vault(key) if key else None

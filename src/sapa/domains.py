@@ -1,16 +1,20 @@
 """The one list of domains: what the app serves, the worker does and the documents describe."""
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from starlette.routing import Route
+
 from sapa.access import actions as access
 from sapa.analytics import api as analytics
-from sapa.context import Kit
+from sapa.context import Kit, build_kit
 from sapa.customers import api as customers
 from sapa.customers.types import CustomerRemoved, CustomerRenamed
 from sapa.db import counters
+from sapa.db.pool import Database
 from sapa.http.endpoints import Routes
-from sapa.http.hooks import Hook
+from sapa.http.hooks import Hook, answer_hook
 from sapa.imports import actions as import_actions
 from sapa.imports import api as imports
 from sapa.imports import uploads
@@ -35,7 +39,6 @@ from sapa.messaging.widget import pages as widget
 from sapa.orders import api as orders
 from sapa.orders import customer_copies
 from sapa.orders.types import OrderChanged
-from sapa.pages import Pages
 from sapa.people import actions as people
 from sapa.ports import Port, Subscriptions, install_subscriptions
 from sapa.products import api as products
@@ -132,7 +135,7 @@ HOOKS: list[Hook[Kit]] = [Hook(connections.HOOKS, carrier_callbacks.answer), *in
 SIMULATORS: list[Hook[Kit]] = [*carriers.HOOKS, *channels.HOOKS]
 """Who plays the providers in the test environment: reached on a process's loopback address only."""
 
-PAGES: list[Pages] = [pages.build_pages, widget.pages]
+PAGES: list[Callable[[Kit], list[Route]]] = [pages.build_pages, widget.pages]
 """What people's browsers see besides the API's documents."""
 
 
@@ -146,6 +149,12 @@ SUBSCRIPTIONS: Subscriptions = {
     ReservationsClosed: [closing.close_redemptions],
 }
 """Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""
+
+
+def build_process_kit(settings: Settings, database: Database) -> Kit:
+    """What a process works with; on its loopback address it answers the hooks and the simulators."""
+    hooks = [*HOOKS, *SIMULATORS]
+    return build_kit(settings, database, lambda kit, call: answer_hook(kit, hooks, call))
 
 
 def install() -> None:

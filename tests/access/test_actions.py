@@ -22,7 +22,7 @@ from sapa.access.types import (
     Scope,
 )
 from sapa.db.pool import Database
-from sapa.http.errors import Invalid, find_violation
+from sapa.http.errors import Invalid, translate
 from tests.factories import Environments, make_key
 
 
@@ -67,7 +67,7 @@ async def test_a_name_is_taken_once(database: Database, company: Environments) -
     with pytest.raises(asyncpg.UniqueViolationError) as refused:
         async with database.transaction() as tx:
             await actions.create_company(tx, company.name)
-    assert isinstance(find_violation(refused.value), CompanyExists)
+    assert isinstance(translate(refused.value), CompanyExists)
 
 
 @pytest.mark.parametrize(

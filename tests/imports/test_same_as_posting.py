@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from sapa.customers.profile import build_profile
 from sapa.customers.types import CustomerIn
 from sapa.db.pool import open_database
-from sapa.emails import BadEmail, parse_email
 from sapa.http.errors import Invalid
 from sapa.values.company import Company
+from sapa.values.emails import BadEmail, parse_email
 from sapa.values.spreadsheet_cells import disarm, rearm
 from tests.conftest import Installation, connect
 from tests.factories import make_company, make_key

@@ -10,9 +10,10 @@ from rich.console import Console
 
 from sapa import __version__
 from sapa.cli.command_table import CommandTable
+from sapa.context import SecretKeyMissing
 from sapa.db.connection import DatabaseAway
 from sapa.db.migrations import MigrationRefused
-from sapa.http.errors import ApiError, find_violation
+from sapa.http.errors import ApiError, translate
 from sapa.runtime.processes import CannotStart
 from sapa.settings import BadSetting
 from sapa.values.sealing import BadSecretKey
@@ -34,10 +35,10 @@ def main() -> None:
     """Runs a command; what goes wrong is told in one sentence, with exit code 1."""
     try:
         app()
-    except (ApiError, BadSecretKey, BadSetting, CannotStart, MigrationRefused) as error:
+    except (ApiError, BadSecretKey, SecretKeyMissing, BadSetting, CannotStart, MigrationRefused) as error:
         _fail(str(error))
     except asyncpg.IntegrityConstraintViolationError as error:
-        _fail(str(find_violation(error) or error))
+        _fail(str(translate(error) or error))
     except (DatabaseAway, asyncpg.PostgresError) as error:
         _fail(f"The database cannot be used: {error or type(error).__name__}. `sapa doctor` says more.")
     except OSError as error:

@@ -6,8 +6,8 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from sapa.cli.connect import reach_database
-from sapa.context import Kit, build_kit
-from sapa.domains import HOOKS, SIMULATORS
+from sapa.context import Kit
+from sapa.domains import build_process_kit
 from sapa.runtime.embedded import EmbeddedServer
 from sapa.settings import Settings, read_settings
 
@@ -16,7 +16,7 @@ from sapa.settings import Settings, read_settings
 async def reach_kit() -> AsyncIterator[Kit]:
     """What a process works with, for as long as a command runs."""
     async with reach_database() as database:
-        kit = build_kit(_with_key(read_settings()), database, [*HOOKS, *SIMULATORS])
+        kit = build_process_kit(_with_key(read_settings()), database)
         try:
             yield kit
         finally:

@@ -23,7 +23,7 @@ from sapa.console.execute import Asker
 from sapa.console.forms import build_token, comes_from_here, limit_body, read_form
 from sapa.console.live import Live
 from sapa.console.rendering import HEADERS, protect, render
-from sapa.context import Kit
+from sapa.context import Kit, SecretKeyMissing
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Tx
 from sapa.http import idempotency
@@ -36,7 +36,7 @@ from sapa.http.errors import (
     MethodNotAllowed,
     NotFound,
     ServiceUnavailable,
-    find_violation,
+    translate,
 )
 from sapa.http.responses import Answer
 from sapa.people import actions as people
@@ -324,8 +324,8 @@ async def _run(sheet: Sheet, visit: Visit) -> Response:
 async def _handle(sheet: Sheet, visit: Visit) -> Response:
     try:
         return await sheet.handler(visit)
-    except asyncpg.IntegrityConstraintViolationError as error:
-        raise find_violation(error) or error from None
+    except (asyncpg.IntegrityConstraintViolationError, SecretKeyMissing) as error:
+        raise translate(error) or error from None
 
 
 def open_session(visit: Visit, secret: str, path: str) -> Response:

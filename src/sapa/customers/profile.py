@@ -16,9 +16,9 @@ from sapa.customers.types import (
     CustomerUnreachable,
     Subscription,
 )
-from sapa.emails import BadEmail, parse_email
 from sapa.http.errors import Invalid
 from sapa.values.company import Company
+from sapa.values.emails import BadEmail, parse_email
 from sapa.values.json import encode, encode_values, is_exact
 from sapa.values.phones import BadPhone, parse_phone
 from sapa.values.text_folding import fold

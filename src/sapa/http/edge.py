@@ -27,7 +27,7 @@ from sapa.http.errors import (
     RateLimitExceeded,
     ServiceUnavailable,
     Unauthorized,
-    find_violation,
+    translate,
 )
 from sapa.http.exchange import Exchange, Receive, Scope, Send, read_body, split_path
 from sapa.http.executor import Executor
@@ -199,10 +199,8 @@ def find_attempt(exchange: Exchange, endpoint: Endpoint, key: Key, body: bytes) 
 
 def explain(error: Exception, exchange: Exchange) -> ApiError:
     """The error to answer with: ours as it is, the database's by constraint or absence, anything else as a 500."""
-    if isinstance(error, ApiError):
-        return error
-    if violation := find_violation(error):
-        return violation
+    if refusal := translate(error):
+        return refusal
     if isinstance(error, (DatabaseAway, *BUSY, *RETRYABLE)):
         UNAVAILABLE.inc()
         log.warning("database unavailable", request_id=exchange.request_id, reason=f"{type(error).__name__}: {error}")

@@ -6,6 +6,8 @@ from typing import ClassVar
 import asyncpg
 import msgspec
 
+from sapa.context import SecretKeyMissing
+
 
 class FieldError(msgspec.Struct, frozen=True):
     """One field of the request that cannot be used, and how to mend it."""
@@ -64,12 +66,16 @@ BY_CONSTRAINT: dict[str, type[ApiError]] = {}
 """Constraint name → the error its violation means, filled by the classes themselves."""
 
 
-def find_violation(error: Exception) -> ApiError | None:
-    """What a violated constraint means to the caller; None for any other error and for a constraint no class names."""
-    if not isinstance(error, asyncpg.IntegrityConstraintViolationError):
-        return None
-    declared = BY_CONSTRAINT.get(error.constraint_name or "")
-    return None if declared is None else declared()
+def translate(error: Exception) -> ApiError | None:
+    """The error as the caller is told it: ours, a violated constraint's, a missing secret key's; None for any other."""
+    if isinstance(error, ApiError):
+        return error
+    if isinstance(error, SecretKeyMissing):
+        return ServiceUnavailable(str(error))
+    if isinstance(error, asyncpg.IntegrityConstraintViolationError):
+        declared = BY_CONSTRAINT.get(error.constraint_name or "")
+        return None if declared is None else declared()
+    return None
 
 
 class Invalid(ApiError):

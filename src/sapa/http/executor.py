@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from sapa.context import Kit
+from sapa.context import Kit, SecretKeyMissing
 from sapa.db.pool import Tx
 from sapa.http import idempotency
 from sapa.http.endpoints import Call, Endpoint
@@ -60,6 +60,6 @@ class Executor:
                 return await errand.build_answer(await endpoint.handler(errand, *arguments))
             except Replayed as replay:
                 return replay.answer
-            except ApiError:
+            except (ApiError, SecretKeyMissing):
                 await errand.give_up()
                 raise

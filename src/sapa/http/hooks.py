@@ -7,7 +7,7 @@ import structlog
 from msgspec import Struct
 
 from sapa.db.connection import DatabaseAway
-from sapa.http.errors import ApiError, InternalError, NotFound, ServiceUnavailable
+from sapa.http.errors import InternalError, NotFound, ServiceUnavailable, translate
 from sapa.values.hook_calls import JSON, HookAnswer, HookCall
 
 Kit = TypeVar("Kit")
@@ -31,8 +31,6 @@ async def answer_hook(kit: Kit, hooks: Sequence[Hook[Kit]], call: HookCall) -> H
         return HookAnswer(NotFound.status, NotFound().encode())
     try:
         return await hook.answer(kit, call)
-    except ApiError as error:
-        return HookAnswer(error.status, error.encode(), {**JSON, **error.headers})
     except DatabaseAway as error:
         log.warning(
             "database unavailable",
@@ -42,6 +40,8 @@ async def answer_hook(kit: Kit, hooks: Sequence[Hook[Kit]], call: HookCall) -> H
         )
         away = ServiceUnavailable(headers={"retry-after": "1"})
         return HookAnswer(away.status, away.encode(), {**JSON, **away.headers})
-    except Exception:
+    except Exception as error:
+        if refusal := translate(error):
+            return HookAnswer(refusal.status, refusal.encode(), {**JSON, **refusal.headers})
         log.exception("hook failed", hook=hook.prefix, request_id=call.request_id)  # the rest of the path is a secret
         return HookAnswer(500, InternalError().encode())

@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 import asyncpg
 
 from sapa.db.pool import Tx
-from sapa.http.errors import ApiError, find_violation
+from sapa.http.errors import translate
 from sapa.imports.types import Outcome, Problem, build_problem
 
 Result = Outcome | Problem
@@ -15,12 +15,10 @@ async def attempt(tx: Tx, line: int, store: Callable[[], Awaitable[Outcome]]) ->
     try:
         async with tx.transaction():
             return await store()
-    except ApiError as error:
-        return build_problem(line, error)
-    except asyncpg.IntegrityConstraintViolationError as error:
-        violation = find_violation(error)
-        if violation is None:
-            raise
-        return build_problem(line, violation)
     except (asyncpg.DataError, asyncpg.ProgramLimitExceededError) as error:
         return Problem(line, "", f"cannot be stored: {error}")
+    except Exception as error:
+        refusal = translate(error)
+        if refusal is None:
+            raise
+        return build_problem(line, refusal)

@@ -7,7 +7,6 @@ from msgspec import Struct
 
 from sapa.access.types import CompanyNotFound
 from sapa.db.pool import Connection, Database, Tx
-from sapa.emails import BadEmail, parse_email
 from sapa.http.errors import Invalid, NotFound
 from sapa.people import passwords, queries
 from sapa.people.types import (
@@ -25,6 +24,7 @@ from sapa.people.types import (
     TooManyAttempts,
     WrongPassword,
 )
+from sapa.values.emails import BadEmail, parse_email
 
 SESSION_SECONDS = 14 * 24 * 3600
 LINK_SECONDS = {Purpose.SETUP: 7 * 24 * 3600, Purpose.INVITATION: 7 * 24 * 3600, Purpose.RESET: 3600}

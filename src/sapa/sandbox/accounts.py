@@ -4,7 +4,7 @@ import hmac
 import re
 from hashlib import sha256
 
-from sapa.context import Kit, NoSecretKey
+from sapa.context import Kit, SecretKeyMissing
 
 _parse = re.compile(r"sbx_(?P<company>[0-9]{1,18})_[0-9a-f]{32}", re.ASCII).fullmatch
 
@@ -13,7 +13,7 @@ def build_secret(kit: Kit, company_id: int, purpose: str) -> str:
     """A token, password or key of a company, always the same for a purpose, and nobody else's."""
     key = kit.settings.secret_key
     if key is None:
-        raise NoSecretKey
+        raise SecretKeyMissing
     mark = hmac.new(key.encode(), f"sandbox/{company_id}/{purpose}".encode(), sha256).hexdigest()[:32]
     return f"sbx_{company_id}_{mark}"
 

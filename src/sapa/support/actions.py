@@ -11,7 +11,7 @@ from msgspec import Struct
 from sapa.db.pool import Connection, Tx
 from sapa.db.retry import retry
 from sapa.events import emit
-from sapa.http.errors import find_violation
+from sapa.http.errors import translate
 from sapa.messaging.messages.types import Message, Source
 from sapa.support import agent_queries, agents, queries
 from sapa.support.queries import Held
@@ -87,7 +87,7 @@ async def _look_again(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
         look,
         asyncpg.UniqueViolationError,
         tries=MOST_TRIES,
-        pause=lambda error: 0 if isinstance(find_violation(error), AnotherTicketActive) else None,
+        pause=lambda error: 0 if isinstance(translate(error), AnotherTicketActive) else None,
     )
 
 

@@ -4,9 +4,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from sapa.context import Kit, build_kit
+from sapa.context import Kit
 from sapa.db.pool import Database
-from sapa.domains import HOOKS, SIMULATORS
+from sapa.domains import build_process_kit
 from sapa.settings import read_settings
 from sapa.values.company import Company
 from tests.conftest import Installation
@@ -17,7 +17,7 @@ from tests.factories import Environments
 async def kit(installation: Installation, database: Database) -> AsyncIterator[Kit]:
     server = installation.server
     settings = read_settings({"SAPA_DATABASE_URL": server.app_url, "SAPA_SECRET_KEY": server.secret_key})
-    made = build_kit(settings, database, [*HOOKS, *SIMULATORS])
+    made = build_process_kit(settings, database)
     yield made
     await made.close()
 

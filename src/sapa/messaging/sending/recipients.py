@@ -5,11 +5,11 @@ from collections.abc import Sequence
 
 import phonenumbers
 
-from sapa.emails import BadEmail, parse_email
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.identities import find_usable
 from sapa.messaging.channels.interface import Identity, IdentityKind, Source
 from sapa.values.company import Company
+from sapa.values.emails import BadEmail, parse_email
 from sapa.values.phones import BadPhone, is_region, parse_phone
 
 _NAMES = {

@@ -28,6 +28,7 @@ from sapa.http.errors import (
     RequestTimeout,
     ServiceUnavailable,
     UnsupportedMediaType,
+    translate,
 )
 from sapa.http.event_stream import EventStreamResponse
 from sapa.messaging.channels.widget import messages as lines
@@ -180,12 +181,12 @@ def _route(path: str, **handlers: Handler) -> Route:
             if request.method not in handlers:
                 raise MethodNotAllowed(headers={"allow": ", ".join(handlers)})
             return await handlers[request.method](request)
-        except ApiError as error:
-            return _refuse(error)
         except DatabaseAway as error:
             log.warning("database unavailable", path=request.url.path, reason=f"{type(error).__name__}: {error}")
             return _refuse(ServiceUnavailable(headers={"retry-after": "1"}))
-        except Exception:
+        except Exception as error:
+            if refusal := translate(error):
+                return _refuse(refusal)
             log.exception("widget call failed", path=request.url.path, request_id=request.state.request_id)
             return _refuse(InternalError())
 

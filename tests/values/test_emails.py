@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sapa.emails import BadEmail, parse_email
+from sapa.values.emails import BadEmail, parse_email
 
 SOURCE = Path(__file__).parents[1] / "src" / "sapa"
 

@@ -1,0 +1,55 @@
+"""Where providers call: each hook's route, with the body read under limits."""
+
+import asyncio
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from sapa.context import Kit
+from sapa.http.errors import NotFound, PayloadTooLarge, RequestTimeout
+from sapa.http.hooks import Hook, answer_hook
+from sapa.values.hook_calls import HookCall
+
+MOST_HOOK_BYTES = 32 * 1_048_576
+MOST_UNASKED_BYTES = 1_048_576
+HOOK_SECONDS = 30
+
+
+def hook_route(kit: Kit, hook: Hook[Kit]) -> Route:
+    async def receive(request: Request) -> Response:
+        body = await _read_hook_body(kit, hook, request)
+        answer = await answer_hook(kit, [hook], _describe(request, body))
+        return Response(answer.body, answer.status, answer.headers)
+
+    return Route(hook.prefix + "{rest:path}", receive, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
+
+
+async def _read_hook_body(kit: Kit, hook: Hook[Kit], request: Request) -> bytes:
+    """A large one is taken only from those who know an address of ours."""
+    body, is_admitted = bytearray(), hook.admits is None
+    try:
+        async with asyncio.timeout(HOOK_SECONDS):
+            async for chunk in request.stream():
+                body += chunk
+                if len(body) > MOST_HOOK_BYTES:
+                    raise PayloadTooLarge(f"The request's body is larger than {MOST_HOOK_BYTES // 1_048_576} MiB.")
+                if len(body) > MOST_UNASKED_BYTES and not is_admitted and hook.admits is not None:
+                    is_admitted = await hook.admits(kit, request.url.path)
+                    if not is_admitted:
+                        raise NotFound
+    except TimeoutError:
+        raise RequestTimeout(f"The request's body did not arrive within {HOOK_SECONDS} seconds.") from None
+    return bytes(body)
+
+
+def _describe(request: Request, body: bytes) -> HookCall:
+    return HookCall(
+        method=request.method,
+        path=request.url.path,
+        query=dict(request.query_params),
+        headers=dict(request.headers),
+        body=body,
+        address=request.client.host if request.client else "",
+        request_id=request.state.request_id,
+    )
