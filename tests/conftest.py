@@ -1,26 +1,35 @@
 """One real installation for the whole run: `sapa serve` on its embedded database, two API processes, one worker."""
 
+import asyncio
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
 import pytest
 from hypothesis import settings
 from msgspec import Struct
 
-from sapa.db.embedded import EmbeddedServer
+from sapa.db.embedded import EmbeddedServer, claim_folder
+from sapa.db.migrations import migrate
 from sapa.db.pool import Database, open_database
 from tests.factories import Environments, make_company, make_key
 from tests.http.answer_check import check_answer
 
 STARTUP_SECONDS = 60
+
+TLS = ssl.create_default_context()
+"""For every client: reading the certificates anew takes as long as ten requests."""
 
 # How long an example takes says something of the machine, and nothing of the product.
 settings.register_profile("house", deadline=None)
@@ -58,9 +67,37 @@ def free_port() -> int:
         return port
 
 
+@cache
+def prepared_folder() -> TemporaryDirectory[str]:
+    """A data folder with a migrated database that nobody has started yet: made once in each process, then copied."""
+    folder = TemporaryDirectory(prefix="sapa-prepared-")
+    Path(folder.name).chmod(0o755)
+    with ThreadPoolExecutor(1) as thread:  # the caller's may have an event loop that runs
+        thread.submit(asyncio.run, _prepare(Path(folder.name) / "data")).result()
+    return folder
+
+
+async def _prepare(data: Path) -> None:
+    async with claim_folder(data) as server:
+        await server.start()
+        try:
+            await migrate(server.owner_url, server.app_url)
+        finally:
+            await server.stop()
+
+
+def copy_prepared(data: Path) -> None:
+    """Makes the data folder as a copy of the prepared one, with the same passwords and the same secret key."""
+    data.parent.mkdir(parents=True, exist_ok=True)
+    # Not shutil: the database belongs to the user that its server runs as.
+    subprocess.run(["cp", "-a", f"{prepared_folder().name}/data", str(data)], check=True)
+
+
 def start_installation(data: Path, port: int | None = None, **variables: str) -> Installation:
-    """Starts `sapa serve` and waits until it is ready."""
+    """Starts `sapa serve` and waits until it is ready; on a new folder its database is a copy."""
     port = port or free_port()
+    if not data.exists() and "SAPA_DATABASE_URL" not in variables:
+        copy_prepared(data)
     data.mkdir(parents=True, exist_ok=True)
     log = data / "serve.log"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SAPA_")}
@@ -83,15 +120,14 @@ def start_installation(data: Path, port: int | None = None, **variables: str) ->
 
 def wait_until_ready(installation: Installation) -> None:
     deadline = time.monotonic() + STARTUP_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            if httpx.get(f"{installation.address}/readyz", timeout=2).status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        if installation.process.poll() is not None:
-            break
-        time.sleep(0.05)
+    with httpx.Client(base_url=installation.address, verify=TLS, timeout=10) as client:
+        while time.monotonic() < deadline and installation.process.poll() is None:
+            try:
+                if client.get("/readyz").status_code == 200:
+                    return
+            except httpx.TransportError:
+                pass
+            time.sleep(0.05)
     raise AssertionError(f"sapa serve did not become ready:\n{installation.log.read_text()}")
 
 
@@ -136,5 +172,6 @@ def connect(installation: Installation, key: str | None) -> httpx.AsyncClient:
         base_url=installation.customer_base,
         headers={} if key is None else {"x-api-key": key},
         timeout=30,
+        verify=TLS,
         event_hooks={"response": [check_answer]},
     )

@@ -14,7 +14,7 @@ from sapa.customers import actions
 from sapa.customers.types import CustomerIn, CustomerPatch
 from sapa.db.pool import Connection, Database
 from sapa.json_text import MOST_EXACT, encode_values
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.customers.test_api import EVERYTHING
 from tests.db.scratch import Scratch, connect, migrated_database
 from tests.factories import Environments, make_customer, make_key
@@ -284,6 +284,8 @@ async def test_a_writer_of_every_company_is_recorded_under_its_own(
 ) -> None:
     key = await make_key(database, company.test)
     await make_customer(api)
-    async with httpx.AsyncClient(base_url=installation.customer_base, headers={"x-api-key": key.raw}) as test_api:
+    async with httpx.AsyncClient(
+        base_url=installation.customer_base, headers={"x-api-key": key.raw}, verify=TLS
+    ) as test_api:
         await make_customer(test_api)
     assert len(await events_of(database, company.live)) == len(await events_of(database, company.test)) == 1

@@ -14,6 +14,7 @@ import pytest
 
 from sapa.db.embedded import open_embedded
 from sapa.processes import wait_until
+from tests.conftest import TLS
 
 PATIENCE = 60
 
@@ -40,7 +41,7 @@ class Serving:
 
     def answers(self) -> bool:
         try:
-            return httpx.get(f"http://127.0.0.1:{self.port}/readyz", timeout=10).status_code == 200
+            return httpx.get(f"http://127.0.0.1:{self.port}/readyz", timeout=10, verify=TLS).status_code == 200
         except httpx.HTTPError:
             return False
 

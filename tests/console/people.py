@@ -10,7 +10,7 @@ import httpx
 from sapa.db.pool import Database
 from sapa.people import actions
 from sapa.people.types import Role
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments
 
 PASSWORD = "kopi gayo enak sekali"
@@ -30,7 +30,7 @@ async def make_person(database: Database, company: Environments, role: Role = Ro
 @asynccontextmanager
 async def open_browser(installation: Installation, email: str | None = None) -> AsyncIterator[httpx.AsyncClient]:
     """A browser without scripts; signed in when an address is given."""
-    async with httpx.AsyncClient(base_url=f"{installation.address}/console", timeout=30) as client:
+    async with httpx.AsyncClient(base_url=f"{installation.address}/console", timeout=30, verify=TLS) as client:
         if email is not None:
             answer = await sign_in(client, email)
             assert answer.status_code == 303, answer.text

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
 )
 
 from sapa.db.pool import Database
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
 
 EMAILS = st.sampled_from(["ayu@example.com", "AYU@example.com", "budi@example.com", "C_d%@example.com", None])
@@ -149,7 +149,9 @@ async def key(database: Database, company: Environments) -> str:
 
 @pytest.fixture
 def client(installation: Installation, key: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=installation.customer_base, headers={"x-api-key": key}, timeout=30) as opened:
+    with httpx.Client(
+        base_url=installation.customer_base, headers={"x-api-key": key}, timeout=30, verify=TLS
+    ) as opened:
         yield opened
 
 

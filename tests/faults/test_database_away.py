@@ -14,7 +14,7 @@ from sapa.db.embedded import EmbeddedServer, claim_folder
 from sapa.db.migrations import migrate
 from sapa.db.pool import open_database
 from sapa.processes import wait_until
-from tests.conftest import free_port
+from tests.conftest import TLS, free_port
 from tests.db.scratch import connect
 from tests.factories import make_company, make_customer, make_key
 from tests.faults.traffic import PATIENCE, is_unavailable
@@ -44,7 +44,7 @@ class Alone:
 
     def client(self) -> httpx.AsyncClient:
         headers = {"x-api-key": self.key}
-        return httpx.AsyncClient(base_url=f"{self.root}/customer/v1", headers=headers, timeout=PATIENCE)
+        return httpx.AsyncClient(base_url=f"{self.root}/customer/v1", headers=headers, timeout=PATIENCE, verify=TLS)
 
     def workers(self) -> list[psutil.Process]:
         return psutil.Process(self.process.pid).children()
@@ -97,7 +97,7 @@ def start_api(server: EmbeddedServer, port: int, log: Path) -> subprocess.Popen[
 
 def is_up(alone: Alone) -> bool:
     try:
-        return httpx.get(f"{alone.root}/readyz", timeout=10).status_code == 200
+        return httpx.get(f"{alone.root}/readyz", timeout=10, verify=TLS).status_code == 200
     except httpx.TransportError:
         return False
 

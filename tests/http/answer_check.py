@@ -64,6 +64,7 @@ def document_of(base: Base) -> Schema:
     return build_document(base, "", ROUTES).content
 
 
+@lru_cache
 def operations_of(base: Base) -> list[Operation]:
     document = document_of(base)
     return [Operation(document, path, method) for path, methods in document["paths"].items() for method in methods]

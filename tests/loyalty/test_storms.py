@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments, add_points, make_customer, make_key, make_reservation
 from tests.loyalty.ledger import (
     adjust,
@@ -36,7 +36,7 @@ async def plain(
     headers = {"x-api-key": (await make_key(database, company.test)).raw}
     limits = httpx.Limits(max_connections=50)
     async with httpx.AsyncClient(
-        base_url=installation.customer_base, headers=headers, timeout=60, limits=limits
+        base_url=installation.customer_base, headers=headers, timeout=60, limits=limits, verify=TLS
     ) as client:
         yield client
 

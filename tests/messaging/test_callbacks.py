@@ -13,7 +13,7 @@ from sapa.messaging import callbacks, processing
 from sapa.messaging.callback_queries import Lane
 from sapa.settings import read_settings
 from tests.cli.command import sapa
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments
 from tests.http.wire import eventually
 from tests.messaging.conversing import get_message, heard, list_inbound
@@ -51,7 +51,7 @@ async def dealt_with(database: Database, company: Environments, callbacks: int) 
 
 async def test_the_channel_is_told_its_challenge(hooked: Hooked) -> None:
     query = {"hub.mode": "subscribe", "hub.verify_token": WORD, "hub.challenge": "1158201444"}
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(verify=TLS) as client:
         answer = await client.get(hooked.address, params=query)
         assert (answer.status_code, answer.text) == (200, "1158201444")
         assert answer.headers["content-type"].startswith("text/plain")

@@ -18,7 +18,7 @@ from sapa.kit import build_kit
 from sapa.processes import wait_until
 from sapa.settings import read_settings
 from sapa.shipping import connections
-from tests.conftest import Installation, connect, free_port, start_installation, stop_installation
+from tests.conftest import TLS, Installation, connect, free_port, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_key
 from tests.faults.traffic import PATIENCE
 from tests.shipping.parcels import change, create, get, until_status
@@ -195,7 +195,7 @@ def is_alive(process: psutil.Process) -> bool:
 async def is_back(victim: Installation) -> None:
     for _ in range(PATIENCE * 10):
         with suppress(httpx.TransportError):
-            async with httpx.AsyncClient() as client:
+            async with httpx.AsyncClient(verify=TLS) as client:
                 if (await client.get(f"{victim.address}/readyz")).status_code == 200:
                     return
         await asyncio.sleep(0.1)

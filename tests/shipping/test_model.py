@@ -25,7 +25,7 @@ from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.document import build_blank
 from sapa.shipping.movement import apply_events, judge
 from sapa.shipping.states import GONE, MOVES, STATUSES, is_allowed
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import make_company, make_key
 from tests.shipping.parcels import body_of
 
@@ -159,7 +159,9 @@ def _run(installation: Installation) -> None:
         database = await context.__aenter__()
         made = await make_company(database)
         key = await make_key(database, made.test)
-        client = httpx.AsyncClient(base_url=installation.customer_base, headers={"x-api-key": key.raw}, timeout=30)
+        client = httpx.AsyncClient(
+            base_url=installation.customer_base, headers={"x-api-key": key.raw}, timeout=30, verify=TLS
+        )
         return context, database, Company(made.test, "test", "ID", "IDR"), client
 
     context, Road.database, Road.company, Road.api = loop.run_until_complete(open_all())

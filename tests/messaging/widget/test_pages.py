@@ -9,7 +9,7 @@ import pytest
 from sapa.db.pool import open_database
 from sapa.messaging.widget.pages import read_script
 from tests.cli.command import sapa
-from tests.conftest import Installation, start_installation, stop_installation
+from tests.conftest import TLS, Installation, start_installation, stop_installation
 from tests.factories import Environments, make_company
 from tests.messaging.site import Browser, Chat, build_chat
 
@@ -96,7 +96,7 @@ async def test_open_pages_do_not_hold_up_the_end_of_a_server(tmp_path: Path) -> 
     try:
         async with (
             open_database(installation.server.app_url) as database,
-            httpx.AsyncClient(base_url=installation.address, timeout=60) as client,
+            httpx.AsyncClient(base_url=installation.address, timeout=60, verify=TLS) as client,
         ):
             page = Browser(client, build_chat(installation, database, (await make_company(database)).test))
             await page.join()
