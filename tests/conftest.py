@@ -23,6 +23,7 @@ from msgspec import Struct
 from sapa.db.embedded import EmbeddedServer, claim_folder
 from sapa.db.migrations import migrate
 from sapa.db.pool import Database, open_database
+from tests import depth  # noqa: F401 - registers the profiles
 from tests.factories import Environments, make_company, make_key
 from tests.http.answer_check import check_answer
 
@@ -31,9 +32,7 @@ STARTUP_SECONDS = 60
 TLS = ssl.create_default_context()
 """For every client: reading the certificates anew takes as long as ten requests."""
 
-# How long an example takes says something of the machine, and nothing of the product.
-settings.register_profile("house", deadline=None)
-settings.load_profile("house")
+settings.load_profile("quick")  # `--hypothesis-profile=long` is read after this
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -141,6 +140,31 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
     running = start_installation(tmp_path_factory.mktemp("sapa") / "data")
     yield running
     assert stop_installation(running) == 0
+
+
+@pytest.fixture(scope="session")
+def post_office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation that may deliver webhooks to this machine."""
+    running = start_installation(tmp_path_factory.mktemp("post") / "data", SAPA_WEBHOOK_ALLOW_INSECURE="1")
+    yield running
+    assert stop_installation(running) == 0
+    assert "stumbled" not in running.log.read_text()
+
+
+@pytest.fixture(scope="session")
+async def post(post_office: Installation) -> AsyncIterator[Database]:
+    """The database of the post office."""
+    async with open_database(post_office.server.app_url, size=10) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation whose processes may be killed."""
+    running = start_installation(tmp_path_factory.mktemp("victim") / "data")
+    yield running
+    assert stop_installation(running) == 0
+    assert "internal error" not in running.log.read_text()
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 )
 
 from sapa.db.pool import Database
+from tests import depth
 from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
 
@@ -162,7 +163,7 @@ def test_customers_behave_like_a_dictionary(client: httpx.Client) -> None:
     run_state_machine_as_test(
         OverHttp,
         settings=settings(
-            max_examples=20,
+            max_examples=depth.examples(20),
             stateful_step_count=30,
             deadline=None,
             database=None,

@@ -21,6 +21,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from sapa.db.pool import Database
+from tests import depth
 from tests.conftest import TLS, Installation
 from tests.db.scratch import connect
 from tests.factories import Environments, make_key
@@ -57,7 +58,7 @@ def test_the_ledger_behaves_like_its_rules(
     run_state_machine_as_test(
         over_http,
         settings=settings(
-            max_examples=examples,
+            max_examples=depth.examples(examples),
             stateful_step_count=40,
             deadline=None,
             database=None,

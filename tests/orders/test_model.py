@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, multiple, rule, run_state_machine_as_test
 
 from sapa.db.pool import open_database
+from tests import depth
 from tests.conftest import TLS, Installation
 from tests.factories import make_company, make_key
 
@@ -212,7 +213,7 @@ def test_orders_behave_like_their_model(installation: Installation) -> None:
     run_state_machine_as_test(
         OverHttp,
         settings=settings(
-            max_examples=15,
+            max_examples=depth.examples(15),
             stateful_step_count=30,
             deadline=None,
             database=None,

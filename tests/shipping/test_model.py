@@ -25,6 +25,7 @@ from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.document import build_blank
 from sapa.shipping.movement import apply_events, judge
 from sapa.shipping.states import GONE, MOVES, STATUSES, is_allowed
+from tests import depth
 from tests.conftest import TLS, Installation
 from tests.factories import make_company, make_key
 from tests.shipping.parcels import body_of
@@ -46,7 +47,7 @@ EVENTS = st.builds(
 
 
 @given(status=st.sampled_from(STATUSES), provider=PROVIDERS, events=st.lists(EVENTS, max_size=30))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=depth.examples(400), deadline=None)
 def test_whatever_a_carrier_says_the_state_is_allowed(status: str, provider: str, events: list[CarrierEvent]) -> None:
     kept = msgspec.structs.replace(build_blank(SHOP, provider), shipping_status=status, reference="SP1")
     for event in events:
@@ -170,7 +171,10 @@ def _run(installation: Installation) -> None:
         run_state_machine_as_test(
             Road,
             settings=settings(
-                max_examples=12, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+                max_examples=depth.examples(12),
+                stateful_step_count=20,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
             ),
         )
     finally:
