@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
+from tests import depth
 from tests.conftest import TLS, Installation
 from tests.factories import Environments, add_points, make_customer, make_key, make_reservation
 from tests.loyalty.ledger import (
@@ -24,7 +25,7 @@ from tests.loyalty.ledger import (
 )
 
 MANY = 50
-ENTRIES = 1_000
+ENTRIES = depth.examples(1_000)
 
 
 @pytest.fixture

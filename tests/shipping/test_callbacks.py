@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from sapa.db.pool import Database
-from tests.cli.command import sapa_process
+from tests.cli.command import sapa
 from tests.conftest import TLS, Installation
 from tests.factories import Environments
 from tests.shipping.parcels import (
@@ -64,7 +64,7 @@ async def book_quietly(
     """A booked shipment whose carrier says nothing by itself; what it would say is for the test to post."""
     made = await create(sandbox, provider, autoBook=True)
     if provider == "instant_carrier":
-        sapa_process(installation.data, "shipment", "book", made["id"], "--company", str(company_id), "--json").json()
+        sapa(installation.data, "shipment", "book", made["id"], "--company", str(company_id), "--json").json()
     calls = await planned_callbacks(database, company_id)
     return await get(sandbox, made["id"]), calls
 

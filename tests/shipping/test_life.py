@@ -9,7 +9,7 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.vault import Vault
-from tests.cli.command import sapa_process
+from tests.cli.command import sapa
 from tests.conftest import Installation
 from tests.factories import Environments, make_endpoint, make_order
 from tests.shipping.parcels import (
@@ -76,7 +76,7 @@ async def book(
     made = await create(api, provider, **{**await quote(api, provider), "autoBook": True, **fields})
     if provider == "instant_carrier":
         assert made["shippingStatus"] == "awaiting"
-        sapa_process(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()
+        sapa(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()
     if provider in {"aggregator_carrier", "ev_courier"}:
         made = await until_status(api, made["id"], awb=...)
     return await get(api, made["id"])
