@@ -35,11 +35,29 @@ TLS = ssl.create_default_context()
 settings.load_profile("quick")  # `--hypothesis-profile=long` is read after this
 
 
+RUNNING = {
+    "installation", "post_office", "victim", "own", "alone", "server", "fresh", "shared", "serve", "scratch", "browser",
+}  # fmt: skip
+"""Fixtures that start something: a test without any of them is pure."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The house rules come first: they are quick, and whoever breaks one wants to know. Then files of few tests, which
     are the long ones: begun last, one of them would keep a single core busy while the other is done."""
     sizes = Counter(item.path for item in items)
-    items.sort(key=lambda item: ("tests/house/" not in item.nodeid, sizes[item.path], item.path))
+    items.sort(key=lambda item: (not is_of_the_house(item), sizes[item.path], item.path))
+    for item in items:
+        if is_of_the_house(item) or is_pure(item) or item.get_closest_marker("smoke"):
+            item.add_marker("check")
+
+
+def is_of_the_house(item: pytest.Item) -> bool:
+    return "tests/house/" in item.nodeid
+
+
+def is_pure(item: pytest.Item) -> bool:
+    return RUNNING.isdisjoint(getattr(item, "fixturenames", ())) and not item.get_closest_marker("processes")
 
 
 class Installation(Struct, frozen=True):

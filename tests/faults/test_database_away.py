@@ -11,10 +11,9 @@ import psutil
 import pytest
 
 from sapa.db.embedded import EmbeddedServer, claim_folder
-from sapa.db.migrations import migrate
 from sapa.db.pool import open_database
 from sapa.processes import wait_until
-from tests.conftest import TLS, free_port
+from tests.conftest import TLS, copy_prepared, free_port
 from tests.db.scratch import connect
 from tests.factories import make_company, make_customer, make_key
 from tests.faults.traffic import PATIENCE, is_unavailable
@@ -64,10 +63,10 @@ class Alone:
 @pytest.fixture(scope="module")
 async def alone(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Alone]:
     folder = tmp_path_factory.mktemp("alone")
+    copy_prepared(folder / "data")
     async with claim_folder(folder / "data") as server:
         await server.start()
         try:
-            await migrate(server.owner_url, server.app_url)
             async with open_database(server.app_url) as database:
                 key = await make_key(database, (await make_company(database)).live)
             port = free_port()

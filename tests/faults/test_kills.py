@@ -9,11 +9,12 @@ import pytest
 
 from sapa.db.pool import AWAY, Database, open_database
 from sapa.processes import wait_until
+from tests import depth
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_company, make_key
 from tests.faults.traffic import PATIENCE, Traffic, api_processes, is_unavailable, postmaster, reckon
 
-ROUNDS = 3
+ROUNDS = depth.examples(3)
 
 
 @pytest.fixture

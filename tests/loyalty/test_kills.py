@@ -13,13 +13,14 @@ import pytest
 
 from sapa.db.pool import AWAY, Database, open_database
 from sapa.processes import wait_until
+from tests import depth
 from tests.conftest import Installation, connect
 from tests.factories import Environments, add_points, make_company, make_customer, make_key
 from tests.faults.traffic import PATIENCE, api_processes, is_unavailable, postmaster
 from tests.loyalty.ledger import drift_of, history_of, points_of
 
 WRITERS = 8
-ROUNDS = 2
+ROUNDS = depth.examples(2)
 
 
 @pytest.fixture

@@ -36,6 +36,7 @@ async def outbox_total(client: httpx.AsyncClient) -> int:
     return total
 
 
+@pytest.mark.smoke
 async def test_a_plain_message_is_answered_as_it_was_sent(sandbox: httpx.AsyncClient) -> None:
     agent = (await sandbox.post("/agents", json={"name": "Sari"})).json()["data"]["id"]
     message = await send(sandbox, agentId=agent, metadata={"order": "INV-1"})

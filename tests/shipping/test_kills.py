@@ -254,7 +254,12 @@ PLACES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("place", PLACES)
+MOST_TELLING = "after the answer, before it is noted"
+
+
+@pytest.mark.parametrize(
+    "place", [pytest.param(place, marks=[] if place == MOST_TELLING else pytest.mark.long) for place in PLACES]
+)
 async def test_killed_at_the_database(
     victim: Installation,
     owner: Any,
@@ -278,7 +283,7 @@ async def test_killed_at_the_database(
     await settle_and_count(api, owner, shop, carrier, made["id"])
 
 
-@pytest.mark.parametrize("hangs", ["before", "after"])
+@pytest.mark.parametrize("hangs", [pytest.param("before", marks=pytest.mark.long), "after"])
 async def test_killed_while_the_carrier_thinks(
     victim: Installation, owner: Any, shop: Environments, api: httpx.AsyncClient, carrier: Carrier, hangs: str
 ) -> None:

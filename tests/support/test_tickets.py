@@ -33,6 +33,7 @@ async def test_events_stand_in_the_document_of_messaging(installation: Installat
     assert {"ticket.opened", "ticket.updated", "ticket.resolved"} <= document["webhooks"].keys()
 
 
+@pytest.mark.smoke
 async def test_a_ticket_s_life(desk: Desk, database: Database, company: Environments) -> None:
     sari, budi = await desk.hire(), await desk.hire("Budi")
     ticket = await desk.hear("Masih ada?")

@@ -117,6 +117,7 @@ async def test_a_cursor_keeps_its_place_while_entries_come(
     assert not newer["meta"]["hasPreviousPage"]
 
 
+@pytest.mark.smoke
 async def test_beyond_either_end_there_is_nothing(sandbox: httpx.AsyncClient, ayu: str) -> None:
     page = await read(sandbox, ayu)
     older = await read(sandbox, ayu, after=page["meta"]["endCursor"])

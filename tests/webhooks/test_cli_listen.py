@@ -314,6 +314,7 @@ def test_what_cannot_be_listened_to_is_told_at_once(tmp_path: Path, arguments: l
     assert "Traceback" not in outcome.err
 
 
+@pytest.mark.processes
 async def test_on_a_fresh_installation_the_demo_company_s_test_environment_is_heard(tmp_path: Path) -> None:
     running = await asyncio.to_thread(start_installation, tmp_path / "data", SAPA_PROCESSES="1")
     try:

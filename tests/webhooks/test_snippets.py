@@ -18,6 +18,8 @@ from sapa.webhooks.signing import build_headers, new_secret
 from tests.conftest import TLS
 from tests.webhooks.zoo import sending
 
+pytestmark = pytest.mark.processes
+
 GUIDE = (Path(__file__).parents[2] / "docs" / "webhooks.md").read_text()
 NODE = Path(playwright.__file__).parent / "driver" / "node"
 RUNNERS = {"python": (sys.executable, "server.py"), "js": (str(NODE), "server.cjs")}
