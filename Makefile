@@ -8,22 +8,31 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test bench demo lock clean
+.PHONY: help install run check test test-long lint bench demo lock clean
 
 help: ## Show what can be made
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 install: $(VENV)/run.stamp ## Prepare .venv with the `sapa` command
 
 run: install ## Start everything at http://127.0.0.1:8000 (SAPA_PORT, SAPA_DATA)
 	@exec $(BIN)/sapa serve
 
-test: $(VENV)/dev.stamp ## Check everything: style, types, house rules, tests, a real browser
+check: lint ## Check in a minute what can be: style, types, house rules, pure tests, one test of each domain
+	$(PYTEST) -m 'check and not long'
+
+test: lint ## Check everything: style, types, house rules, tests, a real browser
 	@scripts/browser $(BIN)
+	$(PYTEST)
+
+test-long: lint ## The same with the longest cases, every view of every page and all random examples
+	@scripts/browser $(BIN)
+	$(PYTEST) -m '' --hypothesis-profile=long --timeout=1200
+
+lint: $(VENV)/dev.stamp
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/dev.stamp ## Measure everything against bare yardsticks, in ratios (docs/performance.md)
 	@scripts/need wrk wrk
@@ -39,6 +48,7 @@ lock: $(VENV)/dev.stamp ## Renew the locked requirements
 clean: ## Remove .venv and caches; the data folder stays
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/out
 
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 LOCKING := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 $(VENV)/bin/pip:

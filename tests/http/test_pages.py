@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database, open_database
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
 from tests.http.probe import open_app
 from tests.http.wire import eventually, send
@@ -15,7 +15,7 @@ from tests.http.wire import eventually, send
 
 @pytest.fixture(scope="module")
 def root(installation: Installation) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=installation.address, timeout=30) as client:
+    with httpx.Client(base_url=installation.address, timeout=30, verify=TLS) as client:
         yield client
 
 
