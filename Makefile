@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-clean bench demo lock clean
+.PHONY: help install run check test test-long test-clean lint bench demo lock clean
 
 help: ## Show what can be made, and what each command installs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -22,13 +22,23 @@ install: $(VENV)/run.stamp ## Prepare .venv with the `sapa` command
 run: install ## Start everything at http://127.0.0.1:8000 (SAPA_PORT, SAPA_DATA)
 	@exec $(BIN)/sapa serve
 
-test: $(VENV)/dev.stamp ## Check everything: style, types, house rules, tests, a real browser
+check: lint ## Check in a minute what can be: style, types, house rules, pure tests, one test of each domain
+	$(PYTEST) -m 'check and not long'
+
+test: lint ## Check everything: style, types, house rules, tests, a real browser
 	@scripts/need curl curl
 	@scripts/browser $(BIN)
+	$(PYTEST)
+
+test-long: lint ## The same with the longest cases, every view of every page and all random examples
+	@scripts/browser $(BIN)
+	$(PYTEST) -m '' --hypothesis-profile=long --timeout=1200
+
+lint: $(VENV)/dev.stamp ## Check style, types and the import contracts
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
-	$(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/lint-imports
 
 test-clean: ## Run `make run` and `make test` in a minimal Debian, built for it and removed again (as root)
 	@scripts/test-clean
@@ -48,11 +58,13 @@ clean: ## Remove .venv and caches; the data folder stays
 	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis bench/out
 
 #installs install, run, demo      requirements/run.txt, about 175 MB; python3-venv
-#installs test                    requirements/dev.txt, about 800 MB; python3-venv, curl, chromium, libatomic1
+#installs test, test-long         requirements/dev.txt, about 800 MB; python3-venv, curl, chromium, libatomic1
+#installs check                   requirements/dev.txt; python3-venv, curl
 #installs test-clean              debootstrap, and what run and test install, within the system that it removes
 #installs bench                   requirements/dev.txt; python3-venv, wrk
 #installs lock                    requirements/dev.txt; python3-venv
 
+PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 LOCKING := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 
 $(VENV)/bin/pip:

@@ -1,14 +1,19 @@
 """One real installation for the whole run: `sapa serve` on its embedded database, two API processes, one worker."""
 
+import asyncio
 import os
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
 import pytest
@@ -16,25 +21,46 @@ from hypothesis import settings
 from msgspec import Struct
 
 from sapa import domains
+from sapa.db.migrations import migrate
 from sapa.db.pool import Database, open_database
-from sapa.runtime.embedded import EmbeddedServer
+from sapa.runtime.embedded import EmbeddedServer, claim_folder
+from tests import depth  # noqa: F401 - registers the profiles
 from tests.factories import Environments, make_company, make_key
 from tests.http.answer_check import check_answer
 
 STARTUP_SECONDS = 60
 
-# How long an example takes says something of the machine, and nothing of the product.
-settings.register_profile("house", deadline=None)
-settings.load_profile("house")
+TLS = ssl.create_default_context()
+"""For every client: reading the certificates anew takes as long as ten requests."""
+
+settings.load_profile("quick")  # `--hypothesis-profile=long` is read after this
 
 domains.install()
 
 
+RUNNING = {
+    "installation", "post_office", "victim", "own", "alone", "server", "fresh", "shared", "serve", "scratch", "browser",
+}  # fmt: skip
+"""Fixtures that start something: a test without any of them is pure."""
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The house rules come first: they are quick, and whoever breaks one wants to know. Then files of few tests, which
     are the long ones: begun last, one of them would keep a single core busy while the other is done."""
     sizes = Counter(item.path for item in items)
-    items.sort(key=lambda item: ("tests/house/" not in item.nodeid, sizes[item.path], item.path))
+    items.sort(key=lambda item: (not is_of_the_house(item), sizes[item.path], item.path))
+    for item in items:
+        if is_of_the_house(item) or is_pure(item) or item.get_closest_marker("smoke"):
+            item.add_marker("check")
+
+
+def is_of_the_house(item: pytest.Item) -> bool:
+    return "tests/house/" in item.nodeid
+
+
+def is_pure(item: pytest.Item) -> bool:
+    return RUNNING.isdisjoint(getattr(item, "fixturenames", ())) and not item.get_closest_marker("processes")
 
 
 class Installation(Struct, frozen=True):
@@ -61,9 +87,37 @@ def free_port() -> int:
         return port
 
 
+@cache
+def prepared_folder() -> TemporaryDirectory[str]:
+    """A data folder with a migrated database that nobody has started yet: made once in each process, then copied."""
+    folder = TemporaryDirectory(prefix="sapa-prepared-")
+    Path(folder.name).chmod(0o755)
+    with ThreadPoolExecutor(1) as thread:  # the caller's may have an event loop that runs
+        thread.submit(asyncio.run, _prepare(Path(folder.name) / "data")).result()
+    return folder
+
+
+async def _prepare(data: Path) -> None:
+    async with claim_folder(data) as server:
+        await server.start()
+        try:
+            await migrate(server.owner_url, server.app_url)
+        finally:
+            await server.stop()
+
+
+def copy_prepared(data: Path) -> None:
+    """Makes the data folder as a copy of the prepared one, with the same passwords and the same secret key."""
+    data.parent.mkdir(parents=True, exist_ok=True)
+    # Not shutil: the database belongs to the user that its server runs as.
+    subprocess.run(["cp", "-a", f"{prepared_folder().name}/data", str(data)], check=True)
+
+
 def start_installation(data: Path, port: int | None = None, **variables: str) -> Installation:
-    """Starts `sapa serve` and waits until it is ready."""
+    """Starts `sapa serve` and waits until it is ready; on a new folder its database is a copy."""
     port = port or free_port()
+    if not data.exists() and "SAPA_DATABASE_URL" not in variables:
+        copy_prepared(data)
     data.mkdir(parents=True, exist_ok=True)
     log = data / "serve.log"
     environ = {name: value for name, value in os.environ.items() if not name.startswith("SAPA_")}
@@ -86,15 +140,14 @@ def start_installation(data: Path, port: int | None = None, **variables: str) ->
 
 def wait_until_ready(installation: Installation) -> None:
     deadline = time.monotonic() + STARTUP_SECONDS
-    while time.monotonic() < deadline:
-        try:
-            if httpx.get(f"{installation.address}/readyz", timeout=2).status_code == 200:
-                return
-        except httpx.TransportError:
-            pass
-        if installation.process.poll() is not None:
-            break
-        time.sleep(0.05)
+    with httpx.Client(base_url=installation.address, verify=TLS, timeout=10) as client:
+        while time.monotonic() < deadline and installation.process.poll() is None:
+            try:
+                if client.get("/readyz").status_code == 200:
+                    return
+            except httpx.TransportError:
+                pass
+            time.sleep(0.05)
     raise AssertionError(f"sapa serve did not become ready:\n{installation.log.read_text()}")
 
 
@@ -108,6 +161,31 @@ def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installat
     running = start_installation(tmp_path_factory.mktemp("sapa") / "data")
     yield running
     assert stop_installation(running) == 0
+
+
+@pytest.fixture(scope="session")
+def post_office(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation that may deliver webhooks to this machine."""
+    running = start_installation(tmp_path_factory.mktemp("post") / "data", SAPA_WEBHOOK_ALLOW_INSECURE="1")
+    yield running
+    assert stop_installation(running) == 0
+    assert "loop failed" not in running.log.read_text()
+
+
+@pytest.fixture(scope="session")
+async def post(post_office: Installation) -> AsyncIterator[Database]:
+    """The database of the post office."""
+    async with open_database(post_office.server.app_url, size=10) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="session")
+def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """An installation whose processes may be killed."""
+    running = start_installation(tmp_path_factory.mktemp("victim") / "data")
+    yield running
+    assert stop_installation(running) == 0
+    assert "internal error" not in running.log.read_text()
 
 
 @pytest.fixture(scope="session")
@@ -139,5 +217,6 @@ def connect(installation: Installation, key: str | None) -> httpx.AsyncClient:
         base_url=installation.customer_base,
         headers={} if key is None else {"x-api-key": key},
         timeout=30,
+        verify=TLS,
         event_hooks={"response": [check_answer]},
     )

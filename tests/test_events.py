@@ -14,7 +14,8 @@ from sapa.customers.types import CustomerIn, CustomerPatch
 from sapa.db.pool import Connection, Database
 from sapa.values.company import Company
 from sapa.values.json import MOST_EXACT, encode_values
-from tests.conftest import Installation
+from tests import depth
+from tests.conftest import TLS, Installation
 from tests.customers.test_api import EVERYTHING
 from tests.db.scratch import Scratch, connect, migrated_database
 from tests.factories import Environments, make_customer, make_key
@@ -103,7 +104,7 @@ async def test_a_transaction_that_is_undone_leaves_neither_change_nor_event(
 
 
 @given(values=VALUES)
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=depth.examples(500), deadline=None)
 def test_stored_values_are_printed_as_javascript_would_print_them_again(values: dict[str, Any]) -> None:
     text = encode_values(values).decode()
     assert print_again(text) == text
@@ -113,7 +114,7 @@ def test_stored_values_are_printed_as_javascript_would_print_them_again(values: 
 @given(
     values=VALUES, name=TEXTS, tags=st.lists(TEXTS.filter(lambda text: text.strip() and "," not in text), max_size=3)
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=depth.examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_a_receiver_that_prints_a_body_again_gets_the_same_bytes(
     api: httpx.AsyncClient,
     database: Database,
@@ -284,6 +285,8 @@ async def test_a_writer_of_every_company_is_recorded_under_its_own(
 ) -> None:
     key = await make_key(database, company.test)
     await make_customer(api)
-    async with httpx.AsyncClient(base_url=installation.customer_base, headers={"x-api-key": key.raw}) as test_api:
+    async with httpx.AsyncClient(
+        base_url=installation.customer_base, headers={"x-api-key": key.raw}, verify=TLS
+    ) as test_api:
         await make_customer(test_api)
     assert len(await events_of(database, company.live)) == len(await events_of(database, company.test)) == 1

@@ -94,6 +94,7 @@ async def test_a_company_that_cannot_be_is_refused_by_field(
     assert [detail.field for detail in refused.value.details or []] == [field]
 
 
+@pytest.mark.smoke
 async def test_a_key_is_what_was_asked_for(database: Database, company: Environments) -> None:
     made = await create_key(
         database,

@@ -40,6 +40,7 @@ async def report(client: httpx.AsyncClient, **asked: str) -> list[Json]:
     return records
 
 
+@pytest.mark.smoke
 async def test_the_whole_answer(sandbox: httpx.AsyncClient, database: Database, company: Environments) -> None:
     sari, bot = await make_agent(sandbox, "Sari"), await make_agent(sandbox, "Bot", type="ai")
     await store(

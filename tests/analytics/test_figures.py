@@ -17,6 +17,7 @@ from sapa.db.pool import Connection, Database
 from sapa.messaging.messages.types import Source
 from sapa.support.recount import recount
 from sapa.support.samples import Metric, Sample
+from tests import depth
 from tests.analytics.plain import figures_of, told
 from tests.analytics.worlds import (
     AGENTS,
@@ -45,7 +46,9 @@ ENDS = EDGES | INSTANTS | FAR
     changes=st.lists(CHANGES, min_size=1, max_size=8),
     windows=st.lists(st.tuples(ENDS, ENDS, CHANNELS), min_size=6, max_size=6),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+@settings(
+    max_examples=depth.examples(40), deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
+)
 async def test_the_report_equals_a_plain_calculation(
     installation: Installation,
     database: Database,

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from sapa.db.pool import Database
 from sapa.messaging.messages.types import Source
 from sapa.support.samples import Sample
+from tests import depth
 from tests.analytics.calculator import Agent, Happening, Kind, measure
 from tests.analytics.plain import figures_of, told
 from tests.cli.command import sapa
@@ -175,7 +176,11 @@ async def live_through(installation: Installation, database: Database, steps: St
 
 @given(drawn=st.lists(STEPS, min_size=8, max_size=14))
 @settings(
-    max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), database=None, phases=[Phase.generate]
+    max_examples=depth.examples(5),
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+    database=None,
+    phases=[Phase.generate],
 )
 async def test_figures_are_those_of_the_definitions(
     installation: Installation, database: Database, drawn: Steps

@@ -11,6 +11,8 @@ import pytest
 from sapa import __version__
 from tests.cli.command import sapa, sapa_process
 
+pytestmark = pytest.mark.processes
+
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 from playwright.async_api import Browser, async_playwright
 
-from tests.webhooks.conftest import client, post, post_office, seal, station  # noqa: F401 - fixtures
+from tests.webhooks.conftest import client, seal, station  # noqa: F401 - fixtures
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 

@@ -11,7 +11,7 @@ from playwright.async_api import Browser, Page, ViewportSize
 
 from sapa.db.pool import Database
 from sapa.people import actions
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.console.people import PASSWORD, make_person
 from tests.factories import Environments, make_customer, make_key
 from tests.http.wire import eventually
@@ -120,7 +120,7 @@ async def test_a_webhook_delivers_fails_is_suspended_and_goes_on(
     await page.click("text=I have copied it")
     address = page.url
     headers = {"x-api-key": key.raw}
-    async with httpx.AsyncClient(base_url=post_office.customer_base, headers=headers) as shop:
+    async with httpx.AsyncClient(base_url=post_office.customer_base, headers=headers, verify=TLS) as shop:
         customer = await make_customer(shop)
         assert (await shop.put(f"/customers/{customer['id']}", json={"firstName": "Ayu"})).status_code == 200
         await wait_for(page, address, "tr:has-text('customer.updated') .state.good:has-text('delivered')")

@@ -13,7 +13,7 @@ from sapa.console.live import MOST_STREAMS_OF_A_PERSON
 from sapa.console.ticket_lines import build_lines
 from sapa.db.pool import Database
 from sapa.people.types import Role
-from tests.conftest import Installation, connect
+from tests.conftest import TLS, Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_company, make_customer, make_key
 from tests.http.wire import eventually
@@ -259,7 +259,7 @@ async def test_a_stream_says_that_something_is_new_until_its_reader_signs_out(de
         await desk.act(ticket, "notes", 201, agentId=await desk.hire("Budi"), body="VIP")
         assert "event: changed" in [line async for line in _take_until(lines, "event: changed")]
         token = await read_token(seat.browser)
-        async with httpx.AsyncClient(cookies=seat.browser.cookies) as other:
+        async with httpx.AsyncClient(cookies=seat.browser.cookies, verify=TLS) as other:
             await other.post(f"{seat.browser.base_url}sign-out", data={"token": token})
         await desk.act(ticket, "resolve")
         rest = [line async for line in lines]

@@ -29,6 +29,7 @@ async def owner(
         yield client
 
 
+@pytest.mark.smoke
 async def test_a_customer_is_found_and_shown_with_orders_and_points(
     api: httpx.AsyncClient, agent: httpx.AsyncClient
 ) -> None:

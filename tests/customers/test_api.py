@@ -50,6 +50,7 @@ def refusal(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
     return error
 
 
+@pytest.mark.smoke
 async def test_a_customer_is_created_with_every_field_and_read_back(api: httpx.AsyncClient) -> None:
     answer = await api.post("/customers", json=EVERYTHING)
     assert answer.status_code == 201

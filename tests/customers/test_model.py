@@ -19,7 +19,8 @@ from hypothesis.stateful import (
 )
 
 from sapa.db.pool import Database
-from tests.conftest import Installation
+from tests import depth
+from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
 
 EMAILS = st.sampled_from(["ayu@example.com", "AYU@example.com", "budi@example.com", "C_d%@example.com", None])
@@ -149,7 +150,9 @@ async def key(database: Database, company: Environments) -> str:
 
 @pytest.fixture
 def client(installation: Installation, key: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=installation.customer_base, headers={"x-api-key": key}, timeout=30) as opened:
+    with httpx.Client(
+        base_url=installation.customer_base, headers={"x-api-key": key}, timeout=30, verify=TLS
+    ) as opened:
         yield opened
 
 
@@ -160,7 +163,7 @@ def test_customers_behave_like_a_dictionary(client: httpx.Client) -> None:
     run_state_machine_as_test(
         OverHttp,
         settings=settings(
-            max_examples=20,
+            max_examples=depth.examples(20),
             stateful_step_count=30,
             deadline=None,
             database=None,

@@ -10,11 +10,10 @@ import httpx
 import psutil
 import pytest
 
-from sapa.db.migrations import migrate
 from sapa.db.pool import open_database
 from sapa.runtime.embedded import EmbeddedServer, claim_folder
 from sapa.runtime.processes import wait_until
-from tests.conftest import free_port
+from tests.conftest import TLS, copy_prepared, free_port
 from tests.db.scratch import connect
 from tests.factories import make_company, make_customer, make_key
 from tests.faults.traffic import PATIENCE, is_unavailable
@@ -44,7 +43,7 @@ class Alone:
 
     def client(self) -> httpx.AsyncClient:
         headers = {"x-api-key": self.key}
-        return httpx.AsyncClient(base_url=f"{self.root}/customer/v1", headers=headers, timeout=PATIENCE)
+        return httpx.AsyncClient(base_url=f"{self.root}/customer/v1", headers=headers, timeout=PATIENCE, verify=TLS)
 
     def workers(self) -> list[psutil.Process]:
         return psutil.Process(self.process.pid).children()
@@ -64,10 +63,10 @@ class Alone:
 @pytest.fixture(scope="module")
 async def alone(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Alone]:
     folder = tmp_path_factory.mktemp("alone")
+    copy_prepared(folder / "data")
     async with claim_folder(folder / "data") as server:
         await server.start()
         try:
-            await migrate(server.owner_url, server.app_url)
             async with open_database(server.app_url) as database:
                 key = await make_key(database, (await make_company(database)).live)
             port = free_port()
@@ -97,7 +96,7 @@ def start_api(server: EmbeddedServer, port: int, log: Path) -> subprocess.Popen[
 
 def is_up(alone: Alone) -> bool:
     try:
-        return httpx.get(f"{alone.root}/readyz", timeout=10).status_code == 200
+        return httpx.get(f"{alone.root}/readyz", timeout=10, verify=TLS).status_code == 200
     except httpx.TransportError:
         return False
 

@@ -1,6 +1,6 @@
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 
 import httpx
@@ -10,20 +10,12 @@ import pytest
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database, open_database
 from sapa.runtime.processes import wait_until
-from tests.conftest import Installation, connect, start_installation, stop_installation
+from tests import depth
+from tests.conftest import Installation, connect
 from tests.factories import Environments, make_company, make_key
 from tests.faults.traffic import PATIENCE, Traffic, api_processes, is_unavailable, postmaster, reckon
 
-ROUNDS = 3
-
-
-@pytest.fixture(scope="module")
-def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """An installation whose processes may be killed."""
-    running = start_installation(tmp_path_factory.mktemp("victim") / "data")
-    yield running
-    assert stop_installation(running) == 0
-    assert "internal error" not in running.log.read_text()
+ROUNDS = depth.examples(3)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import httpx
 import psutil
 
 from sapa.db.pool import Database
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 
 PATIENCE = 60
 WRITERS = 8
@@ -40,7 +40,7 @@ class Traffic:
 
     async def _write(self, installation: Installation, key: str) -> None:
         async with httpx.AsyncClient(
-            base_url=installation.customer_base, headers={"x-api-key": key}, timeout=PATIENCE
+            base_url=installation.customer_base, headers={"x-api-key": key}, timeout=PATIENCE, verify=TLS
         ) as api:
             while not self._stopping:
                 await self._write_once(api)

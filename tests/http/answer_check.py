@@ -64,6 +64,7 @@ def document_of(base: Base) -> Schema:
     return build_document(base, "", ROUTES).content
 
 
+@lru_cache
 def operations_of(base: Base) -> list[Operation]:
     document = document_of(base)
     return [Operation(document, path, method) for path, methods in document["paths"].items() for method in methods]
@@ -151,10 +152,28 @@ def validator(document: Schema, schema: Schema) -> Draft202012Validator:
     """Validates formats too, and refuses fields that the document does not know."""
     place = (id(document), repr(schema))
     if place not in _validators:
-        schemas = {name: _closed(part) for name, part in document["components"]["schemas"].items()}
-        root = {**_closed(schema), "components": {"schemas": schemas}}
+        schemas = document["components"]["schemas"]
+        needed = {name: _closed(schemas[name]) for name in _names_in(schema, schemas)}
+        root = {**_closed(schema), "components": {"schemas": needed}}
         _validators[place] = Draft202012Validator(root, validate_formats=True)
     return _validators[place]
+
+
+def _names_in(schema: Schema, schemas: Schema) -> set[str]:
+    """The components that it refers to, also by way of others: making a validator of all of them takes long."""
+    names: set[str] = set()
+    unseen: list[Any] = [schema]
+    while unseen:
+        node = unseen.pop()
+        if isinstance(node, dict):
+            name = str(node.get("$ref", "")).removeprefix("#/components/schemas/")
+            if name in schemas and name not in names:
+                names.add(name)
+                unseen.append(schemas[name])
+            unseen += node.values()
+        elif isinstance(node, list):
+            unseen += node
+    return names
 
 
 def _closed(schema: Schema) -> Schema:

@@ -16,7 +16,7 @@ from sapa.loyalty.rewards.types import OPTION_ID, REDEMPTION_ID
 from sapa.messaging.messages.types import MESSAGE_ID
 from sapa.shipping.types import SHIPMENT_ID
 from sapa.support.types import AGENT_ID, TICKET_ID
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments, add_points, make_customer, make_key, make_redemption, make_reward
 from tests.http.answer_check import Operation, check, check_answer, operations_of
 from tests.http.samples import UPLOAD, a_ticket, an_agent
@@ -284,4 +284,5 @@ def open_client(installation: Installation, base: Base, key: str | None) -> http
         headers={} if key is None else {"x-api-key": key},
         event_hooks={"response": [check_answer]},
         timeout=30,
+        verify=TLS,
     )

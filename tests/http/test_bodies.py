@@ -16,6 +16,7 @@ from sapa.db.pool import Database
 from sapa.http import exchange
 from sapa.http.bodies import MOST_BYTES, decode_body, explain
 from sapa.http.errors import Invalid
+from tests import depth
 from tests.conftest import Installation
 from tests.factories import Environments, MadeKey, make_company, make_key
 from tests.http.probe import Stage, build_probe, open_app
@@ -289,7 +290,7 @@ customer_like = st.dictionaries(
 )
 
 
-@settings(max_examples=50)
+@settings(max_examples=depth.examples(50))
 @given(
     st.binary(max_size=200)
     | customer_like.map(msgspec.json.encode)
@@ -340,7 +341,7 @@ def test_deep_nesting_is_refused_even_where_anything_goes(body: bytes) -> None:
         decode_body(body, msgspec.json.Decoder(Any))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=depth.examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(body=customer_like)
 def test_any_json_over_http_is_answered_below_500(installation: Installation, hammer_key: str, body: Any) -> None:
     headers = [("x-api-key", hammer_key), ("content-type", JSON)]

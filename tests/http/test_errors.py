@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from sapa.db.pool import Database
 from sapa.domains import ROUTES
 from sapa.http.errors import ApiError
-from tests.conftest import Installation, connect
+from tests.conftest import TLS, Installation, connect
 from tests.factories import Environments, MadeKey, make_customer, make_key
 from tests.http.probe import CONNECTIONS, SECRET, Stage, build_probe, open_app
 from tests.http.wire import Reply, eventually, send
@@ -115,7 +115,7 @@ async def test_every_answer_has_a_request_id_of_its_own(api: httpx.AsyncClient, 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz", "/metrics", "/nowhere", "/customer/v1", "/customer/v1/docs"])
 def test_answers_outside_the_bases_have_a_request_id_too(installation: Installation, path: str) -> None:
-    with httpx.Client(base_url=installation.address, timeout=30) as client:
+    with httpx.Client(base_url=installation.address, timeout=30, verify=TLS) as client:
         ids = [client.get(path).headers.get("x-request-id") for _ in range(2)]
     assert None not in ids
     assert ids[0] != ids[1]

@@ -18,7 +18,7 @@ from sapa.http.responses import Created, Page, StoredJson
 from sapa.http.schemas import SchemaBook, build_example
 from sapa.values.ids import IdKind
 from sapa.webhooks.signing import build_headers, new_secret
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.http.answer_check import Schema, document_of, resolve, validator
 
 PARCEL_ID = IdKind("pcl_")
@@ -116,7 +116,7 @@ def parcels() -> Schema:
 
 @pytest.mark.parametrize("base", Base)
 async def test_the_served_document_is_a_valid_openapi_3_1_document(installation: Installation, base: Base) -> None:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(verify=TLS) as client:
         answer = await client.get(f"{installation.address}{base}/openapi.json")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "application/json")
     assert answer.json() == build_document(base, installation.address, ROUTES).content

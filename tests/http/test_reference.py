@@ -16,7 +16,7 @@ from sapa.http.endpoints import Base
 from sapa.http.openapi import Document
 from sapa.http.reference import build_curl, colour_json, describe_rules, describe_type, prose, render_reference
 from sapa.http.schemas import Schema
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
 from tests.http.answer_check import document_of, operations_of
 
@@ -171,7 +171,7 @@ async def test_a_phone_shows_the_whole_width_and_a_menu(browser: Browser, instal
 
 
 async def test_the_page_needs_no_key_and_forbids_itself_anything_from_elsewhere(installation: Installation) -> None:
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(verify=TLS) as client:
         answer = await client.get(f"{installation.address}{Base.CUSTOMER}/docs")
     assert answer.status_code == 200
     assert "default-src &#39;none&#39;" in answer.text

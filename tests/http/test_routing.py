@@ -5,7 +5,7 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.http.endpoints import RouteTable
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_customer, make_key
 from tests.http.probe import Stage, build_probe, build_shipping, open_app
 from tests.http.wire import send
@@ -35,7 +35,7 @@ async def test_an_unknown_path_is_a_404_for_every_method(
     "path", ["/", "/nowhere", "/customer/v1", "/customer/v2/customers", "/healthz/", "//healthz", "/favicon.ico"]
 )
 def test_outside_the_two_bases_errors_have_the_same_envelope(installation: Installation, path: str) -> None:
-    answer = httpx.get(installation.address + path)
+    answer = httpx.get(installation.address + path, verify=TLS)
     assert answer.status_code == 404
     assert answer.json() == {"error": {"code": "NOT_FOUND", "message": "resource not found"}}
     assert answer.headers["content-type"] == "application/json"
@@ -47,7 +47,7 @@ def test_an_unknown_path_does_not_tell_a_caller_without_a_key_what_exists(instal
 
 
 def test_the_other_base_is_served_too(installation: Installation) -> None:
-    answer = httpx.get(f"{installation.address}/messaging/v1/nowhere")
+    answer = httpx.get(f"{installation.address}/messaging/v1/nowhere", verify=TLS)
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "MISSING_API_KEY")
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.http.endpoints import Base
+from tests import depth
 from tests.conftest import Installation
 from tests.factories import Environments, make_key
 from tests.http.answer_check import operations_of
@@ -25,13 +26,13 @@ color = false
 api_key = "${{SAPA_KEY}}"
 
 [generation]
-max-examples = 20
+max-examples = {depth.examples(20)}
 database = "none"
 allow-x00 = false
 with-security-parameters = false
 
 [phases.stateful.generation]
-max-examples = 80
+max-examples = {depth.examples(80)}
 
 [dictionaries.phones]
 values = {[f"+62812{number:07}" for number in range(5000)]}

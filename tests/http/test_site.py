@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 from sapa.console.routes import COOKIE
 from sapa.db.migrations import FOLDER, list_migrations, migrate
 from sapa.db.pool import Database, open_database
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.db.scratch import connect, migrated_database
 from tests.factories import Environments, make_key
 from tests.http.probe import open_app
@@ -21,7 +21,7 @@ from tests.http.wire import eventually, send
 
 @pytest.fixture(scope="module")
 def root(installation: Installation) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=installation.address, timeout=30) as client:
+    with httpx.Client(base_url=installation.address, timeout=30, verify=TLS) as client:
         yield client
 
 

@@ -105,6 +105,7 @@ async def test_a_table_on_standard_output_has_the_fields_of_the_api(
     assert (cells["phoneNumber"], cells["externalId"], cells["tags"]) == ("+628123456789", "-7", "a b,[c]")
 
 
+@pytest.mark.smoke
 async def test_ndjson_is_what_the_api_answers(
     installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:

@@ -21,6 +21,7 @@ from sapa.http.errors import Invalid
 from sapa.values.company import Company
 from sapa.values.emails import BadEmail, parse_email
 from sapa.values.spreadsheet_cells import disarm, rearm
+from tests import depth
 from tests.conftest import Installation, connect
 from tests.factories import make_company, make_key
 from tests.imports.files import list_all, run_import, without_ids, write, write_ndjson
@@ -43,7 +44,7 @@ customer = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=depth.examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(customers=st.lists(customer, min_size=1, max_size=8), has_own_ids=st.booleans())
 def test_a_file_brings_in_what_posting_would(
     installation: Installation, customers: list[dict[str, Any]], has_own_ids: bool
@@ -112,7 +113,7 @@ plain = st.from_regex(r"[A-Za-z0-9_+.-]{1,12}@[A-Za-z0-9-]{1,8}(\.[A-Za-z0-9-]{1
 odd = st.builds("{}@{}".format, st.text("aZ9_+-.@!é' ", max_size=12), st.text("aZ9-.é", max_size=12))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=depth.examples(500), deadline=None)
 @given(plain | odd)
 def test_plain_addresses_are_judged_as_the_validator_would(email: str) -> None:
     try:

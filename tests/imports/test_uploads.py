@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from sapa.db.pool import Database
+from tests import depth
 from tests.conftest import Installation, connect
 from tests.db import scratch
 from tests.factories import Environments, make_key
@@ -113,7 +114,8 @@ async def test_the_resources_own_scope_is_needed(
 async def test_an_upload_survives_the_death_of_the_worker(
     installation: Installation, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    lines = [f"shop-{n},customer{n}@example.com,Ayu {n}\n" for n in range(15_000)]
+    rows = depth.examples(15_000)
+    lines = [f"shop-{n},customer{n}@example.com,Ayu {n}\n" for n in range(rows)]
     made = await upload(api, ("externalId,email,firstName\n" + "".join(lines) + "bad,nobody,x\n").encode())
     deadline = time.monotonic() + PATIENCE
     while (await api.get(f"/imports/{made['id']}")).json()["data"]["rows"] == 0:
@@ -121,10 +123,10 @@ async def test_an_upload_survives_the_death_of_the_worker(
     [worker] = [child for child in children_of(installation) if "worker" in child.cmdline()]
     worker.send_signal(signal.SIGKILL)
     done = await wait_until_done(api, made["id"])
-    assert (done["rows"], done["created"], done["failed"]) == (15_001, 15_000, 1)
+    assert (done["rows"], done["created"], done["failed"]) == (rows + 1, rows, 1)
     async with database.connection() as db:
-        assert await db.fetchval("SELECT count(*) FROM customers WHERE company_id = $1", company.live) == 15_000
-        assert await db.fetchval("SELECT count(*) FROM events WHERE company_id = $1", company.live) == 15_000
+        assert await db.fetchval("SELECT count(*) FROM customers WHERE company_id = $1", company.live) == rows
+        assert await db.fetchval("SELECT count(*) FROM events WHERE company_id = $1", company.live) == rows
 
 
 async def test_a_file_that_fails_for_no_reason_of_its_own_is_given_up_and_stops_no_other(

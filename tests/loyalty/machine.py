@@ -13,6 +13,7 @@ import httpx
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from tests.conftest import TLS
 from tests.loyalty.model import Step, Wallet, World, add_months, code_of, data_of
 
 WHO = st.integers(0, 1)
@@ -82,7 +83,9 @@ class Machine(RuleBasedStateMachine):
         raise AssertionError(f"no order explains {[answer.text for answer in answers]}: {problems}")
 
     async def send_together(self, steps: Sequence[Step]) -> list[httpx.Response]:
-        async with httpx.AsyncClient(base_url=self.api.base_url, headers=self.api.headers, timeout=30) as api:
+        async with httpx.AsyncClient(
+            base_url=self.api.base_url, headers=self.api.headers, timeout=30, verify=TLS
+        ) as api:
             return list(await asyncio.gather(*(api.post(step.path, json=step.body) for step in steps)))
 
     def instant_of(self, step: Step, answer: httpx.Response) -> str | None:

@@ -38,6 +38,7 @@ async def test_a_customer_has_an_empty_wallet_from_the_beginning(sandbox: httpx.
     assert await history_of(sandbox, (await make_customer(sandbox))["id"]) == []
 
 
+@pytest.mark.smoke
 async def test_an_adjustment_answers_the_wallet_and_its_entry(sandbox: httpx.AsyncClient, ayu: str) -> None:
     metadata = {"ticket": 7, "by": {"name": "Sari"}, "list": [1, None, True]}
     made = await add_points(sandbox, ayu, 100, reason="Goodwill", metadata=metadata, idempotencyKey="k-1")

@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
@@ -14,22 +14,14 @@ import pytest
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database, open_database
 from sapa.runtime.processes import wait_until
-from tests.conftest import Installation, connect, start_installation, stop_installation
+from tests import depth
+from tests.conftest import Installation, connect
 from tests.factories import Environments, add_points, make_company, make_customer, make_key
 from tests.faults.traffic import PATIENCE, api_processes, is_unavailable, postmaster
 from tests.loyalty.ledger import drift_of, history_of, points_of
 
 WRITERS = 8
-ROUNDS = 2
-
-
-@pytest.fixture(scope="module")
-def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """An installation whose processes may be killed."""
-    running = start_installation(tmp_path_factory.mktemp("victim") / "data")
-    yield running
-    assert stop_installation(running) == 0
-    assert "internal error" not in running.log.read_text()
+ROUNDS = depth.examples(2)
 
 
 @pytest.fixture

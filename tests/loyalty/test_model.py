@@ -21,7 +21,8 @@ from hypothesis import HealthCheck, settings
 from hypothesis.stateful import run_state_machine_as_test
 
 from sapa.db.pool import Database
-from tests.conftest import Installation
+from tests import depth
+from tests.conftest import TLS, Installation
 from tests.db.scratch import connect
 from tests.factories import Environments, make_key
 from tests.loyalty.ledger_rules import Ledger
@@ -40,7 +41,9 @@ async def key(database: Database, company: Environments) -> str:
 
 @pytest.fixture
 def client(installation: Installation, key: str) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=installation.customer_base, headers={"x-api-key": key}, timeout=30) as opened:
+    with httpx.Client(
+        base_url=installation.customer_base, headers={"x-api-key": key}, timeout=30, verify=TLS
+    ) as opened:
         yield opened
 
 
@@ -55,7 +58,7 @@ def test_the_ledger_behaves_like_its_rules(
     run_state_machine_as_test(
         over_http,
         settings=settings(
-            max_examples=examples,
+            max_examples=depth.examples(examples),
             stateful_step_count=40,
             deadline=None,
             database=None,

@@ -7,7 +7,7 @@ import pytest
 from sapa.db.pool import Connection, Database
 from sapa.loyalty import jobs, reconciliation
 from tests.cli.command import sapa
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import (
     Environments,
     add_points,
@@ -197,7 +197,7 @@ async def test_the_worker_counts_what_drifts_for_the_metrics(
     assert await counted() == 0
     await owner.execute("UPDATE loyalty_wallets SET version = version + 1 WHERE id = $1", busy)
     assert await counted() == 1
-    async with httpx.AsyncClient() as reader:
+    async with httpx.AsyncClient(verify=TLS) as reader:
         metrics = (await reader.get(f"{installation.address}/metrics")).text
     (line,) = [line for line in metrics.splitlines() if line.startswith("sapa_loyalty_drift ")]
     assert float(line.split()[1]) >= 1

@@ -9,7 +9,8 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from tests.conftest import Installation
+from tests import depth
+from tests.conftest import TLS, Installation
 from tests.factories import Environments, add_points, make_customer, make_key, make_reservation
 from tests.loyalty.ledger import (
     adjust,
@@ -24,7 +25,7 @@ from tests.loyalty.ledger import (
 )
 
 MANY = 50
-ENTRIES = 1_000
+ENTRIES = depth.examples(1_000)
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ async def plain(
     headers = {"x-api-key": (await make_key(database, company.test)).raw}
     limits = httpx.Limits(max_connections=50)
     async with httpx.AsyncClient(
-        base_url=installation.customer_base, headers=headers, timeout=60, limits=limits
+        base_url=installation.customer_base, headers=headers, timeout=60, limits=limits, verify=TLS
     ) as client:
         yield client
 

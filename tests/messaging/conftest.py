@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
 from tests.http.answer_check import check_answer
 
@@ -18,6 +18,7 @@ def connect_messaging(installation: Installation, key: str | None) -> httpx.Asyn
         headers={} if key is None else {"x-api-key": key},
         timeout=60,
         event_hooks={"response": [check_answer]},
+        verify=TLS,
     )
 
 

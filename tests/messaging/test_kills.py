@@ -1,7 +1,7 @@
 """A process that dies between the channel's answer and our commit: reports settle the message, nothing goes twice."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import Any
 from uuid import uuid4
@@ -11,7 +11,7 @@ import pytest
 
 from sapa.db.pool import Database, open_database
 from sapa.http.idempotency import LONGEST_ERRAND_SECONDS
-from tests.conftest import Installation, start_installation, stop_installation
+from tests.conftest import Installation
 from tests.db.scratch import connect
 from tests.factories import Environments, make_company, make_key
 from tests.faults.traffic import api_processes
@@ -23,14 +23,6 @@ from tests.messaging.send_steps import (
     list_records,
     magic,
 )
-
-
-@pytest.fixture(scope="module")
-def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """An installation whose processes may be killed."""
-    running = start_installation(tmp_path_factory.mktemp("victim") / "data")
-    yield running
-    assert stop_installation(running) == 0
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import httpx
 from msgspec import Struct
 
 from tests.cli.command import sapa
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 
 Json = dict[str, Any]
 
@@ -25,7 +25,7 @@ class Hooked(Struct, frozen=True):
     async def post(self, body: bytes, signature: str | None = None) -> httpx.Response:
         given = signature if signature is not None else sign(body)
         headers = {"content-type": "application/json", "x-hub-signature-256": given}
-        async with httpx.AsyncClient(timeout=30) as client:
+        async with httpx.AsyncClient(timeout=30, verify=TLS) as client:
             return await client.post(self.address, content=body, headers=headers)
 
     async def tell(self, *values: Json, field: str = "messages") -> None:

@@ -39,6 +39,7 @@ VARIANT = {
 }
 
 
+@pytest.mark.smoke
 async def test_an_order_is_created_with_every_field_and_read_back(api: httpx.AsyncClient) -> None:
     customer = await make_customer(api, firstName="Ayu", lastName="Lestari", phoneNumber="08123456789")
     product = await make_product(api, name="Kopi Gayo", variants=[VARIANT])

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, multiple, rule, run_state_machine_as_test
 
 from sapa.db.pool import open_database
-from tests.conftest import Installation
+from tests import depth
+from tests.conftest import TLS, Installation
 from tests.factories import make_company, make_key
 
 Order = dict[str, Any]
@@ -80,7 +81,9 @@ class Orders(RuleBasedStateMachine):
     @initialize(stock=st.integers(0, 12))
     def open_shop(self, stock: int) -> None:
         self.company_id, key = run(self._open())
-        self.api = httpx.Client(base_url=self.installation.customer_base, headers={"x-api-key": key}, timeout=30)
+        self.api = httpx.Client(
+            base_url=self.installation.customer_base, headers={"x-api-key": key}, timeout=30, verify=TLS
+        )
         self.model: dict[str, Kept] = {}
         self.stock = stock
         self.events: Counter[tuple[str, str]] = Counter()
@@ -210,7 +213,7 @@ def test_orders_behave_like_their_model(installation: Installation) -> None:
     run_state_machine_as_test(
         OverHttp,
         settings=settings(
-            max_examples=15,
+            max_examples=depth.examples(15),
             stateful_step_count=30,
             deadline=None,
             database=None,

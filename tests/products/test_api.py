@@ -46,6 +46,7 @@ EVERYTHING: dict[str, Any] = {
 ONE = {"title": "M", "price": 1}
 
 
+@pytest.mark.smoke
 async def test_a_product_is_created_with_every_field_and_read_back(api: httpx.AsyncClient) -> None:
     answer = await api.post("/products", json=EVERYTHING)
     assert answer.status_code == 201

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from sapa.db.pool import Database
 from sapa.products import stock
 from sapa.values.company import Company
+from tests import depth
 from tests.factories import Environments, make_product
 from tests.javascript import print_again
 from tests.products.test_api import EVERYTHING, ONE
@@ -72,7 +73,7 @@ def product_text(fields: dict[str, Any]) -> str:
 
 
 @given(name=NAMES, text=TEXTS, words=st.lists(WORDS, max_size=3), variants=st.lists(VARIANTS, min_size=1, max_size=3))
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=depth.examples(40), deadline=None, suppress_health_check=list(HealthCheck))
 async def test_answers_lists_and_events_are_the_same_bytes_and_javascript_prints_them_again(
     api: httpx.AsyncClient,
     database: Database,

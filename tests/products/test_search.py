@@ -6,6 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sapa.values.text_folding import fold
+from tests import depth
 from tests.factories import make_product
 from tests.products.test_listing import ask, walk
 
@@ -113,7 +114,7 @@ async def test_a_search_follows_changes(api: httpx.AsyncClient) -> None:
 
 
 @given(catalogue=st.lists(PRODUCTS, min_size=3, max_size=6), data=st.data())
-@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=depth.examples(15), deadline=None, suppress_health_check=list(HealthCheck))
 async def test_a_search_finds_what_reading_everything_finds(
     api: httpx.AsyncClient, catalogue: list[dict[str, Any]], data: Any
 ) -> None:

@@ -12,6 +12,7 @@ from sapa.db.pool import Database
 from sapa.products import actions, stock
 from sapa.products.types import InsufficientStock, ProductPatch, VariantPatch
 from sapa.values.company import Company
+from tests import depth
 from tests.factories import Environments, make_company, make_product
 from tests.test_events import data_of, events_of
 
@@ -219,7 +220,7 @@ async def test_a_put_that_gives_no_stock_overwrites_none_that_is_being_taken(
 
 
 @given(moves=st.lists(st.dictionaries(st.integers(0, 3), st.integers(-4, 4).filter(bool), min_size=1), max_size=8))
-@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=depth.examples(25), deadline=None, suppress_health_check=list(HealthCheck))
 async def test_stock_follows_a_ledger_of_takings_and_returns(
     api: httpx.AsyncClient, database: Database, owner: Company, moves: list[dict[int, int]]
 ) -> None:

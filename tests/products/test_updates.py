@@ -10,6 +10,7 @@ from sapa.db.pool import Database
 from sapa.products import actions
 from sapa.products.types import ProductPatch, VariantPatch
 from sapa.values.company import Company
+from tests import depth
 from tests.customers.test_api import refusal
 from tests.customers.test_updates import count_events
 from tests.factories import Environments, make_product
@@ -284,7 +285,7 @@ def unmistakable(variants: list[dict[str, Any]]) -> bool:
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=depth.examples(60), deadline=None, suppress_health_check=list(HealthCheck))
 async def test_variants_keep_their_ids_and_what_is_not_given_of_them(api: httpx.AsyncClient, data: Any) -> None:
     start = [
         {"title": f"T{n}", "price": 1, "sku": data.draw(st.sampled_from([f"S{n}", None])), "inventoryQuantity": n}

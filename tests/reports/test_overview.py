@@ -152,6 +152,7 @@ def test_a_window_is_read_from_what_was_asked(asked: tuple[str, str, str], first
     assert parse_window(LAST, *asked) == Window(first, last)
 
 
+@pytest.mark.smoke
 async def test_shipments_are_counted_by_state_in_the_window(database: Database, company: Environments) -> None:
     dice, counted = random.Random(3), Counter[str]()
     insert = """

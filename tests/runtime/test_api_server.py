@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 
-from tests.conftest import Installation, free_port
+from tests.conftest import TLS, Installation, free_port
 
 CALLS = 20
 WANTED = f'sapa_http_requests_total{{method="GET",route="/customer/v1/customers",status="401"}} {CALLS}.0'
@@ -34,7 +34,7 @@ def wait_for(url: str, text: str) -> None:
     while text not in seen:
         assert time.monotonic() < deadline, seen
         try:
-            seen = httpx.get(url).text
+            seen = httpx.get(url, verify=TLS).text
         except httpx.TransportError:
             time.sleep(0.1)
 
@@ -42,5 +42,5 @@ def wait_for(url: str, text: str) -> None:
 def test_metrics_are_those_of_all_its_processes(address: str) -> None:
     wait_for(f"{address}/readyz", "ready")
     for _ in range(CALLS):
-        assert httpx.get(f"{address}/customer/v1/customers").status_code == 401
+        assert httpx.get(f"{address}/customer/v1/customers", verify=TLS).status_code == 401
     wait_for(f"{address}/metrics", WANTED)

@@ -24,6 +24,7 @@ from sapa.runtime.processes import (
     spawn,
     wait_until,
 )
+from tests.conftest import copy_prepared
 
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
 
@@ -47,12 +48,19 @@ asyncio.run(hold())
 
 
 @pytest.fixture
-def data() -> Iterator[Path]:
+def fresh() -> Iterator[Path]:
     """A data folder to be, that other users can reach; pytest's own folders are closed to them."""
     folder = Path(mkdtemp(prefix="sapa-test-"))
     folder.chmod(0o755)
     yield folder / "data"
     shutil.rmtree(folder)
+
+
+@pytest.fixture
+def data(fresh: Path) -> Path:
+    """A data folder whose database was made before."""
+    copy_prepared(fresh)
+    return fresh
 
 
 @asynccontextmanager
@@ -120,8 +128,8 @@ async def has_mark(url: str) -> bool:
     return await ask(url, "SELECT mark FROM marks") == 7
 
 
-async def test_first_start_makes_the_database_and_its_two_roles(data: Path) -> None:
-    async with open_embedded(data) as server:
+async def test_first_start_makes_the_database_and_its_two_roles(fresh: Path) -> None:
+    async with open_embedded(fresh) as server:
         for extension in ("pg_trgm", "btree_gin", "citext", "unaccent"):
             await ask(server.owner_url, f"CREATE EXTENSION {extension}")
         assert await ask(server.app_url, "SELECT current_user::text") == "sapa_app"
@@ -134,10 +142,10 @@ async def test_first_start_makes_the_database_and_its_two_roles(data: Path) -> N
             await ask(server.app_url, "CREATE TABLE anything (id int)")
 
 
-async def test_what_is_secret_is_closed_to_others(data: Path) -> None:
-    async with open_embedded(data) as server:
-        assert mode(data / "secrets.json") == 0o600
-        assert mode(data / "pg") == mode(data / "socket") == mode(data / "log") == 0o700
+async def test_what_is_secret_is_closed_to_others(fresh: Path) -> None:
+    async with open_embedded(fresh) as server:
+        assert mode(fresh / "secrets.json") == 0o600
+        assert mode(fresh / "pg") == mode(fresh / "socket") == mode(fresh / "log") == 0o700
         for role in ("postgres", "sapa_owner"):
             with pytest.raises(asyncpg.InvalidPasswordError):
                 await asyncpg.connect(user=role, password="guess", database="sapa", host=str(server.socket_folder))
@@ -152,15 +160,15 @@ async def test_later_start_keeps_data_and_passwords(data: Path) -> None:
     assert not is_running(recorded_pid(data))
 
 
-async def test_first_start_killed_in_the_middle_is_taken_up_again(data: Path) -> None:
-    child = spawn([sys.executable, "-c", HOLD, str(data), "cli"], SIGKILL)
-    assert await wait_until(lambda: bool(unfinished(data)), 30)
+async def test_first_start_killed_in_the_middle_is_taken_up_again(fresh: Path) -> None:
+    child = spawn([sys.executable, "-c", HOLD, str(fresh), "cli"], SIGKILL)
+    assert await wait_until(lambda: bool(unfinished(fresh)), 30)
     child.kill()
     child.wait()
-    assert not (data / "pg").exists()
-    async with open_embedded(data) as server:
+    assert not (fresh / "pg").exists()
+    async with open_embedded(fresh) as server:
         assert await ask(server.app_url, "SELECT 1") == 1
-    assert not unfinished(data)
+    assert not unfinished(fresh)
 
 
 async def test_kill_of_the_holder_ends_the_server_and_keeps_what_was_committed(data: Path) -> None:
@@ -213,19 +221,19 @@ async def test_kill_of_the_server_is_recovered_by_the_next_start(data: Path) -> 
         assert await has_mark(successor.owner_url)
 
 
-async def test_long_path_gets_its_socket_in_a_short_private_folder(data: Path) -> None:
-    async with open_embedded(data / ("x" * 100)) as server:
+async def test_long_path_gets_its_socket_in_a_short_private_folder(fresh: Path) -> None:
+    async with open_embedded(fresh / ("x" * 100)) as server:
         assert mode(server.socket_folder) == 0o700
         assert await ask(server.app_url, "SELECT 1") == 1
     shutil.rmtree(server.socket_folder)
 
 
-async def test_socket_folder_open_to_others_is_refused(data: Path) -> None:
-    folder = EmbeddedServer(data / ("y" * 100)).socket_folder
+async def test_socket_folder_open_to_others_is_refused(fresh: Path) -> None:
+    folder = EmbeddedServer(fresh / ("y" * 100)).socket_folder
     folder.mkdir()
     folder.chmod(0o777)
     with pytest.raises(CannotStart, match="open to other users; remove it"):
-        async with open_embedded(data / ("y" * 100)):
+        async with open_embedded(fresh / ("y" * 100)):
             pass
     folder.rmdir()
 
@@ -280,29 +288,29 @@ async def test_faults_are_told_in_a_sentence(data: Path) -> None:
             pass
 
 
-async def test_file_in_place_of_the_folder_is_told_in_a_sentence(data: Path) -> None:
-    (data.parent / "file").touch()
+async def test_file_in_place_of_the_folder_is_told_in_a_sentence(fresh: Path) -> None:
+    (fresh.parent / "file").touch()
     with pytest.raises(CannotStart, match="cannot be used"):
-        async with open_embedded(data.parent / "file"):
+        async with open_embedded(fresh.parent / "file"):
             pass
 
 
 @AS_ROOT
-async def test_closed_parents_stay_closed_and_the_server_still_dies_with_its_holder(data: Path) -> None:
-    data.parent.chmod(0o700)
-    async with holding(data, "cli") as holder:
-        postmaster = psutil.Process(recorded_pid(data))
+async def test_closed_parents_stay_closed_and_the_server_still_dies_with_its_holder(fresh: Path) -> None:
+    fresh.parent.chmod(0o700)
+    async with holding(fresh, "cli") as holder:
+        postmaster = psutil.Process(recorded_pid(fresh))
         assert postmaster.uids().real != 0
-        assert mode(data.parent) == 0o700
+        assert mode(fresh.parent) == 0o700
         holder.kill()
         assert await wait_until(lambda: not is_running(postmaster.pid), 30)
 
 
 @AS_ROOT
-async def test_ordinary_user(data: Path) -> None:
+async def test_ordinary_user(fresh: Path) -> None:
     nobody = pwd.getpwnam("nobody")
-    os.chown(data.parent, nobody.pw_uid, nobody.pw_gid)
+    os.chown(fresh.parent, nobody.pw_uid, nobody.pw_gid)
     # The capability is for the interpreter, which may lie where only root can look.
-    async with holding(data, "cli", Account(nobody.pw_uid, nobody.pw_gid, "dac_read_search")) as holder:
+    async with holding(fresh, "cli", Account(nobody.pw_uid, nobody.pw_gid, "dac_read_search")) as holder:
         assert {child.uids().real for child in holder.children(recursive=True)} == {nobody.pw_uid}
-        assert (data / "pg").stat().st_uid == (data / "secrets.json").stat().st_uid == nobody.pw_uid
+        assert (fresh / "pg").stat().st_uid == (fresh / "secrets.json").stat().st_uid == nobody.pw_uid

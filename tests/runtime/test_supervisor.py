@@ -5,6 +5,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import mkdtemp
 
@@ -14,6 +15,7 @@ import pytest
 
 from sapa.runtime.embedded import open_embedded
 from sapa.runtime.processes import wait_until
+from tests.conftest import TLS, copy_prepared, free_port
 
 PATIENCE = 60
 
@@ -21,8 +23,10 @@ PATIENCE = 60
 class Serving:
     """One `sapa serve`, and what an onlooker sees of it."""
 
-    def __init__(self, folder: Path, port: int, **environment: str) -> None:
+    def __init__(self, folder: Path, port: int, processes: int = 1, **environment: str) -> None:
+        self.folder = folder
         self.port = port
+        self._processes = processes
         self._output = Path(mkdtemp(dir=folder, prefix="output-")) / "output"
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
@@ -30,7 +34,7 @@ class Serving:
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,
-                env={**os.environ, "SAPA_PROCESSES": "2", **environment},
+                env={**os.environ, "SAPA_PROCESSES": str(processes), **environment},
             )
         self.supervisor = psutil.Process(self._process.pid)
 
@@ -40,7 +44,7 @@ class Serving:
 
     def answers(self) -> bool:
         try:
-            return httpx.get(f"http://127.0.0.1:{self.port}/readyz", timeout=10).status_code == 200
+            return httpx.get(f"http://127.0.0.1:{self.port}/readyz", timeout=10, verify=TLS).status_code == 200
         except httpx.HTTPError:
             return False
 
@@ -50,6 +54,13 @@ class Serving:
     async def ready(self) -> None:
         await self.sees(lambda: "Sapa is running at" in self.output)
         await self.sees(self.answers)
+        await self.sees(lambda: len(self.answering()) == self._processes)
+
+    def answering(self) -> list[psutil.Process]:
+        """The processes that answer: the children of `sapa api`."""
+        with suppress(psutil.NoSuchProcess):
+            return [child for child in self.get("api").children() if "resource_tracker" not in name_of(child)]
+        return []
 
     def everything(self) -> list[psutil.Process]:
         return [self.supervisor, *self.supervisor.children(recursive=True)]
@@ -100,19 +111,26 @@ async def all_gone(processes: list[psutil.Process]) -> bool:
     return await wait_until(lambda: not any(map(is_alive, processes)), PATIENCE)
 
 
-@pytest.fixture
-def folder() -> Iterator[Path]:
+@contextmanager
+def open_folder() -> Iterator[Path]:
+    """A folder that other users can reach; pytest's own folders are closed to them."""
     path = Path(mkdtemp(prefix="sapa-test-"))
     path.chmod(0o755)
-    yield path
-    shutil.rmtree(path)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    with open_folder() as path:
+        yield path
 
 
 @pytest.fixture
 def port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    return free_port()
 
 
 @pytest.fixture
@@ -121,7 +139,7 @@ async def serve(folder: Path, port: int) -> AsyncIterator[Start]:
     started: list[Serving] = []
 
     def start(port: int = port, **environment: str) -> Serving:
-        started.append(Serving(folder, port, **environment))
+        started.append(Serving(folder, port, processes=1, **environment))
         return started[-1]
 
     yield start
@@ -130,8 +148,26 @@ async def serve(folder: Path, port: int) -> AsyncIterator[Start]:
 
 
 @pytest.fixture
-def sapa(serve: Start) -> Serving:
+def sapa(serve: Start, folder: Path) -> Serving:
+    """One that the test ends, on a database that was made before."""
+    copy_prepared(folder / "data")
     return serve()
+
+
+@pytest.fixture(scope="module")
+async def shared() -> AsyncIterator[Serving]:
+    with open_folder() as folder:
+        copy_prepared(folder / "data")
+        serving = Serving(folder, free_port(), processes=2)
+        yield serving
+        await serving.clean_up()
+
+
+@pytest.fixture
+async def running(shared: Serving) -> Serving:
+    """One for all tests that leave it running, with two processes that answer."""
+    await shared.ready()
+    return shared
 
 
 @pytest.mark.parametrize("request_to_stop", [signal.SIGTERM, signal.SIGINT])
@@ -156,20 +192,20 @@ async def test_second_request_hurries(sapa: Serving) -> None:
     assert not any(map(is_alive, everything))
 
 
-async def test_stop_during_the_first_start(sapa: Serving, folder: Path, serve: Start) -> None:
+async def test_stop_during_the_first_start(serve: Start, folder: Path) -> None:
+    sapa = serve()
     await sapa.sees(lambda: (folder / "data" / "lock").exists())
     sapa.supervisor.send_signal(signal.SIGTERM)
     assert await sapa.exit_code() == 0
     await serve().ready()
 
 
-async def test_second_start_on_the_same_folder_is_refused(sapa: Serving, serve: Start) -> None:
-    await sapa.ready()
-    second = serve(port=1)
+async def test_second_start_on_the_same_folder_is_refused(running: Serving) -> None:
+    second = Serving(running.folder, port=1)
     assert await second.exit_code() == 1
     assert "already runs on the data folder" in second.output
     assert second.output.count("\n") == 1
-    assert sapa.answers()
+    assert running.answers()
 
 
 async def test_taken_port_is_refused(serve: Start, folder: Path, port: int) -> None:
@@ -198,61 +234,56 @@ async def test_start_right_after_a_kill_of_the_supervisor(sapa: Serving, serve: 
     assert not any(map(is_alive, everything))
 
 
-async def test_kill_of_an_api_process_and_at_once_of_its_successor(sapa: Serving) -> None:
-    await sapa.ready()
-    api = sapa.get("api")
+async def test_kill_of_an_api_process_and_at_once_of_its_successor(running: Serving) -> None:
+    api = running.get("api")
     before = [api, *api.children()]
     victim = api.children()[0]
     victim.kill()
-    await sapa.sees(lambda: bool(set(api.children()) - set(before)))
+    await running.sees(lambda: bool(set(api.children()) - set(before)))
     (successor,) = set(api.children()) - set(before)
     successor.kill()
-    await sapa.replaced("api", api)
-    await sapa.sees(sapa.answers)
+    await running.replaced("api", api)
+    await running.sees(running.answers)
     assert not any(map(is_alive, [*before, successor]))
 
 
-async def test_kill_of_the_api_twice(sapa: Serving) -> None:
-    await sapa.ready()
+async def test_kill_of_the_api_twice(running: Serving) -> None:
     killed: list[psutil.Process] = []
     for _ in range(2):
-        api = sapa.get("api")
+        api = running.get("api")
         killed += [api, *api.children()]
         api.kill()
-        await sapa.replaced("api", api)
-    await sapa.sees(sapa.answers)
+        await running.replaced("api", api)
+    await running.sees(running.answers)
     assert not any(map(is_alive, killed))
 
 
-async def test_kill_of_the_worker(sapa: Serving) -> None:
-    await sapa.ready()
-    api, worker = sapa.get("api"), sapa.get("worker")
+async def test_kill_of_the_worker(running: Serving) -> None:
+    api, worker = running.get("api"), running.get("worker")
     worker.kill()
-    await sapa.replaced("worker", worker)
-    assert "sapa worker was ended by SIGKILL; starting it again." in sapa.output
-    assert sapa.get("api") == api
-    assert sapa.answers()
+    await running.replaced("worker", worker)
+    assert "sapa worker was ended by SIGKILL; starting it again." in running.output
+    assert running.get("api") == api
+    assert running.answers()
 
 
-async def test_kill_of_the_embedded_server(sapa: Serving) -> None:
-    await sapa.ready()
-    api, postgres = sapa.get("api"), sapa.get("postgres")
+async def test_kill_of_the_embedded_server(running: Serving) -> None:
+    api, postgres = running.get("api"), running.get("postgres")
     serving = set(api.children())
     postgres.kill()
-    await sapa.replaced("postgres", postgres)
-    await sapa.sees(sapa.answers)
-    assert set(sapa.get("api").children()) == serving
-    assert "The embedded PostgreSQL was ended by SIGKILL; starting it again." in sapa.output
+    await running.replaced("postgres", postgres)
+    await running.sees(running.answers)
+    assert set(running.get("api").children()) == serving
+    assert "The embedded PostgreSQL was ended by SIGKILL; starting it again." in running.output
 
 
-async def test_children_are_told_the_lesser_password_only(sapa: Serving) -> None:
-    await sapa.ready()
+async def test_children_are_told_the_lesser_password_only(running: Serving) -> None:
     for name in ("api", "worker"):
-        environment = sapa.get(name).environ()
+        environment = running.get(name).environ()
         assert environment["SAPA_DATABASE_URL"].startswith("postgresql://sapa_app:")
         assert environment["SAPA_SECRET_KEY"]
         assert "sapa_owner" not in str(environment)
-    assert "SAPA_SECRET_KEY" not in sapa.get("postgres").environ()
+    assert "SAPA_SECRET_KEY" not in running.get("postgres").environ()
 
 
 async def test_outside_database(serve: Start, folder: Path) -> None:

@@ -18,7 +18,7 @@ from sapa.runtime.processes import wait_until
 from sapa.settings import read_settings
 from sapa.shipping.connections import actions as connections
 from sapa.values.company import Company
-from tests.conftest import Installation, connect, free_port, start_installation, stop_installation
+from tests.conftest import TLS, Installation, connect, free_port, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_key
 from tests.faults.traffic import PATIENCE
 from tests.shipping.parcels import change, create, get, until_status
@@ -195,7 +195,7 @@ def is_alive(process: psutil.Process) -> bool:
 async def is_back(victim: Installation) -> None:
     for _ in range(PATIENCE * 10):
         with suppress(httpx.TransportError):
-            async with httpx.AsyncClient() as client:
+            async with httpx.AsyncClient(verify=TLS) as client:
                 if (await client.get(f"{victim.address}/readyz")).status_code == 200:
                     return
         await asyncio.sleep(0.1)
@@ -254,7 +254,12 @@ PLACES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("place", PLACES)
+MOST_TELLING = "after the answer, before it is noted"
+
+
+@pytest.mark.parametrize(
+    "place", [pytest.param(place, marks=[] if place == MOST_TELLING else pytest.mark.long) for place in PLACES]
+)
 async def test_killed_at_the_database(
     victim: Installation,
     owner: Any,
@@ -278,7 +283,7 @@ async def test_killed_at_the_database(
     await settle_and_count(api, owner, shop, carrier, made["id"])
 
 
-@pytest.mark.parametrize("hangs", ["before", "after"])
+@pytest.mark.parametrize("hangs", [pytest.param("before", marks=pytest.mark.long), "after"])
 async def test_killed_while_the_carrier_thinks(
     victim: Installation, owner: Any, shop: Environments, api: httpx.AsyncClient, carrier: Carrier, hangs: str
 ) -> None:

@@ -15,7 +15,7 @@ import pytest
 from aiohttp import web
 
 from sapa.db.pool import Database, open_database
-from tests.conftest import Installation, connect, start_installation, stop_installation
+from tests.conftest import TLS, Installation, connect, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_key
 from tests.shipping.parcels import cancel, change, create, error_of, field_of, get, track, until_status
 from tests.shipping.quotes.quote_steps import (
@@ -223,7 +223,7 @@ async def test_a_parcel_with_rubbish_holds_up_no_other(live: httpx.AsyncClient, 
     parcels[0] |= {"status": 99_999_999_999}
     parcels[1] |= {"finished_at": "0001-01-01 00:00:00"}
     body = {"method": "finished_packages", "data": parcels}
-    async with httpx.AsyncClient() as carrier:
+    async with httpx.AsyncClient(verify=TLS) as carrier:
         assert (await carrier.post(hook, json=body)).status_code == 200
     for shipment in made[1:]:
         await until_status(live, shipment["id"], "delivered")

@@ -8,7 +8,7 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.support import jobs
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_company, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
@@ -28,11 +28,12 @@ async def list_events(database: Database, company_id: int) -> list[str]:
 
 
 async def test_events_stand_in_the_document_of_messaging(installation: Installation) -> None:
-    async with httpx.AsyncClient(base_url=f"{installation.address}/messaging/v1") as client:
+    async with httpx.AsyncClient(base_url=f"{installation.address}/messaging/v1", verify=TLS) as client:
         document = (await client.get("/openapi.json")).json()
     assert {"ticket.opened", "ticket.updated", "ticket.resolved"} <= document["webhooks"].keys()
 
 
+@pytest.mark.smoke
 async def test_a_ticket_s_life(desk: Desk, database: Database, company: Environments) -> None:
     sari, budi = await desk.hire(), await desk.hire("Budi")
     ticket = await desk.hear("Masih ada?")

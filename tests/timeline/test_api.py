@@ -16,6 +16,7 @@ from sapa.timeline import actions
 from sapa.timeline.actions import Happening
 from sapa.timeline.types import TYPES
 from sapa.values.company import Company
+from tests import depth
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_customer, make_key, make_order
 
@@ -78,7 +79,7 @@ async def walk(api: httpx.AsyncClient, customer_id: str, **query: Any) -> list[l
     limit=st.integers(1, 5),
     category=st.sampled_from(["system", "loyalty", "support", None]),
 )
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=depth.examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 async def test_both_directions_equal_a_plain_list(
     sandbox: httpx.AsyncClient,
     database: Database,
@@ -116,6 +117,7 @@ async def test_a_cursor_keeps_its_place_while_entries_come(
     assert not newer["meta"]["hasPreviousPage"]
 
 
+@pytest.mark.smoke
 async def test_beyond_either_end_there_is_nothing(sandbox: httpx.AsyncClient, ayu: str) -> None:
     page = await read(sandbox, ayu)
     older = await read(sandbox, ayu, after=page["meta"]["endCursor"])

@@ -5,6 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sapa.values.phones import BadPhone, is_region, parse_phone
+from tests import depth
 
 
 @pytest.mark.parametrize(
@@ -50,7 +51,7 @@ def test_the_example_is_one_of_the_region_and_a_number_itself() -> None:
         assert parse_phone(example, region) == example
 
 
-@settings(max_examples=50)
+@settings(max_examples=depth.examples(50))
 @given(st.from_regex(r"\A8[1-9][0-9]{7,9}\Z"))
 def test_a_national_number_and_its_international_form_are_the_same(digits: str) -> None:
     ways = {parse_phone(prefix + digits, "ID") for prefix in ("0", "+62", "+62 ", "")}

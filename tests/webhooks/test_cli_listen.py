@@ -4,7 +4,7 @@ import asyncio
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -30,14 +30,6 @@ from tests.webhooks.shop import Shop, open_shop
 PATIENCE = 90
 RESOURCES = 10
 CHANGES = 20
-
-
-@pytest.fixture(scope="module")
-def victim(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """An installation whose processes may be killed."""
-    running = start_installation(tmp_path_factory.mktemp("victim") / "data")
-    yield running
-    assert stop_installation(running) == 0
 
 
 @pytest.fixture
@@ -323,6 +315,7 @@ def test_what_cannot_be_listened_to_is_told_at_once(tmp_path: Path, arguments: l
     assert "Traceback" not in outcome.err
 
 
+@pytest.mark.processes
 async def test_on_a_fresh_installation_the_demo_company_s_test_environment_is_heard(tmp_path: Path) -> None:
     running = await asyncio.to_thread(start_installation, tmp_path / "data", SAPA_PROCESSES="1")
     try:

@@ -132,6 +132,7 @@ def test_what_is_wrong_is_told_with_exit_code_1(case: Case, spoil: object, told:
     assert told in " ".join(report["problems"])
 
 
+@pytest.mark.processes
 def test_headers_can_come_from_a_file_and_the_body_from_standard_input(tmp_path: Path) -> None:
     """As copied from a proxy's log: the request's first line stands above its headers."""
     headers = build_headers([SECRET], "evt_1", "customer.created", BODY, int(time.time()))

@@ -1,7 +1,7 @@
 """Deliveries as people look at them: samples, lists, one with its tries, sending again, and rotated secrets."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -9,12 +9,12 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from sapa.db.pool import Database, open_database
+from sapa.db.pool import Database
 from sapa.events import CATALOGUE
 from sapa.values.sealing import Vault
 from sapa.webhooks import VerificationError, verify
 from tests.cli.command import Outcome, sapa
-from tests.conftest import Installation, connect, start_installation, stop_installation
+from tests.conftest import Installation, connect
 from tests.db.scratch import connect as connect_database
 from tests.factories import Environments, make_company, make_customer, make_endpoint, make_key
 from tests.http.wire import eventually
@@ -24,17 +24,13 @@ UNKNOWN = "whd_01jc9y3q5me8w92v7x4t6r0n1k"
 
 
 @pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """One that delivers to this machine, too."""
-    running = start_installation(tmp_path_factory.mktemp("deliveries") / "data", SAPA_WEBHOOK_ALLOW_INSECURE="1")
-    yield running
-    assert stop_installation(running) == 0
+def installation(post_office: Installation) -> Installation:
+    return post_office
 
 
 @pytest.fixture(scope="module")
-async def database(installation: Installation) -> AsyncIterator[Database]:
-    async with open_database(installation.server.app_url, size=4) as opened:
-        yield opened
+def database(post: Database) -> Database:
+    return post
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from sapa.settings import WebhookSettings
 from sapa.values.sealing import Vault
 from sapa.webhooks import actions, lanes, verify
 from sapa.webhooks.types import EndpointPatch, Missed
-from tests.conftest import Installation, connect
+from tests.conftest import TLS, Installation, connect
 from tests.factories import Environments, make_customer, make_endpoint, make_key
 from tests.webhooks.station import (
     Arrival,
@@ -361,7 +361,7 @@ async def test_operators_see_attempts_and_the_queue(
 
 
 async def metrics(installation: Installation) -> dict[str, float]:
-    async with httpx.AsyncClient() as http:
+    async with httpx.AsyncClient(verify=TLS) as http:
         text = (await http.get(f"{installation.address}/metrics")).text
     lines = [line.rsplit(" ", 1) for line in text.splitlines() if line.startswith("sapa_webhook")]
     return {name: float(value) for name, value in lines}

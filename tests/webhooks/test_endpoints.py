@@ -53,6 +53,7 @@ async def queued(database: Database, company_id: int) -> int:
         return count
 
 
+@pytest.mark.smoke
 def test_a_new_endpoint_is_told_with_its_secret(installation: Installation, company: Environments) -> None:
     more = ["--event", "customer.created", "--event", "customer.updated", "--event", "customer.created"]
     made = create(installation, company.live, *more, "--description", "The shop", "--json").json()

@@ -20,7 +20,7 @@ from sapa.values.ids import new_id
 from sapa.webhooks import listen, tokens
 from sapa.webhooks.id_times import made_at
 from sapa.webhooks.listen import POSITION, Listeners, Place, Stream, TooManyStreams, parse_position
-from tests.conftest import Installation, connect, start_installation, stop_installation
+from tests.conftest import TLS, Installation, connect, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_customer, make_key
 from tests.http.wire import eventually
 from tests.webhooks.stream import hearing
@@ -96,7 +96,7 @@ async def test_what_cannot_be_listened_to_is_a_400(
     installation: Installation, token: str, headers: dict[str, str], query: str
 ) -> None:
     given_headers = [(name.encode(), value.encode()) for name, value in headers.items()]
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(verify=TLS) as client:
         answer = await client.get(
             f"{installation.address}/listen{query}",
             headers=[(b"authorization", f"Bearer {token}".encode()), *given_headers],
@@ -105,7 +105,7 @@ async def test_what_cannot_be_listened_to_is_a_400(
 
 
 async def test_only_get_is_answered(installation: Installation, token: str) -> None:
-    async with httpx.AsyncClient(headers={"authorization": f"Bearer {token}"}) as client:
+    async with httpx.AsyncClient(headers={"authorization": f"Bearer {token}"}, verify=TLS) as client:
         assert [
             (await client.request(way, f"{installation.address}/listen")).status_code for way in ("HEAD", "POST")
         ] == [
@@ -376,7 +376,7 @@ async def test_nothing_is_held_while_a_stream_is_quiet(
     streams = [hearing(installation.address, other) for other in others for _ in range(5)]
     try:
         ears = [await stream.__aenter__() for stream in streams]
-        async with httpx.AsyncClient() as client:
+        async with httpx.AsyncClient(verify=TLS) as client:
             assert (await client.get(f"{installation.address}/readyz")).status_code == 200
         assert len(ears) == 30
 

@@ -7,14 +7,14 @@ import pytest
 
 from sapa.db.pool import Database
 from tests.cli.command import sapa
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments
 
 
 def listen(installation: Installation, token: str | None) -> tuple[int, str]:
     """The answer's status, and the first line of the stream or the error's code."""
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    with httpx.stream("GET", f"{installation.address}/listen", headers=headers, timeout=30) as answer:
+    with httpx.stream("GET", f"{installation.address}/listen", headers=headers, timeout=30, verify=TLS) as answer:
         if answer.status_code != 200:
             answer.read()
             return answer.status_code, str(answer.json()["error"]["code"])

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sapa.messaging.channels.interface import Identity, Inbound, Source, StatusReport, Unsigned
 from sapa.messaging.channels.mail.adapter import MAIL, sign
 from sapa.outbound.client import Client, Unclear
+from tests import depth
 from tests.messaging.channels.accounts import ACCOUNTS, REFERENCE, SECRETS, build_connection
 
 ID = f"<{REFERENCE}@shop.example>"
@@ -207,7 +208,7 @@ def test_mail_is_signed_where_the_account_says_so() -> None:
             read(body, signed, **headers)
 
 
-@settings(max_examples=100)
+@settings(max_examples=depth.examples(100))
 @given(
     name=st.sampled_from(["From", "To", "Subject", "Date", "Message-ID", "References", "Content-Type", "Reply-To"]),
     value=st.binary(max_size=60),

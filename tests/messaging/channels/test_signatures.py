@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from sapa.messaging.channels.interface import Source, Unsigned
 from sapa.messaging.channels.registry import CHANNELS
+from tests import depth
 from tests.messaging.channels.accounts import ACCOUNTS, SECRETS, WORD
 from tests.messaging.channels.signing import META, SIGNED, sign
 
@@ -78,7 +79,7 @@ ANYTHING = st.recursive(
 
 
 @pytest.mark.parametrize("source", SIGNED)
-@settings(max_examples=60)
+@settings(max_examples=depth.examples(60))
 @given(value=ANYTHING)
 def test_whatever_a_channel_sends_is_read_without_a_failure(source: Source, value: Any) -> None:
     body = json.dumps(value).encode()
@@ -87,7 +88,7 @@ def test_whatever_a_channel_sends_is_read_without_a_failure(source: Source, valu
             assert "\x00" not in repr(item)
 
 
-@settings(max_examples=60)
+@settings(max_examples=depth.examples(60))
 @given(change=ANYTHING, field=st.sampled_from(["messages", "smb_message_echoes", "history"]))
 def test_whatever_stands_in_whatsapps_changes_is_read_without_a_failure(change: Any, field: str) -> None:
     value = {"entry": [{"changes": [{"field": field, "value": dict.fromkeys(WORDS, change)}]}]}

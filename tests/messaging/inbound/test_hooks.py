@@ -14,7 +14,7 @@ from sapa.messaging.inbound import jobs as inbound
 from sapa.messaging.inbound.queries import Lane
 from sapa.settings import read_settings
 from tests.cli.command import sapa
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments
 from tests.http.wire import eventually
 from tests.messaging.conversation_steps import get_message, heard, list_inbound
@@ -60,7 +60,7 @@ async def dealt_with(database: Database, company: Environments, callbacks: int) 
 
 async def test_the_channel_is_told_its_challenge(hooked: Hooked) -> None:
     query = {"hub.mode": "subscribe", "hub.verify_token": WORD, "hub.challenge": "1158201444"}
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(verify=TLS) as client:
         answer = await client.get(hooked.address, params=query)
         assert (answer.status_code, answer.text) == (200, "1158201444")
         assert answer.headers["content-type"].startswith("text/plain")

@@ -6,7 +6,7 @@ import httpx
 
 from sapa.db.pool import Database
 from tests.cli.command import sapa
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments
 from tests.http.wire import eventually
 
@@ -43,7 +43,7 @@ async def test_odd_letters_are_kept_and_hold_up_nobody(
     address = "/hooks/" + sapa(installation.data, *asked).json()["hookUrl"].partition("/hooks/")[2]
     letters = [build_nest(1500), *(build_letter(number, *odd) for number, odd in enumerate(ODD))]
     letters.append(build_letter(99, "Subject: Kopi", b"The last one"))
-    async with httpx.AsyncClient(base_url=installation.address, timeout=60) as client:
+    async with httpx.AsyncClient(base_url=installation.address, timeout=60, verify=TLS) as client:
         for letter in letters:
             answer = await client.post(address, content=letter, headers={"content-type": "message/rfc822"})
             assert answer.status_code == 200, letter[:200]

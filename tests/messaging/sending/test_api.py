@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
@@ -36,6 +36,7 @@ async def outbox_total(client: httpx.AsyncClient) -> int:
     return total
 
 
+@pytest.mark.smoke
 async def test_a_plain_message_is_answered_as_it_was_sent(sandbox: httpx.AsyncClient) -> None:
     agent = (await sandbox.post("/agents", json={"name": "Sari"})).json()["data"]["id"]
     message = await send(sandbox, agentId=agent, metadata={"order": "INV-1"})
@@ -172,7 +173,7 @@ async def test_a_slow_channel_keeps_nobody_else_waiting(
     """Two hundred callers hang on one channel; another channel's message is answered before any of theirs."""
     limits = httpx.Limits(max_connections=400)
     async with httpx.AsyncClient(
-        base_url=str(sandbox.base_url), headers=sandbox.headers, timeout=60, limits=limits
+        base_url=str(sandbox.base_url), headers=sandbox.headers, timeout=60, limits=limits, verify=TLS
     ) as crowd:
         hanging = [
             asyncio.create_task(crowd.post("/messages/send", json=build_message(to=magic(118)))) for _ in range(200)

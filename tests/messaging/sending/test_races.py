@@ -25,7 +25,7 @@ from sapa.sandbox.channels.accounts import Account, build_account
 from sapa.sandbox.channels.scripts import Step
 from sapa.sandbox.channels.simulator import Post, Taken
 from sapa.settings import read_settings
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments
 from tests.http.wire import eventually
 from tests.messaging.conversation_steps import (
@@ -57,7 +57,7 @@ async def kit(installation: Installation, database: Database) -> AsyncIterator[K
 
 async def call_back(installation: Installation, account: Account, post: Post | None) -> None:
     assert post is not None
-    async with httpx.AsyncClient() as client:
+    async with httpx.AsyncClient(verify=TLS) as client:
         answer = await client.post(installation.address + account.hook, content=post.body, headers=post.headers)
     assert answer.status_code == 200, answer.text
 

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from tests.conftest import Installation
+from tests.conftest import TLS, Installation
 from tests.factories import Environments
 from tests.messaging.shop_site import Browser, Chat, build_chat
 
@@ -18,7 +18,7 @@ def chat(installation: Installation, database: Database, company: Environments) 
 
 @pytest.fixture
 async def client(installation: Installation) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=installation.address, timeout=30) as opened:
+    async with httpx.AsyncClient(base_url=installation.address, timeout=30, verify=TLS) as opened:
         yield opened
 
 

@@ -9,7 +9,7 @@ import pytest
 from sapa.db.pool import open_database
 from sapa.messaging.widget.pages import read_script
 from tests.cli.command import sapa
-from tests.conftest import Installation, start_installation, stop_installation
+from tests.conftest import TLS, Installation, start_installation, stop_installation
 from tests.factories import Environments, make_company
 from tests.messaging.shop_site import Browser, Chat, build_chat
 
@@ -91,12 +91,13 @@ async def test_the_snippet_of_a_test_environment_can_be_asked_for(
     assert "shown when the channel is connected" in refused.sentence()
 
 
+@pytest.mark.processes
 async def test_open_pages_do_not_hold_up_the_end_of_a_server(tmp_path: Path) -> None:
     installation = start_installation(tmp_path / "data")
     try:
         async with (
             open_database(installation.server.app_url) as database,
-            httpx.AsyncClient(base_url=installation.address, timeout=60) as client,
+            httpx.AsyncClient(base_url=installation.address, timeout=60, verify=TLS) as client,
         ):
             page = Browser(client, build_chat(installation, database, (await make_company(database)).test))
             await page.join()

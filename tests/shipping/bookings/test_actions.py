@@ -12,7 +12,7 @@ from sapa.db.pool import Database
 from sapa.shipping import actions
 from sapa.shipping.actions import Surroundings
 from sapa.shipping.types import BookingInProgress, ShipmentChange
-from tests.cli.command import sapa_process
+from tests.cli.command import sapa, sapa_process
 from tests.conftest import Installation
 from tests.factories import Environments
 from tests.shipping.parcels import (
@@ -216,13 +216,13 @@ async def test_the_instant_carrier_waits_for_a_person(
     shown = sapa_process(installation.data, *arguments).json()
     assert (shown["id"], shown["shippingStatus"]) == (made["id"], "finding_driver")
     assert shown["orderNo"]
-    assert sapa_process(installation.data, *arguments).json()["orderNo"] == shown["orderNo"]
+    assert sapa(installation.data, *arguments).json()["orderNo"] == shown["orderNo"]
     assert await requests_at_the_carrier(database, company.test) == [1]
-    listed = sapa_process(
+    listed = sapa(
         installation.data, "shipment", "list", "--company", str(company.test), "--status", "awaiting", "--json"
     ).json()
     assert [one["id"] for one in listed] == [draft["id"]]
-    wrong = sapa_process(installation.data, "shipment", "book", "shp_x", "--company", str(company.test))
+    wrong = sapa(installation.data, "shipment", "book", "shp_x", "--company", str(company.test))
     assert wrong.sentence() == "shipment not found"
 
 
@@ -269,11 +269,11 @@ async def test_a_booking_that_nobody_knows_of_stands_in_the_way_of_another(
 ) -> None:
     made = await create(sandbox, "instant_carrier", sim="booking_timeout_not_booked", autoBook=True)
     arguments = ["shipment", "book", made["id"], "--company", str(company.test), "--json"]
-    assert sapa_process(installation.data, *arguments).json()["shippingStatus"] == "booking_unknown"
+    assert sapa(installation.data, *arguments).json()["shippingStatus"] == "booking_unknown"
     assert (await cancel(sandbox, made["id"])).json()["data"]["shippingStatus"] == "cancelled"
     answer = await change(sandbox, made["id"], triggerBooking=True)
     assert answer.json()["data"]["shippingStatus"] == "awaiting"
-    refused = sapa_process(installation.data, *arguments)
+    refused = sapa(installation.data, *arguments)
     assert refused.sentence() == BookingInProgress.__doc__
 
 

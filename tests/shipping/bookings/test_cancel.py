@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from tests.cli.command import sapa_process
+from tests.cli.command import sapa
 from tests.conftest import Installation
 from tests.factories import Environments
 from tests.shipping.parcels import (
@@ -76,9 +76,7 @@ async def test_the_instant_carrier_is_told_once_there_is_an_order_no(
     installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "instant_carrier", autoBook=True)
-    booked = sapa_process(
-        installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json"
-    ).json()
+    booked = sapa(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()
     assert booked["orderNo"]
     answer = await cancel(sandbox, made["id"])
     assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (200, "cancelled")
@@ -115,7 +113,7 @@ async def test_after_the_pick_up_it_is_too_late(
         await change(sandbox, made["id"], shippingStatus="picked_up")
     else:
         if provider == "instant_carrier":
-            sapa_process(installation.data, "shipment", "book", made["id"], "--company", str(company.test))
+            sapa(installation.data, "shipment", "book", made["id"], "--company", str(company.test))
         await until_status(sandbox, made["id"], **{"orderNo" if provider == "instant_carrier" else "awb": ...})
         await advance(sandbox, made["id"], "picked_up")
     await until_status(sandbox, made["id"], "picked_up")
@@ -216,7 +214,7 @@ async def give_up(
     """A shipment that its carrier took and found no driver for."""
     made = await create(sandbox, provider, sim="no_driver", autoBook=True)
     if provider == "instant_carrier":
-        sapa_process(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()
+        sapa(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()
     await advance(sandbox, made["id"], "no_driver")
     return await until_status(sandbox, made["id"], "no_driver", "rejected")
 

@@ -111,7 +111,7 @@ def test_a_credential_that_cannot_be_read_is_not_repeated(
 def test_the_command_in_a_process_of_its_own(installation: Installation, company: Environments) -> None:
     """Without a terminal nothing is asked for."""
     arguments = ("carrier", "connect", "--company", str(company.live), "--provider", "ev_courier")
-    assert "client_key: is needed" in sapa_process(installation.data, *arguments).sentence()
+    assert "client_key: is needed" in sapa(installation.data, *arguments).sentence()
     given = ("--set", "client_key=dash-1", "--no-verify", "--json")
     variables = {"SAPA_CARRIER_CLIENT_SECRET": KEY}
     made = sapa_process(installation.data, *arguments, *given, **variables)

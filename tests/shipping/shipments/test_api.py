@@ -47,6 +47,7 @@ async def test_every_field_has_its_type_and_null_where_it_is_absent(sandbox: htt
     assert (made["currency"], made["shippingStatus"], made["packageHandover"]) == ("IDR", "draft", "PICKUP")
 
 
+@pytest.mark.smoke
 async def test_what_is_given_comes_back(sandbox: httpx.AsyncClient) -> None:
     order = await make_order(sandbox)
     full: dict[str, Any] = {

@@ -1,16 +1,16 @@
 """The whole life of a shipment on every provider, from a quote to its end, with its events delivered."""
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import msgspec
 import pytest
 
-from sapa.db.pool import Database, open_database
+from sapa.db.pool import Database
 from sapa.values.sealing import Vault
-from tests.cli.command import sapa_process
-from tests.conftest import Installation, start_installation, stop_installation
+from tests.cli.command import sapa
+from tests.conftest import Installation
 from tests.factories import Environments, make_endpoint, make_order
 from tests.shipping.parcels import (
     DELIVERY,
@@ -31,17 +31,13 @@ LOCAL = {"custom", "parcel_carrier"}
 
 
 @pytest.fixture(scope="module")
-def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
-    """One whose webhooks may reach a receiver on this machine."""
-    running = start_installation(tmp_path_factory.mktemp("life") / "data", SAPA_WEBHOOK_ALLOW_INSECURE="1")
-    yield running
-    assert stop_installation(running) == 0
+def installation(post_office: Installation) -> Installation:
+    return post_office
 
 
 @pytest.fixture(scope="module")
-async def database(installation: Installation) -> AsyncIterator[Database]:
-    async with open_database(installation.server.app_url, size=5) as opened:
-        yield opened
+def database(post: Database) -> Database:
+    return post
 
 
 @pytest.fixture
@@ -80,7 +76,7 @@ async def book(
     made = await create(api, provider, **{**await quote(api, provider), "autoBook": True, **fields})
     if provider == "instant_carrier":
         assert made["shippingStatus"] == "awaiting"
-        sapa_process(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()
+        sapa(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()
     if provider in {"aggregator_carrier", "ev_courier"}:
         made = await until_status(api, made["id"], awb=...)
     return await get(api, made["id"])

@@ -25,7 +25,8 @@ from sapa.shipping.shipments.document import build_blank
 from sapa.shipping.shipments.status_changes import apply_events, judge
 from sapa.shipping.states import GONE, MOVES, STATUSES, is_allowed
 from sapa.values.company import Company
-from tests.conftest import Installation
+from tests import depth
+from tests.conftest import TLS, Installation
 from tests.factories import make_company, make_key
 from tests.shipping.parcels import body_of
 
@@ -46,7 +47,7 @@ EVENTS = st.builds(
 
 
 @given(status=st.sampled_from(STATUSES), provider=PROVIDERS, events=st.lists(EVENTS, max_size=30))
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=depth.examples(400), deadline=None)
 def test_whatever_a_carrier_says_the_state_is_allowed(status: str, provider: str, events: list[CarrierEvent]) -> None:
     kept = msgspec.structs.replace(build_blank(SHOP, provider), shipping_status=status, reference="SP1")
     for event in events:
@@ -159,7 +160,9 @@ def _run(installation: Installation) -> None:
         database = await context.__aenter__()
         made = await make_company(database)
         key = await make_key(database, made.test)
-        client = httpx.AsyncClient(base_url=installation.customer_base, headers={"x-api-key": key.raw}, timeout=30)
+        client = httpx.AsyncClient(
+            base_url=installation.customer_base, headers={"x-api-key": key.raw}, timeout=30, verify=TLS
+        )
         return context, database, Company(made.test, "test", "ID", "IDR"), client
 
     context, Road.database, Road.company, Road.api = loop.run_until_complete(open_all())
@@ -168,7 +171,10 @@ def _run(installation: Installation) -> None:
         run_state_machine_as_test(
             Road,
             settings=settings(
-                max_examples=12, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+                max_examples=depth.examples(12),
+                stateful_step_count=20,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
             ),
         )
     finally:

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from sapa.db.pool import Database
-from tests.cli.command import sapa_process
-from tests.conftest import Installation
+from tests.cli.command import sapa
+from tests.conftest import TLS, Installation
 from tests.factories import Environments
 from tests.shipping.parcels import (
     PATIENCE,
@@ -42,7 +42,7 @@ async def planned_callbacks(database: Database, company_id: int) -> list[Call]:
 
 async def post(installation: Installation, call: Call) -> httpx.Response:
     path, headers, body = call
-    async with httpx.AsyncClient(base_url=installation.address, timeout=30) as client:
+    async with httpx.AsyncClient(base_url=installation.address, timeout=30, verify=TLS) as client:
         return await client.post(path, headers=headers, content=body)
 
 
@@ -64,7 +64,7 @@ async def book_quietly(
     """A booked shipment whose carrier says nothing by itself; what it would say is for the test to post."""
     made = await create(sandbox, provider, autoBook=True)
     if provider == "instant_carrier":
-        sapa_process(installation.data, "shipment", "book", made["id"], "--company", str(company_id), "--json").json()
+        sapa(installation.data, "shipment", "book", made["id"], "--company", str(company_id), "--json").json()
     calls = await planned_callbacks(database, company_id)
     return await get(sandbox, made["id"]), calls
 
@@ -114,7 +114,7 @@ async def test_only_the_carrier_can_call(
     refused = await post(installation, (path, unsigned, body))
     assert (refused.status_code, refused.json()["error"]["code"]) == (401, "UNAUTHORIZED")
     assert (await post(installation, (path, headers, b"x" * 300_000))).status_code == 413
-    async with httpx.AsyncClient(base_url=installation.address) as client:
+    async with httpx.AsyncClient(base_url=installation.address, verify=TLS) as client:
         assert (await client.get(path)).status_code == 405
     assert (await post(installation, (path, headers, b""))).status_code == 200, "an empty trial call is answered"
     assert (await post(installation, (path, headers, b"\xff rubbish"))).status_code == 200, "kept for people to look at"
