@@ -10,9 +10,11 @@ from bench.machine import Machine, describe_machine
 from bench.parts import PARTS, Part
 from bench.report import present
 from bench.say import say
+from sapa.domains import install
 
 
 async def bench(parts: Sequence[Part], is_quick: bool, publish: bool) -> None:
+    install()
     machine = describe_machine()
     for part in parts:
         await run_part(part, machine, is_quick, publish)

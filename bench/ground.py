@@ -12,9 +12,9 @@ from msgspec import Struct
 from bench.machine import OUT
 from sapa.access import actions
 from sapa.access.types import MOST_RATE_LIMIT, KeyIn, Scope
-from sapa.db.embedded import EmbeddedServer, open_embedded
 from sapa.db.migrations import migrate
 from sapa.db.pool import open_database
+from sapa.runtime.embedded import EmbeddedServer, open_embedded
 
 POOL = 10
 

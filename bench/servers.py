@@ -15,7 +15,12 @@ import psutil
 from msgspec import Struct
 
 from bench.ground import Ground
-from sapa.processes import ended, signal_group, spawn, wait_until
+from sapa.runtime.processes import (
+    ended,
+    signal_group,
+    spawn,
+    wait_until,
+)
 
 READY_SECONDS = 30
 MEGABYTE = 1024 * 1024

@@ -15,8 +15,9 @@ import pytest
 from hypothesis import settings
 from msgspec import Struct
 
-from sapa.db.embedded import EmbeddedServer
+from sapa import domains
 from sapa.db.pool import Database, open_database
+from sapa.runtime.embedded import EmbeddedServer
 from tests.factories import Environments, make_company, make_key
 from tests.http.answer_check import check_answer
 
@@ -25,6 +26,8 @@ STARTUP_SECONDS = 60
 # How long an example takes says something of the machine, and nothing of the product.
 settings.register_profile("house", deadline=None)
 settings.load_profile("house")
+
+domains.install()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -11,7 +11,7 @@ from sapa.access import actions
 from sapa.access.types import KeyIn, Product, Scope
 from sapa.db.pool import Database
 from sapa.settings import WebhookSettings
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from sapa.webhooks import actions as webhooks
 from sapa.webhooks.types import EndpointIn, NewSecret
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sapa.company import Company
 from sapa.customers import actions
 from sapa.customers.types import CustomerIn, CustomerPatch
 from sapa.db.pool import Connection, Database
-from sapa.json_text import MOST_EXACT, encode_values
+from sapa.values.company import Company
+from sapa.values.json import MOST_EXACT, encode_values
 from tests.conftest import Installation
 from tests.customers.test_api import EVERYTHING
 from tests.db.scratch import Scratch, connect, migrated_database

@@ -15,9 +15,9 @@ from bench.ground import Ground, SeededCompany, make_company, open_ground
 from bench.loyalty.owner import Connection, open_owner
 from bench.say import say
 from bench.servers import run_sapa
-from sapa.analytics.recount import recount
 from sapa.analytics.types import SOURCES, Channel
 from sapa.db.pool import open_database
+from sapa.support.recount import recount
 
 MOST_MILLISECONDS = 150
 

@@ -7,9 +7,9 @@ from datetime import UTC, datetime, timedelta
 from bench.loyalty.owner import Connection
 from bench.names import FIRST_NAMES, LAST_NAMES
 from sapa.analytics.types import Metric
-from sapa.folding import fold
-from sapa.ids import new_id
-from sapa.messaging.types import Source
+from sapa.messaging.messages.types import Source
+from sapa.values.ids import new_id
+from sapa.values.text_folding import fold
 
 YEAR = datetime(2025, 1, 1, tzinfo=UTC)
 DAYS = 365

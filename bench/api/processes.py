@@ -11,7 +11,7 @@ from bench.api.load import run_wrk
 from bench.api.scenarios import Scenario
 from bench.ground import Ground, plain_environment
 from bench.servers import end, free_port, resident_megabytes, run_sapa, wait_for_answer
-from sapa.processes import spawn
+from sapa.runtime.processes import spawn
 
 
 class MemorySample(Struct, frozen=True):

@@ -20,9 +20,8 @@ from sapa.customers import queries as customers
 from sapa.customers.types import Customer, CustomerRef
 from sapa.db import codecs
 from sapa.events import EVENT_ID
-from sapa.http.answers import build_page
 from sapa.http.query_string import QueryReader
-from sapa.json_text import encode
+from sapa.http.responses import build_page
 from sapa.orders import api as orders_api
 from sapa.orders import queries as orders
 from sapa.orders.document import Draft, revision_of
@@ -36,6 +35,7 @@ from sapa.orders.types import (
     OrderPatch,
     OrderUpdated,
 )
+from sapa.values.json import encode
 
 Leased: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 Receive = Callable[[], Awaitable[dict[str, Any]]]

@@ -21,10 +21,10 @@ from bench.say import say
 from bench.servers import Server, run_sapa
 from sapa.access import actions as access
 from sapa.access.types import MOST_RATE_LIMIT, KeyIn, Product, Scope
-from sapa.analytics.recount import recount
-from sapa.console.desk import COOKIE
+from sapa.console.routes import COOKIE
 from sapa.db.pool import open_database
 from sapa.people import actions as people
+from sapa.support.recount import recount
 
 MOST_TIMES = 3
 PASSWORD = "kopi gayo enak sekali"

@@ -10,8 +10,8 @@ import msgspec
 from msgspec import Struct
 
 from bench.ground import Ground, SeededCompany, make_company
-from sapa.messaging.history_queries import build_cells
-from sapa.vault import Vault
+from sapa.messaging.history.queries import build_cells
+from sapa.values.sealing import Vault
 
 MONTHS = 10
 TEMPLATES = 20

@@ -11,15 +11,17 @@ import msgspec
 
 from bench.ceiling.app import Ceiling, Receive, Send, answer
 from sapa import events
-from sapa.company import Company
 from sapa.events import EVENT_ID
-from sapa.json_text import encode
-from sapa.shipping import area_queries, queries, quote_queries
-from sapa.shipping.areas import FRESH_DAYS, KEPT_DAYS
+from sapa.shipping.areas import queries as areas
+from sapa.shipping.areas.actions import FRESH_DAYS, KEPT_DAYS
 from sapa.shipping.carriers.kiriminaja import wire
-from sapa.shipping.document import build_blank, revise
-from sapa.shipping.quote_types import QuoteAnswer, QuoteResult
+from sapa.shipping.quotes import queries as quotes
+from sapa.shipping.quotes.types import QuoteAnswer, QuoteResult
+from sapa.shipping.shipments import queries as shipments
+from sapa.shipping.shipments.document import build_blank, revise
 from sapa.shipping.types import ShipmentCreated, ShipmentIn
+from sapa.values.company import Company
+from sapa.values.json import encode
 
 CARRIER = os.environ.get("SAPA_UPSTREAM_KIRIMINAJA", "")
 SOME_JOURNEY = "SELECT journey FROM quote_cache WHERE company_id = $1 LIMIT 1"
@@ -51,14 +53,14 @@ class ShippingCeiling(Ceiling):
     async def _find_areas(self, company: int) -> bytes:
         asked = (company, "kiriminaja", "provinces", "", FRESH_DAYS["live"], KEPT_DAYS)
         async with self.pool.acquire() as db:
-            row: Any = await db.fetchrow(area_queries.FIND_CACHED.text, *asked)
+            row: Any = await db.fetchrow(areas.FIND_CACHED.text, *asked)
         return b'{"data":' + bytes(row[0]) + b"}"
 
     async def _find_quote(self, company: int) -> bytes:
         async with self.pool.acquire() as db:
             if self._journey is None:
                 self._journey = await db.fetchval(SOME_JOURNEY, company)
-            known = decode_quote(await db.fetchval(quote_queries.FIND.text, company, self._journey))
+            known = decode_quote(await db.fetchval(quotes.FIND.text, company, self._journey))
         return encode(QuoteAnswer(known, known.options))
 
     async def _ask(self, company: int) -> bytes:
@@ -67,7 +69,7 @@ class ShippingCeiling(Ceiling):
         async with self._session.post(wire.PRICE, data=b"{}") as told:
             prices = encode(decode_prices(await told.read()))
         async with self.pool.acquire() as db:
-            await db.execute(quote_queries.KEEP.text, company, os.urandom(32), prices, 30)
+            await db.execute(quotes.KEEP.text, company, os.urandom(32), prices, 30)
         return prices
 
     async def _create_shipment(self, company_id: int, body: bytes) -> bytes:
@@ -75,7 +77,7 @@ class ShippingCeiling(Ceiling):
         kept = revise(company, build_blank(company, given.provider), given, None)
         async with self.pool.acquire() as leased, leased.transaction():
             db: Any = leased
-            made = (await queries.insert_shipment(db, company_id, kept)).shipment
+            made = (await shipments.insert_shipment(db, company_id, kept)).shipment
             content = encode(made)
             await db.fetch(
                 events.RECORD.text, company_id, [EVENT_ID.new()], [ShipmentCreated.kind], [made.id], [content]

@@ -15,11 +15,11 @@ from bench.say import say
 from bench.servers import Server, free_port, run_sapa, run_server, run_worker
 from sapa.access import actions
 from sapa.access.types import MOST_RATE_LIMIT, KeyIn, Product, Scope
-from sapa.company import Company
+from sapa.context import build_kit
 from sapa.db.pool import open_database
-from sapa.kit import build_kit
 from sapa.settings import read_settings
-from sapa.shipping import connections
+from sapa.shipping.connections import actions as connections
+from sapa.values.company import Company
 
 SECONDS = 2
 ROUNDS, QUICK_ROUNDS = 6, 1

@@ -14,10 +14,10 @@ from bench.servers import Server
 from bench.webhooks.post import Receiver
 from bench.webhooks.stored import delete_endpoints, make_endpoints
 from sapa.access import actions as access
-from sapa.company import Company
 from sapa.customers.types import CUSTOMER_ID, Customer, CustomerUpdated
 from sapa.db.pool import Database, open_database
 from sapa.events import emit
+from sapa.values.company import Company
 
 PER_SECOND = 100
 LEAD_IN_SECONDS = 4

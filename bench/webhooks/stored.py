@@ -5,7 +5,7 @@ import asyncpg
 from bench.ground import Ground
 from sapa.db.pool import open_database
 from sapa.settings import WebhookSettings
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from sapa.webhooks import actions
 from sapa.webhooks.types import EndpointIn
 

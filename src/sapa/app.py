@@ -8,15 +8,15 @@ import structlog
 from starlette.types import ASGIApp
 
 from sapa.access import actions as access
+from sapa.context import build_kit
 from sapa.db.pool import AWAY, Database
-from sapa.domains import HOOKS, PAGES, ROUTES, SIMULATORS
+from sapa.domains import HOOKS, PAGES, ROUTES, SIMULATORS, install
 from sapa.http.allow_list import AllowList
 from sapa.http.cors import Cors
 from sapa.http.edge import Edge
 from sapa.http.endpoints import Base, Routes
 from sapa.http.exchange import Receive, Scope, Send
 from sapa.http.keys import KeyRing
-from sapa.kit import build_kit
 from sapa.logs import configure_logs
 from sapa.pages import build_pages
 from sapa.settings import Settings, read_settings
@@ -97,6 +97,7 @@ class App:
 
 
 def build_app(settings: Settings, database: Database, domains: Sequence[Routes] = ROUTES) -> App:
+    install()
     return App(settings, database, domains)
 
 

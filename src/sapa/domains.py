@@ -1,9 +1,11 @@
 """The one list of domains: what the app serves, the worker does and the documents describe."""
 
 from functools import partial
+from typing import Any
 
 from sapa.access import actions as access
 from sapa.analytics import api as analytics
+from sapa.context import Kit
 from sapa.customers import api as customers
 from sapa.db import counters
 from sapa.http.endpoints import Routes
@@ -11,19 +13,25 @@ from sapa.http.hooks import Hook
 from sapa.imports import actions as import_actions
 from sapa.imports import api as imports
 from sapa.imports import uploads
-from sapa.kit import Kit
 from sapa.loyalty import api as loyalty
 from sapa.loyalty import jobs as loyalty_jobs
 from sapa.loyalty.rewards import api as rewards
-from sapa.messaging import api as messages
-from sapa.messaging import callbacks, media, media_api, media_pages, processing, renewing, unsettled
+from sapa.messaging.connections import jobs as renewing
+from sapa.messaging.inbound import hooks as inbound
+from sapa.messaging.inbound import jobs as processing
+from sapa.messaging.media import api as media_api
+from sapa.messaging.media import jobs as media
+from sapa.messaging.media import pages
+from sapa.messaging.messages import jobs as unsettled
+from sapa.messaging.sending import api as messages
 from sapa.messaging.templates import api as templates
-from sapa.messaging.templates import registry as template_registry
+from sapa.messaging.templates import sync as template_registry
 from sapa.messaging.widget import jobs as widget_jobs
 from sapa.messaging.widget import pages as widget
 from sapa.orders import api as orders
 from sapa.pages import Pages
 from sapa.people import actions as people
+from sapa.ports import Port, Subscriptions, install_subscriptions
 from sapa.products import api as products
 from sapa.sandbox import api as sandbox_api
 from sapa.sandbox import callbacks as sandbox
@@ -32,13 +40,19 @@ from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels import simulators as channels
 from sapa.settings import Settings
 from sapa.shipping import api as shipments
-from sapa.shipping import callbacks as carrier_callbacks
-from sapa.shipping import connections, coverage_api, providers_api, quotes, quotes_api, stores_api
 from sapa.shipping import jobs as shipping_jobs
+from sapa.shipping.areas import api as areas
+from sapa.shipping.connections import actions as connections
+from sapa.shipping.connections import api as providers_api
+from sapa.shipping.quotes import actions as quotes
+from sapa.shipping.quotes import api as quotes_api
+from sapa.shipping.stores import api as stores
+from sapa.shipping.tracking import hooks as carrier_callbacks
 from sapa.support import api as support
 from sapa.support import jobs as support_jobs
 from sapa.timeline import api as timeline
-from sapa.webhooks import catch_up, dispatcher
+from sapa.webhooks import dispatcher
+from sapa.webhooks import jobs as webhooks
 from sapa.work import retention
 from sapa.work.worker import Job, Service
 
@@ -51,10 +65,10 @@ ROUTES: list[Routes] = [
     rewards.routes,
     imports.routes,
     providers_api.routes,
-    coverage_api.routes,
+    areas.routes,
     quotes_api.routes,
     shipments.routes,
-    stores_api.routes,
+    stores.routes,
     messages.routes,
     templates.routes,
     media_api.routes,
@@ -67,7 +81,7 @@ ROUTES: list[Routes] = [
 
 JOBS: list[Job] = [
     Job("fold counters", 1, counters.fold),
-    Job("catch up with webhooks", 1, catch_up.catch_up),
+    Job("catch up with webhooks", 1, webhooks.catch_up),
     Job("expire keys", 10, access.expire_keys),
     Job("bring back shipments", 5, shipping_jobs.bring_back),
     Job("expire points", 5, loyalty_jobs.expire_overdue),
@@ -79,7 +93,7 @@ JOBS: list[Job] = [
     Job("forget imports", 3600, import_actions.forget_old),
     Job("forget carrier callbacks", 3600, carrier_callbacks.forget_old),
     Job("forget carrier calls", 3600, shipping_jobs.forget_old),
-    Job("forget channel callbacks", 3600, callbacks.forget_old),
+    Job("forget channel callbacks", 3600, inbound.forget_old),
     Job("forget the sandbox's outbox", 3600, outbox.forget_old),
     Job("forget widget sessions", 600, widget_jobs.forget_old),
     Job("give up on unsettled messages", 5, unsettled.give_up),
@@ -105,11 +119,25 @@ SERVICES: list[Service] = [
     Service("tracking", shipping_jobs.ask_carriers),
 ]
 
-HOOKS: list[Hook[Kit]] = [Hook(connections.HOOKS, carrier_callbacks.answer), *callbacks.HOOKS]
+HOOKS: list[Hook[Kit]] = [Hook(connections.HOOKS, carrier_callbacks.answer), *inbound.HOOKS]
 """Where providers call back."""
 
 SIMULATORS: list[Hook[Kit]] = [*carriers.HOOKS, *channels.HOOKS]
 """Who plays the providers in the test environment: reached on a process's loopback address only."""
 
-PAGES: list[Pages] = [media_pages.build_pages, widget.pages]
+PAGES: list[Pages] = [pages.build_pages, widget.pages]
 """What people's browsers see besides the API's documents."""
+
+
+PORTS: list[tuple[Port[Any], Any]] = []
+"""Ports of lower rooms, each with the higher room's implementation."""
+
+SUBSCRIPTIONS: Subscriptions = {}
+"""Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""
+
+
+def install() -> None:
+    """Connects the rooms. Every process calls it once before it uses an action: the app, the worker, the CLI, tests."""
+    for port, implementation in PORTS:
+        port.install(implementation)
+    install_subscriptions(SUBSCRIPTIONS)

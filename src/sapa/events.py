@@ -5,11 +5,11 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from sapa.company import Company
 from sapa.db.pool import Tx, ring_after_commit
 from sapa.db.sql import sql
-from sapa.ids import IdKind
-from sapa.json_text import encode
+from sapa.values.company import Company
+from sapa.values.ids import IdKind
+from sapa.values.json import encode
 
 EVENT_ID = IdKind("evt_")
 

@@ -16,6 +16,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sapa.console.pages import build_console
+from sapa.context import Kit
 from sapa.db.migrations import is_current, is_writable
 from sapa.db.pool import AWAY
 from sapa.http.endpoints import Base, Routes
@@ -33,7 +34,6 @@ from sapa.http.exchange import new_request_id
 from sapa.http.hooks import Hook, HookCall, answer_hook
 from sapa.http.openapi import build_document
 from sapa.http.reference import render_reference
-from sapa.kit import Kit
 from sapa.settings import Settings
 from sapa.webhooks.listen import Listeners, Stream
 from sapa.work.ages import collect_queue_ages

@@ -5,14 +5,14 @@ import httpx
 import pytest
 
 from sapa.access.types import Scope
-from sapa.analytics.samples import Metric, Sample, record
 from sapa.db.pool import Database
-from sapa.messaging.types import Source
+from sapa.messaging.messages.types import Source
+from sapa.support.samples import Metric, Sample, record
 from tests.analytics.worlds import make_agent
 from tests.conftest import Installation
 from tests.factories import Environments, make_company, make_key
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.conversing import advance
+from tests.messaging.conversation_steps import advance
 
 Json = dict[str, Any]
 

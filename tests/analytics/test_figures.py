@@ -10,13 +10,13 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from sapa.analytics import queries
-from sapa.analytics.recount import recount
 from sapa.analytics.report import build_record
-from sapa.analytics.samples import Metric, Sample
 from sapa.analytics.types import SOURCES, Channel
 from sapa.analytics.window import Window
 from sapa.db.pool import Connection, Database
-from sapa.messaging.types import Source
+from sapa.messaging.messages.types import Source
+from sapa.support.recount import recount
+from sapa.support.samples import Metric, Sample
 from tests.analytics.plain import figures_of, told
 from tests.analytics.worlds import (
     AGENTS,

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from sapa.analytics.samples import Sample
 from sapa.db.pool import Database
-from sapa.messaging.types import Source
+from sapa.messaging.messages.types import Source
+from sapa.support.samples import Sample
 from tests.analytics.calculator import Agent, Happening, Kind, measure
 from tests.analytics.plain import figures_of, told
 from tests.cli.command import sapa
@@ -21,7 +21,7 @@ from tests.db.scratch import connect
 from tests.factories import make_company, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.conversing import advance, get_message, speak
+from tests.messaging.conversation_steps import advance, get_message, speak
 
 Json = dict[str, Any]
 

@@ -7,9 +7,14 @@ import httpx
 from hypothesis import strategies as st
 from msgspec import Struct
 
-from sapa.analytics.samples import Metric, Sample, record, replace
 from sapa.db.pool import Tx
-from sapa.messaging.types import Source
+from sapa.messaging.messages.types import Source
+from sapa.support.samples import (
+    Metric,
+    Sample,
+    record,
+    replace,
+)
 
 Json = dict[str, Any]
 

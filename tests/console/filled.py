@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 
 from sapa.db.pool import Database
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from tests.conftest import Installation, connect
 from tests.factories import (
     add_points,
@@ -20,7 +20,7 @@ from tests.factories import (
 )
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.sending import list_records, make_template, send
+from tests.messaging.send_steps import list_records, make_template, send
 from tests.shipping import parcels
 from tests.support.desk import Desk
 from tests.webhooks.station import Station

@@ -15,12 +15,12 @@ from msgspec import Struct
 from PIL import Image
 from playwright.async_api import Browser, async_playwright
 
-from sapa import demo
 from sapa.access import actions as access
-from sapa.company import Company
-from sapa.console.desk import COOKIE
+from sapa.console.routes import COOKIE
 from sapa.db.pool import Database, open_database
+from sapa.demo import shop
 from sapa.people import actions as people
+from sapa.values.company import Company
 from tests.conftest import Installation, connect, start_installation, stop_installation
 from tests.console.conftest import BROWSERS
 from tests.console.filled import fill_shop
@@ -113,7 +113,7 @@ async def main() -> None:
 
 async def fill(installation: Installation, database: Database) -> tuple[str, dict[str, str]]:
     """The shop, with its owner's session."""
-    company = await demo.fill(database, lambda what, done, of: None)
+    company = await shop.fill(database, lambda what, done, of: None)
     async with database.transaction() as tx:
         await access.rename_company(tx, company.id, NAME)
         await tx.execute(MESSAGES, company.id)

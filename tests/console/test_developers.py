@@ -12,7 +12,7 @@ import pytest
 
 from sapa.access import actions as access
 from sapa.db.pool import Database
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, MadeKey, make_customer, make_endpoint, make_import, make_key

@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from sapa.console.desk import Sheet, desk
 from sapa.console.pages import PARTS
+from sapa.console.routes import Sheet, desk
 from sapa.db.pool import Database
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from sapa.webhooks import deliveries
 from sapa.webhooks.types import DeliveryFilter
 from tests.conftest import Installation, connect

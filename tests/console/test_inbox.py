@@ -18,8 +18,8 @@ from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_company, make_customer, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.conversing import read_outbox, speak
-from tests.messaging.sending import make_template
+from tests.messaging.conversation_steps import read_outbox, speak
+from tests.messaging.send_steps import make_template
 from tests.support.desk import NUMBER, Desk
 
 EVENTS = {"accept": "text/event-stream"}

@@ -13,7 +13,7 @@ from tests.conftest import Installation
 from tests.console.people import PASSWORD, make_person
 from tests.console.test_browser import WIDTHS
 from tests.factories import Environments
-from tests.messaging.site import build_chat, open_site
+from tests.messaging.shop_site import build_chat, open_site
 
 PATIENCE = 30_000
 LOOKS: list[tuple[str, Literal["light", "dark"], str]] = [("desk", "light", "en"), ("phone", "dark", "id")]

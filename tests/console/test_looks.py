@@ -9,8 +9,8 @@ from axe_playwright_python.async_playwright import Axe  # type: ignore[import-un
 from msgspec import Struct
 from playwright.async_api import Browser, FilePayload, Page, expect
 
-from sapa.console.desk import COOKIE, desk
 from sapa.console.pages import PARTS
+from sapa.console.routes import COOKIE, desk
 from sapa.db.pool import Database
 from sapa.people import actions as people
 from tests.conftest import Installation

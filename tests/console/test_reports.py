@@ -12,7 +12,7 @@ from sapa.console.charts import build_bars, build_columns, build_lines, find_top
 from sapa.console.report_pages import build_csv
 from sapa.db.pool import Database
 from sapa.people.types import Role
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments, make_endpoint, make_key, make_order

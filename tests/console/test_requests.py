@@ -16,7 +16,13 @@ from tests.conftest import Installation
 from tests.console.people import make_person, open_browser
 from tests.factories import Environments, MadeKey, make_company, make_key
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.sending import build_message, get_record, list_records, make_template, send
+from tests.messaging.send_steps import (
+    build_message,
+    get_record,
+    list_records,
+    make_template,
+    send,
+)
 
 RAW = new_key("live")
 _places = st.recursive(

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from sapa.console.desk import Sheet, desk
 from sapa.console.pages import PARTS
+from sapa.console.routes import Sheet, desk
 from sapa.db.pool import Database
 from sapa.people.types import Role
 from tests.conftest import Installation

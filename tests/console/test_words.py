@@ -7,7 +7,7 @@ from string import Formatter
 import pytest
 
 from sapa.console.rendering import HERE
-from sapa.console.words import read_words
+from sapa.console.translations import read_words
 from sapa.db.pool import Database
 from sapa.timeline.types import TYPES
 from tests.conftest import Installation

@@ -5,10 +5,10 @@ from typing import Any
 import httpx
 import pytest
 
-from sapa.company import Company
 from sapa.customers import actions
 from sapa.customers.types import CustomerPatch
 from sapa.db.pool import Database
+from sapa.values.company import Company
 from tests.conftest import Installation, connect
 from tests.customers.test_api import EVERYTHING, refusal
 from tests.factories import Environments, make_customer, make_key

@@ -7,9 +7,9 @@ from uuid import uuid4
 import asyncpg
 from msgspec import Struct
 
-from sapa.db.embedded import EmbeddedServer
 from sapa.db.migrations import migrate
 from sapa.db.pool import Connection
+from sapa.runtime.embedded import EmbeddedServer
 
 
 class Scratch(Struct, frozen=True):

@@ -10,10 +10,10 @@ import httpx
 import psutil
 import pytest
 
-from sapa.db.embedded import EmbeddedServer, claim_folder
 from sapa.db.migrations import migrate
 from sapa.db.pool import open_database
-from sapa.processes import wait_until
+from sapa.runtime.embedded import EmbeddedServer, claim_folder
+from sapa.runtime.processes import wait_until
 from tests.conftest import free_port
 from tests.db.scratch import connect
 from tests.factories import make_company, make_customer, make_key

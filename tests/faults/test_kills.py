@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from sapa.db.pool import AWAY, Database, open_database
-from sapa.processes import wait_until
+from sapa.runtime.processes import wait_until
 from tests.conftest import Installation, connect, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_key
 from tests.faults.traffic import PATIENCE, Traffic, api_processes, is_unavailable, postmaster, reckon

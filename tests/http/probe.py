@@ -11,12 +11,12 @@ from msgspec import Struct
 from sapa.access.types import Scope
 from sapa.app import build_app
 from sapa.db.pool import Database
-from sapa.http.answers import Page, build_page
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Unauthorized
 from sapa.http.query_string import PageQuery
-from sapa.ids import IdKind
+from sapa.http.responses import Page, build_page
 from sapa.settings import read_settings
+from sapa.values.ids import IdKind
 from tests.conftest import Installation
 
 SHIPMENT_ID = IdKind("shp_")

@@ -13,7 +13,7 @@ from sapa.db.pool import Database
 from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED
 from sapa.http.endpoints import OR, Base
 from sapa.loyalty.rewards.types import OPTION_ID, REDEMPTION_ID
-from sapa.messaging.types import MESSAGE_ID
+from sapa.messaging.messages.types import MESSAGE_ID
 from sapa.shipping.types import SHIPMENT_ID
 from sapa.support.types import AGENT_ID, TICKET_ID
 from tests.conftest import Installation

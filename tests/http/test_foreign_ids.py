@@ -11,7 +11,7 @@ import pytest
 from sapa.db.pool import Database
 from sapa.domains import ROUTES
 from sapa.http.endpoints import Endpoint
-from sapa.ids import IdKind
+from sapa.values.ids import IdKind
 from tests.conftest import Installation, connect
 from tests.factories import (
     Environments,

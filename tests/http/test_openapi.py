@@ -11,12 +11,12 @@ from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from sapa.domains import ROUTES
 from sapa.events import CATALOGUE, EVENT_ID
-from sapa.http.answers import Created, Page, StoredJson
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Conflict, Unauthorized
 from sapa.http.openapi import build_document
+from sapa.http.responses import Created, Page, StoredJson
 from sapa.http.schemas import SchemaBook, build_example
-from sapa.ids import IdKind
+from sapa.values.ids import IdKind
 from sapa.webhooks.signing import build_headers, new_secret
 from tests.conftest import Installation
 from tests.http.answer_check import Schema, document_of, resolve, validator

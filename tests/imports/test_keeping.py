@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from sapa.access import actions as access
-from sapa.company import Company
 from sapa.db.counters import get_total
 from sapa.db.pool import Database, open_database
 from sapa.http.errors import NotFound
 from sapa.imports import actions, queries
 from sapa.imports.types import Import, ImportTakenOver, Problem
+from sapa.values.company import Company
 from tests.conftest import Installation
 from tests.db.scratch import migrated_database
 from tests.factories import make_company

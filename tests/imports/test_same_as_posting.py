@@ -15,12 +15,12 @@ from email_validator import EmailNotValidError, validate_email
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sapa.company import Company
 from sapa.customers.profile import build_profile
 from sapa.customers.types import CustomerIn
 from sapa.db.pool import open_database
-from sapa.formulas import disarm, rearm
 from sapa.http.errors import Invalid
+from sapa.values.company import Company
+from sapa.values.spreadsheet_cells import disarm, rearm
 from tests.conftest import Installation, connect
 from tests.factories import make_company, make_key
 from tests.imports.files import list_all, run_import, without_ids, write, write_ndjson

@@ -5,12 +5,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from sapa.access.actions import get_company
-from sapa.company import Company
 from sapa.customers import bulk
 from sapa.customers.bulk import Given, Outcome
 from sapa.customers.types import CustomerPatch
 from sapa.db.pool import Database, Tx, open_database
 from sapa.imports.queries import PLAN_FOR_ANY_COMPANY
+from sapa.values.company import Company
 from tests.conftest import Installation
 from tests.factories import Environments
 

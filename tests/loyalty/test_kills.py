@@ -12,7 +12,7 @@ import psutil
 import pytest
 
 from sapa.db.pool import AWAY, Database, open_database
-from sapa.processes import wait_until
+from sapa.runtime.processes import wait_until
 from tests.conftest import Installation, connect, start_installation, stop_installation
 from tests.factories import Environments, add_points, make_company, make_customer, make_key
 from tests.faults.traffic import PATIENCE, api_processes, is_unavailable, postmaster

@@ -7,7 +7,7 @@ import httpx
 from sapa.access import actions as access
 from sapa.db.pool import Database
 from sapa.loyalty import actions, jobs
-from sapa.processes import wait_until
+from sapa.runtime.processes import wait_until
 from tests.factories import Environments, add_points, make_redemption, make_reservation, make_reward
 from tests.loyalty.conftest import MoveClock
 from tests.loyalty.ledger import adjust, close, drift_of, error_of, history_of, points_of, types_of, wallet_of

@@ -9,7 +9,7 @@ import pytest
 from sapa.access import actions as access
 from sapa.db.pool import Connection, Database, Tx
 from sapa.loyalty import actions, jobs
-from sapa.loyalty.book import MOST_BURIALS
+from sapa.loyalty.ledger import MOST_BURIALS
 from sapa.loyalty.queries import FEW_LOTS
 from sapa.loyalty.types import AdjustmentIn
 from tests.factories import Environments, make_customer, make_reservation

@@ -7,16 +7,16 @@ from typing import Any
 import httpx
 from msgspec import Struct
 
+from sapa.context import Kit, build_kit
 from sapa.db.pool import Database
 from sapa.domains import ROUTES
-from sapa.kit import Kit, build_kit
 from sapa.settings import read_settings
 from tests.conftest import Installation
 from tests.factories import make_key
 from tests.http.answer_check import check_answer
 from tests.http.probe import open_app
 from tests.messaging.channels.peer import Peer, open_peer
-from tests.messaging.hooked import Hooked, connect_whatsapp
+from tests.messaging.whatsapp_account import Hooked, connect_whatsapp
 
 NUMBER_SENT = {"messages": [{"id": "wamid.1"}], "contacts": [{"input": "x", "wa_id": "628123456789"}]}
 """What it answers when it took a message."""

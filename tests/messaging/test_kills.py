@@ -17,7 +17,12 @@ from tests.factories import Environments, make_company, make_key
 from tests.faults.traffic import api_processes
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.sending import await_message, build_message, list_records, magic
+from tests.messaging.send_steps import (
+    await_message,
+    build_message,
+    list_records,
+    magic,
+)
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from tests.conftest import Installation
 from tests.factories import make_company, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.conversing import (
+from tests.messaging.conversation_steps import (
     STAMPS,
     get_message,
     list_inbound,

@@ -10,7 +10,15 @@ import pytest
 
 from sapa.db.pool import Database
 from tests.factories import Environments
-from tests.messaging.conversing import advance, get_message, heard, read_outbox, send, settled, speak
+from tests.messaging.conversation_steps import (
+    advance,
+    get_message,
+    heard,
+    read_outbox,
+    send,
+    settled,
+    speak,
+)
 
 Json = dict[str, Any]
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.db.pool import Database, open_database
-from sapa.folding import fold
 from sapa.orders.api import LAST_TEXT, build_end
+from sapa.values.text_folding import fold
 from tests.conftest import Installation, connect
 from tests.customers.test_api import refusal
 from tests.factories import Environments, make_company, make_customer, make_key, make_order

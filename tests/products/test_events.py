@@ -4,9 +4,9 @@ import httpx
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sapa.company import Company
 from sapa.db.pool import Database
 from sapa.products import stock
+from sapa.values.company import Company
 from tests.factories import Environments, make_product
 from tests.javascript import print_again
 from tests.products.test_api import EVERYTHING, ONE

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sapa.folding import fold
+from sapa.values.text_folding import fold
 from tests.factories import make_product
 from tests.products.test_listing import ask, walk
 

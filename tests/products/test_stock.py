@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sapa.company import Company
 from sapa.db.pool import Database
 from sapa.products import actions, stock
 from sapa.products.types import InsufficientStock, ProductPatch, VariantPatch
+from sapa.values.company import Company
 from tests.factories import Environments, make_company, make_product
 from tests.test_events import data_of, events_of
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from sapa.company import Company
 from sapa.db.pool import Database
 from sapa.products import actions
 from sapa.products.types import ProductPatch, VariantPatch
+from sapa.values.company import Company
 from tests.customers.test_api import refusal
 from tests.customers.test_updates import count_events
 from tests.factories import Environments, make_product

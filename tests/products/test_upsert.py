@@ -4,11 +4,11 @@ from decimal import Decimal
 import httpx
 import pytest
 
-from sapa.company import Company
 from sapa.db.pool import Database
 from sapa.http.errors import Invalid
 from sapa.products import actions
 from sapa.products.types import Product, ProductPatch, VariantPatch
+from sapa.values.company import Company
 from tests.customers.test_updates import count_events
 from tests.factories import Environments, make_product
 

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.access.actions import get_company
-from sapa.company import Company
 from sapa.db.pool import Database
 from sapa.reports import actions
 from sapa.reports.types import Overview, Window, parse_window
+from sapa.values.company import Company
 from tests.factories import Environments
 
 DAYS = st.dates(date(2024, 1, 1), date(2026, 12, 31))

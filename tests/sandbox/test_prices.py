@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.sandbox import prices
-from sapa.sandbox.places import Point
+from sapa.sandbox.areas import Point
 
 points = st.builds(Point, st.floats(-11.5, 6.5), st.floats(94.5, 141.5))
 kilometres = st.decimals(0, 2_000, places=1)

@@ -12,7 +12,13 @@ from sapa.db.pool import Database, open_database
 from tests.conftest import Installation, connect, free_port, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_key
 from tests.shipping.parcels import PATIENCE, body_of, change, create, get, track
-from tests.shipping.quoting import Peer, ask, connect_live, list_options, open_peer
+from tests.shipping.quotes.quote_steps import (
+    Peer,
+    ask,
+    connect_live,
+    list_options,
+    open_peer,
+)
 
 SECRET = "planted-secret-key"
 GOOD: dict[str, Any] = {

@@ -12,12 +12,12 @@ import psutil
 import pytest
 from aiohttp import web
 
-from sapa.company import Company
+from sapa.context import build_kit
 from sapa.db.pool import Database, open_database
-from sapa.kit import build_kit
-from sapa.processes import wait_until
+from sapa.runtime.processes import wait_until
 from sapa.settings import read_settings
-from sapa.shipping import connections
+from sapa.shipping.connections import actions as connections
+from sapa.values.company import Company
 from tests.conftest import Installation, connect, free_port, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_key
 from tests.faults.traffic import PATIENCE

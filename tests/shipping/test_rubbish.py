@@ -18,7 +18,12 @@ from sapa.db.pool import Database, open_database
 from tests.conftest import Installation, connect, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_key
 from tests.shipping.parcels import cancel, change, create, error_of, field_of, get, track, until_status
-from tests.shipping.quoting import Peer, ask, connect_live, open_peer
+from tests.shipping.quotes.quote_steps import (
+    Peer,
+    ask,
+    connect_live,
+    open_peer,
+)
 
 REG: dict[str, Any] = {"service": "jne", "service_type": "REG23", "service_name": "JNE Reguler", "cost": "18000"}
 ODD: dict[str, Any] = {"service": "tiki", "service_type": 1, "cost": "9000", "etd": 2, "drop": None}

@@ -7,7 +7,7 @@ import httpx
 from msgspec import Struct, field
 
 from tests.http.wire import eventually
-from tests.messaging.conversing import advance, speak
+from tests.messaging.conversation_steps import advance, speak
 
 Json = dict[str, Any]
 

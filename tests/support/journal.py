@@ -4,9 +4,9 @@ from datetime import datetime
 
 from asyncpg import Record
 
-from sapa.analytics.samples import Sample
 from sapa.db.pool import Connection
-from sapa.messaging.types import Source
+from sapa.messaging.messages.types import Source
+from sapa.support.samples import Sample
 from tests.analytics.calculator import Agent, Happening, Kind, measure
 
 ENTRIES = """

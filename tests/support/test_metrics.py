@@ -1,7 +1,7 @@
 """The worked examples over HTTP, with the test environment's clock moved."""
 
 from tests.http.wire import eventually
-from tests.messaging.sending import BUTTONS, make_template
+from tests.messaging.send_steps import BUTTONS, make_template
 from tests.support.desk import Desk, Json
 
 HOUR = 3600

@@ -10,16 +10,16 @@ from uuid import uuid4
 
 import pytest
 
-from sapa.analytics.recount import recount
 from sapa.db.pool import Database
-from sapa.support.rebuild import rebuild_company
+from sapa.support.backfill import rebuild_company
+from sapa.support.recount import recount
 from tests.analytics.plain import figures_of, told
 from tests.conftest import Installation
 from tests.factories import Environments
 from tests.http.wire import eventually
-from tests.messaging.conversing import speak
-from tests.messaging.hooked import build_text, said
+from tests.messaging.conversation_steps import speak
 from tests.messaging.provider import Live, open_live
+from tests.messaging.whatsapp_account import build_text, said
 from tests.support.desk import NUMBER, WIDEST, Desk
 from tests.support.journal import calculate, read_rows, rows_of
 from tests.support.slow_channel import SLOW, SlowChannel, open_slow_channel

@@ -12,9 +12,9 @@ from tests.conftest import Installation
 from tests.factories import Environments, make_company, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.conversing import heard, speak
-from tests.messaging.hooked import build_text, connect_whatsapp, said
-from tests.messaging.test_inbound import SENDERS
+from tests.messaging.conversation_steps import heard, speak
+from tests.messaging.inbound.test_actions import SENDERS
+from tests.messaging.whatsapp_account import build_text, connect_whatsapp, said
 from tests.support.desk import NUMBER, Desk
 
 EVENTS = "SELECT kind, body FROM events WHERE company_id = $1 AND kind LIKE 'ticket.%' ORDER BY created_at, id"

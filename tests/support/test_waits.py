@@ -8,15 +8,15 @@ from functools import partial
 import pytest
 
 from sapa.access.actions import get_company
-from sapa.company import Company
 from sapa.db.pool import Database, Tx
 from sapa.support import tickets
+from sapa.values.company import Company
 from tests.conftest import Installation
 from tests.factories import Environments, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.conversing import heard, speak
-from tests.messaging.hooked import build_text, connect_whatsapp, said
+from tests.messaging.conversation_steps import heard, speak
+from tests.messaging.whatsapp_account import build_text, connect_whatsapp, said
 from tests.support.desk import NUMBER, Desk, Json
 
 WAITING = """

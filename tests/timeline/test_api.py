@@ -11,11 +11,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sapa.access import actions as access
-from sapa.company import Company
 from sapa.db.pool import Database
 from sapa.timeline import actions
 from sapa.timeline.actions import Happening
 from sapa.timeline.types import TYPES
+from sapa.values.company import Company
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_customer, make_key, make_order
 

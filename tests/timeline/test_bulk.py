@@ -2,11 +2,11 @@
 
 import httpx
 
-from sapa.company import Company
 from sapa.customers import bulk
 from sapa.customers.bulk import Given
 from sapa.customers.types import CustomerPatch
 from sapa.db.pool import Database
+from sapa.values.company import Company
 from tests.factories import Environments
 
 

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Iterator
 import pytest
 
 from sapa.db.pool import Database, open_database
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from tests.conftest import Installation, start_installation, stop_installation
 from tests.factories import Environments, make_company
 from tests.webhooks.station import Station, open_station

@@ -7,7 +7,7 @@ import sys
 from sapa.db.pool import open_database
 from sapa.logs import configure_logs
 from sapa.settings import read_settings
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from sapa.webhooks.dispatcher import Dispatcher
 
 

@@ -10,10 +10,10 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from sapa.company import Company
 from sapa.customers.types import CustomerUpdated
 from sapa.db.pool import Database
 from sapa.events import emit_all
+from sapa.values.company import Company
 
 PATIENCE = 60
 

@@ -11,7 +11,7 @@ from aiohttp import web
 
 from sapa.db.pool import Database, open_database
 from sapa.events import CATALOGUE
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from sapa.webhooks import VerificationError, verify
 from tests.cli.command import Outcome, sapa
 from tests.conftest import Installation, connect, start_installation, stop_installation

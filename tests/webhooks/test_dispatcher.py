@@ -10,7 +10,7 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.settings import WebhookSettings
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from sapa.webhooks import actions, lanes, verify
 from sapa.webhooks.types import EndpointPatch, Missed
 from tests.conftest import Installation, connect

@@ -14,8 +14,8 @@ from sapa.db.pool import Database, Tx
 from sapa.events import CATALOGUE
 from sapa.http.errors import Invalid
 from sapa.settings import WebhookSettings
-from sapa.vault import Vault
-from sapa.webhooks import actions, deliveries, trial
+from sapa.values.sealing import Vault
+from sapa.webhooks import actions, deliveries, test_event
 from sapa.webhooks.endpoint import check_headers
 from sapa.webhooks.types import EndpointIn, EndpointNotFound, EndpointPatch, Missed, WebhookLimit
 from tests.cli.command import Outcome, sapa, sapa_process
@@ -239,7 +239,7 @@ async def test_another_company_s_endpoint_is_unknown_to_every_action(
         lambda tx: actions.resume(tx, vault, foreign, id, Missed.ALL),
         lambda tx: actions.rotate(tx, vault, foreign, id),
         lambda tx: actions.delete(tx, foreign, id),
-        lambda tx: trial.build_trial(tx, vault, foreign, id, None),
+        lambda tx: test_event.build_trial(tx, vault, foreign, id, None),
         lambda tx: deliveries.replay(database, foreign, id, datetime(2026, 1, 1, tzinfo=UTC)),
     ]
     for call in calls:

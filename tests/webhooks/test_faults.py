@@ -13,10 +13,10 @@ from subprocess import Popen
 
 import pytest
 
-from sapa.db.embedded import EmbeddedServer, claim_folder
 from sapa.db.migrations import migrate
 from sapa.db.pool import AWAY, Database, open_database
-from sapa.vault import Vault
+from sapa.runtime.embedded import EmbeddedServer, claim_folder
+from sapa.values.sealing import Vault
 from sapa.webhooks.dispatcher import LISTENER
 from tests.factories import Environments, make_company, make_endpoint
 from tests.webhooks.station import Arrival, Station, attempts, count, happen, things, until, waiting

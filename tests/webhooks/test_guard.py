@@ -11,7 +11,12 @@ from hypothesis import strategies as st
 
 from sapa.http.errors import Invalid
 from sapa.outbound.guard import BlockedAddress, Guard, check_url
-from sapa.outbound.names import MOST_LOOK_UPS, Names, NoRoom, SlowName
+from sapa.outbound.resolver import (
+    MOST_LOOK_UPS,
+    Names,
+    NoRoom,
+    SlowName,
+)
 from sapa.settings import WebhookSettings
 from tests.webhooks.zoo import CLOSED, INSECURE, LOCAL, OK, answering, send, sending, serve
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapa.company import Company
 from sapa.customers import actions
 from sapa.customers.types import CustomerIn
 from sapa.db.pool import Database, open_database
 from sapa.events import EVENT_ID
-from sapa.ids import new_id
+from sapa.values.company import Company
+from sapa.values.ids import new_id
 from sapa.webhooks import listen, tokens
 from sapa.webhooks.id_times import made_at
 from sapa.webhooks.listen import POSITION, Listeners, Place, Stream, TooManyStreams, parse_position

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.db.pool import Database
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from sapa.webhooks import actions
 from sapa.webhooks.settling import MOST_FAILURES, Result, fold_failures, settle
 from sapa.webhooks.types import Missed

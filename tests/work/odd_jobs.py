@@ -3,8 +3,8 @@
 import asyncio
 import sys
 
+from sapa.context import build_kit
 from sapa.db.pool import Database, open_database
-from sapa.kit import build_kit
 from sapa.logs import configure_logs
 from sapa.settings import read_settings
 from sapa.work.worker import Job, Worker

@@ -12,7 +12,7 @@ import pytest
 from sapa.db.counters import get_total
 from sapa.db.pool import AWAY, Database, open_database
 from sapa.domains import JOBS
-from sapa.processes import wait_until
+from sapa.runtime.processes import wait_until
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, migrated_database
 

@@ -17,13 +17,13 @@ from sapa.access.types import (
     Product,
     Scope,
 )
-from sapa.company import Company
 from sapa.db.pool import Connection, Database, Tx
 from sapa.http.allow_list import AllowList, BadAllowList, parse_allow_list
 from sapa.http.errors import Invalid
 from sapa.http.keys import CHANNEL, GRACE_SECONDS, PREFIXES, Key, Retirement, hash_key, new_key
 from sapa.http.query_string import BadValue, parse_date_time
-from sapa.phones import is_region
+from sapa.values.company import Company
+from sapa.values.phones import is_region
 
 LONGEST_NAME = 100
 

@@ -5,9 +5,9 @@ from typing import Annotated
 
 from msgspec import Struct
 
-from sapa.http.answers import Timestamp
 from sapa.http.errors import Conflict, Invalid, NotFound
-from sapa.ids import IdKind
+from sapa.http.responses import Timestamp
+from sapa.values.ids import IdKind
 
 KEY_ID = IdKind("key_")
 KeyId = Annotated[str, KEY_ID]

@@ -10,13 +10,13 @@ from sapa.analytics.report import build_record
 from sapa.analytics.types import SOURCES, AgentsData, AgentsReport, Channel, MetricName, Range, SampleRow
 from sapa.analytics.window import Window, parse_window
 from sapa.db.listing import contains
-from sapa.folding import fold
-from sapa.http.answers import Page, build_page
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageLimit, PageNumber, SearchText
-from sapa.messaging.types import Source
+from sapa.http.responses import Page, build_page
+from sapa.messaging.messages.types import Source
 from sapa.support.types import AgentPathId
+from sapa.values.text_folding import fold
 
 routes = Routes("/analytics", base=Base.MESSAGING, tag="Analytics")
 

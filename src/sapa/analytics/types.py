@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from sapa.http.answers import Envelope, Timestamp
-from sapa.messaging.types import Source
+from sapa.http.responses import Envelope, Timestamp
+from sapa.messaging.messages.types import Source
 from sapa.support.types import AgentType
 
 MICROSECONDS = 1_000_000

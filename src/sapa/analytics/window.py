@@ -5,9 +5,9 @@ from datetime import UTC, date, datetime, time, timedelta
 
 from msgspec import Struct
 
-from sapa.http.answers import Timestamp
 from sapa.http.errors import Invalid
 from sapa.http.query_string import BadValue, parse_date_time
+from sapa.http.responses import Timestamp
 
 USUAL = timedelta(days=30)
 DAY = timedelta(days=1)

@@ -31,9 +31,9 @@ from sapa.cli import (
 from sapa.db.migrations import MigrationRefused
 from sapa.db.pool import AWAY
 from sapa.http.errors import BY_CONSTRAINT, ApiError
-from sapa.processes import CannotStart
+from sapa.runtime.processes import CannotStart
 from sapa.settings import BadSetting
-from sapa.vault import BadSecretKey
+from sapa.values.sealing import BadSecretKey
 
 app = typer.Typer(
     no_args_is_help=True,

@@ -7,11 +7,11 @@ import typer
 from msgspec import Struct
 
 from sapa.access import actions as access
-from sapa.analytics.recount import recount
 from sapa.cli.connect import AsJson, CompanyId, reach_database, show
 from sapa.cli.progress import Show, open_progress
 from sapa.db.counters import get_total
-from sapa.support.rebuild import rebuild_company
+from sapa.support.backfill import rebuild_company
+from sapa.support.recount import recount
 
 PERCENT = 100
 

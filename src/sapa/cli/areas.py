@@ -12,9 +12,9 @@ from sapa.cli.connect import AsJson, harmless, reach_database, show, transact
 from sapa.cli.files import explained
 from sapa.cli.progress import open_progress
 from sapa.http.errors import Invalid
-from sapa.shipping import area_import
-from sapa.shipping.area_files import AreaFile, parse_areas, read_area_file
-from sapa.shipping.area_types import AreaImport
+from sapa.shipping.areas import importing
+from sapa.shipping.areas.files import AreaFile, parse_areas, read_area_file
+from sapa.shipping.areas.types import AreaImport
 
 app = typer.Typer(no_args_is_help=True, help="The dictionary of Indonesian places.")
 
@@ -54,7 +54,7 @@ def import_(
 @app.command("list")
 def list_(json: AsJson = False) -> None:
     """Which files were imported, the latest first."""
-    show(transact(area_import.list_datasets), json, "Area data", ["name", "areas", "importedAt", "sha512"])
+    show(transact(importing.list_datasets), json, "Area data", ["name", "areas", "importedAt", "sha512"])
 
 
 def _agree(file: AreaFile, *, accept_licence: bool, is_quiet: bool) -> None:
@@ -76,7 +76,7 @@ async def _import(file: AreaFile, is_quiet: bool) -> AreaImport:
     async with reach_database() as database:
         with open_progress("importing areas", len(rows), is_quiet=is_quiet) as show_progress:
             async with database.transaction() as tx:
-                return await area_import.import_areas(tx, file, rows, lambda arrived: show_progress(arrived, arrived))
+                return await importing.import_areas(tx, file, rows, lambda arrived: show_progress(arrived, arrived))
 
 
 def _tell(file: AreaFile, done: AreaImport) -> None:

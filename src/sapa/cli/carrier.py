@@ -14,11 +14,11 @@ from rich.console import Console
 from sapa.access.actions import get_company
 from sapa.cli.connect import AsJson, CompanyId, show
 from sapa.cli.outside import reach_kit
-from sapa.company import Company
-from sapa.kit import Kit
-from sapa.shipping import connections
+from sapa.context import Kit
 from sapa.shipping.carriers.interface import Carrier, Field
-from sapa.shipping.connections import ConnectionInfo, NewConnection
+from sapa.shipping.connections import actions as connections
+from sapa.shipping.connections.actions import ConnectionInfo, NewConnection
+from sapa.values.company import Company
 
 app = typer.Typer(no_args_is_help=True, help="A company's accounts with carriers.")
 

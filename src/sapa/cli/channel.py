@@ -14,13 +14,15 @@ from rich.console import Console
 from sapa.access.actions import get_company
 from sapa.cli.connect import AsJson, CompanyId, harmless, show
 from sapa.cli.outside import reach_kit
-from sapa.company import Company
-from sapa.kit import Kit
-from sapa.messaging import callbacks, connecting, connections, sandbox_accounts
+from sapa.context import Kit
 from sapa.messaging.channels.interface import Channel, Field, Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.connection_types import ChannelNotConnected, ConnectionInfo, NewConnection
-from sapa.messaging.widget.snippet import Snippet, SnippetShownOnce, build_snippet
+from sapa.messaging.channels.widget.snippet import Snippet, SnippetShownOnce, build_snippet
+from sapa.messaging.connections import accounts, sandbox_accounts
+from sapa.messaging.connections import actions as connecting
+from sapa.messaging.connections.types import ChannelNotConnected, ConnectionInfo, NewConnection
+from sapa.messaging.inbound import hooks as inbound
+from sapa.values.company import Company
 
 app = typer.Typer(no_args_is_help=True, help="Channels: WhatsApp, Messenger, Instagram, TikTok, mail, web chat.")
 
@@ -148,10 +150,10 @@ def replay(
 
     async def run(kit: Kit, company: Company) -> int:
         async with kit.database.transaction() as tx:
-            opened = await connections.open_connection(kit, tx, company, source)
+            opened = await accounts.open_connection(kit, tx, company, source)
             if opened is None:
                 raise ChannelNotConnected
-            return await callbacks.replay(tx, opened, since)
+            return await inbound.replay(tx, opened, since)
 
     show({"source": source, "replayed": _run(company, run)}, json, "Callbacks replayed", ["source", "replayed"])
 

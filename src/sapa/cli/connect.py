@@ -12,11 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from sapa.access.actions import get_company
-from sapa.db.embedded import EmbeddedServer, open_embedded
 from sapa.db.migrations import is_current, migrate
 from sapa.db.pool import Database, Tx, open_database
+from sapa.domains import install
+from sapa.runtime.embedded import EmbeddedServer, open_embedded
 from sapa.settings import BadSetting, read_settings
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 
 Result = TypeVar("Result")
 
@@ -29,6 +30,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs in
 @asynccontextmanager
 async def reach_database() -> AsyncIterator[Database]:
     """The product's database: outside, or the data folder's, which is started for as long as the command runs."""
+    install()
     settings = read_settings()
     if settings.database.url is not None:
         async with open_database(settings.database.url, application="sapa command") as database:

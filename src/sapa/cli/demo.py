@@ -6,8 +6,8 @@ import typer
 from rich.console import Console
 from rich.progress import Progress
 
-from sapa import demo as demo_data
 from sapa.cli.connect import reach_database
+from sapa.demo import shop as demo_data
 
 
 def demo() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from sapa.cli.files import build_name_beside, explained, find_kind
-from sapa.formulas import disarm
 from sapa.http.errors import Invalid
 from sapa.imports.types import Problem
+from sapa.values.spreadsheet_cells import disarm
 
 HEADER = b"line,field,reason\r\n"
 

@@ -12,7 +12,7 @@ from sapa.cli.files import open_output, write_all
 from sapa.cli.import_ import EXTENSIONS, FileFormat, ResourceName
 from sapa.cli.progress import open_progress
 from sapa.exports.actions import Resource, open_snapshot
-from sapa.exports.sheet import Format, write_header, write_rows
+from sapa.exports.spreadsheet import Format, write_header, write_rows
 
 
 def export(

@@ -19,7 +19,6 @@ from sapa.cli.connect import AsJson, CompanyId, reach_database
 from sapa.cli.error_file import HEADER, build_lines, check_error_file, drop_error_file
 from sapa.cli.files import explained, open_input, open_output, write_all
 from sapa.cli.progress import open_progress
-from sapa.company import Company
 from sapa.db.pool import Database
 from sapa.imports import actions
 from sapa.imports.lines import Read
@@ -27,6 +26,7 @@ from sapa.imports.resources import KINDS
 from sapa.imports.rows import read_header
 from sapa.imports.types import Format, Import, ImportRunning, ImportTakenOver, Job, Problem, Resource, UnusableFile
 from sapa.imports.work import Report, Work, go_on, new_holder
+from sapa.values.company import Company
 
 PIECE = 1_048_576
 SOME_FAILED = 2

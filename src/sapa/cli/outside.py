@@ -6,9 +6,9 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from sapa.cli.connect import reach_database
-from sapa.db.embedded import EmbeddedServer
+from sapa.context import Kit, build_kit
 from sapa.domains import HOOKS, SIMULATORS
-from sapa.kit import Kit, build_kit
+from sapa.runtime.embedded import EmbeddedServer
 from sapa.settings import Settings, read_settings
 
 

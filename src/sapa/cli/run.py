@@ -9,16 +9,16 @@ from typing import Annotated
 
 import typer
 
-from sapa import api_server, supervisor
 from sapa.cli.demo import demo
 from sapa.cli.doctor import doctor
-from sapa.db.embedded import open_embedded
+from sapa.context import build_kit
 from sapa.db.migrations import migrate as apply_migrations
 from sapa.db.pool import Database
-from sapa.domains import HOOKS, SERVICES, SIMULATORS, build_jobs
-from sapa.kit import build_kit
+from sapa.domains import HOOKS, SERVICES, SIMULATORS, build_jobs, install
 from sapa.logs import configure_logs
-from sapa.processes import CannotStart
+from sapa.runtime import api_server, supervisor
+from sapa.runtime.embedded import open_embedded
+from sapa.runtime.processes import CannotStart
 from sapa.settings import Settings, read_settings
 from sapa.work.worker import CONNECTIONS_OF_A_SERVICE, Worker
 
@@ -76,6 +76,7 @@ def _need_url(settings: Settings) -> str:
 
 
 async def _work(settings: Settings, url: str) -> None:
+    install()
     jobs = build_jobs(settings)
     database = Database(url, len(jobs) + len(SERVICES) * CONNECTIONS_OF_A_SERVICE + 1, "sapa worker")
     try:

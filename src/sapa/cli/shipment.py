@@ -10,11 +10,11 @@ from sapa.access import actions as access
 from sapa.cli.connect import AsJson, CompanyId, show, transact
 from sapa.cli.outside import reach_kit
 from sapa.db.pool import Tx
-from sapa.json_text import encode
-from sapa.shipping import queries
-from sapa.shipping.bookings import book as book_shipment
+from sapa.shipping.bookings.actions import book as book_shipment
+from sapa.shipping.shipments import queries as shipments
 from sapa.shipping.states import STATUSES
 from sapa.shipping.types import SHIPMENT_ID, Provider, Shipment, ShipmentNotFound
+from sapa.values.json import encode
 
 app = typer.Typer(no_args_is_help=True, help="Shipments.")
 
@@ -49,7 +49,7 @@ def list_(
     async def read(tx: Tx) -> list[Shipment]:
         await access.get_company(tx, company)
         cells = [f"{provider}/{status}" for provider in get_args(Provider)]
-        return (await queries.list_shipments(tx, company, {"cells": cells} if status else {}, MOST, 0))[0]
+        return (await shipments.list_shipments(tx, company, {"cells": cells} if status else {}, MOST, 0))[0]
 
     show([_plain(shipment) for shipment in transact(read)], json, "Shipments", COLUMNS)
 

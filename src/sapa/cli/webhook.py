@@ -18,8 +18,8 @@ from sapa.db.pool import Tx
 from sapa.events import CATALOGUE
 from sapa.http.query_string import BadValue, parse_date_time
 from sapa.settings import read_settings
-from sapa.vault import Vault
-from sapa.webhooks import actions, deliveries, trial
+from sapa.values.sealing import Vault
+from sapa.webhooks import actions, deliveries, test_event
 from sapa.webhooks.sender import Message, Outcome
 from sapa.webhooks.types import (
     DeliveryDetails,
@@ -259,8 +259,8 @@ def _with_delivery(id: str, work: Callable[[Tx, int], Awaitable[Result]]) -> Res
 async def _send_trial(id: str, kind: str | None) -> tuple[Message, Outcome]:
     async with reach_database() as database, database.connection() as db:
         company = await actions.get_company_of(db, id)
-        target, message = await trial.build_trial(db, reach_vault(), company, id, kind)
-    return message, await trial.send_trial(read_settings().webhooks, target, message)
+        target, message = await test_event.build_trial(db, reach_vault(), company, id, kind)
+    return message, await test_event.send_trial(read_settings().webhooks, target, message)
 
 
 def _build_report(message: Message, outcome: Outcome) -> dict[str, Any]:

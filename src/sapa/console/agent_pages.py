@@ -5,8 +5,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
 from sapa.console.listing import read_list
+from sapa.console.routes import (
+    DEVELOPERS,
+    Visit,
+    desk,
+    go_to,
+)
 from sapa.http.endpoints import Base
 from sapa.http.errors import Invalid
 from sapa.people import actions as people

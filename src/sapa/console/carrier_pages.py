@@ -3,12 +3,17 @@
 from starlette.responses import Response
 
 from sapa.access import actions as access
-from sapa.company import Company
-from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
+from sapa.console.routes import (
+    DEVELOPERS,
+    Visit,
+    desk,
+    go_to,
+)
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid, NotFound
-from sapa.shipping import connections
+from sapa.shipping.connections import actions as connections
 from sapa.shipping.types import LABELS
+from sapa.values.company import Company
 
 
 @desk.get("/{environment}/carriers", roles=DEVELOPERS)

@@ -3,19 +3,24 @@
 from starlette.responses import Response
 
 from sapa.access import actions as access
-from sapa.company import Company
-from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
+from sapa.console.routes import (
+    DEVELOPERS,
+    Visit,
+    desk,
+    go_to,
+)
 from sapa.http.errors import NotFound
-from sapa.messaging import connecting
-from sapa.messaging.connection_types import ConnectionInfo
-from sapa.messaging.types import Channel
+from sapa.messaging.connections import actions as connections
+from sapa.messaging.connections.types import ConnectionInfo
+from sapa.messaging.messages.types import Channel
+from sapa.values.company import Company
 
 
 @desk.get("/{environment}/channels", roles=DEVELOPERS)
 async def list_channels(visit: Visit) -> Response:
     company = await _get_company(visit)
     known = await _list_present(visit, company)
-    shown = [(channel, known.get(channel.source)) for channel in connecting.list_channels()]
+    shown = [(channel, known.get(channel.source)) for channel in connections.list_channels()]
     return visit.show("channels.html", channels=shown)
 
 
@@ -30,7 +35,7 @@ async def show_channel(visit: Visit) -> Response:
         info=info,
         labels={field.name: field.label for field in channel.fields},
         is_played=is_played,
-        hook=connecting.build_sandbox_hook(visit.kit, company, channel.source) if is_played else None,
+        hook=connections.build_sandbox_hook(visit.kit, company, channel.source) if is_played else None,
         given=_list_plain(visit, channel, info),
     )
 
@@ -40,13 +45,13 @@ async def connect_channel(visit: Visit) -> Response:
     """The hook's address and what we made for the account are in this one answer."""
     channel, company, is_checked = _get_channel(visit), await _get_company(visit), not visit.given("unchecked")
     async with visit.kit.database.connection() as db:
-        draft = await connecting.prepare(visit.kit, db, company, channel.source, _list_given(visit, channel))
+        draft = await connections.prepare(visit.kit, db, company, channel.source, _list_given(visit, channel))
     if is_checked:
-        await connecting.check(visit.kit, company, draft)
+        await connections.check(visit.kit, company, draft)
     async with visit.kit.database.transaction() as tx:
-        made = await connecting.connect(visit.kit, tx, company, draft, is_new_hook=bool(visit.given("new_hook")))
+        made = await connections.connect(visit.kit, tx, company, draft, is_new_hook=bool(visit.given("new_hook")))
         if is_checked:
-            await connecting.note_verified(tx, company, made.connection.id, None)
+            await connections.note_verified(tx, company, made.connection.id, None)
         await visit.record(tx, "channel.connected", channel.label)
     labels = {field.name: field.label for field in channel.fields}
     return visit.show("channel_made.html", channel=channel, made=made, labels=labels)
@@ -55,7 +60,7 @@ async def connect_channel(visit: Visit) -> Response:
 @desk.post("/{environment}/channels/{id}/test", roles=DEVELOPERS, shown_by=show_channel)
 async def test_channel(visit: Visit) -> Response:
     channel = _get_channel(visit)
-    await connecting.test(visit.kit, await _get_company(visit), channel.source)
+    await connections.test(visit.kit, await _get_company(visit), channel.source)
     return go_to(visit.path(f"/channels/{channel.source}"))
 
 
@@ -63,7 +68,7 @@ async def test_channel(visit: Visit) -> Response:
 async def disconnect_channel(visit: Visit) -> Response:
     channel, company = _get_channel(visit), await _get_company(visit)
     async with visit.kit.database.transaction() as tx:
-        await connecting.disconnect(tx, company, channel.source)
+        await connections.disconnect(tx, company, channel.source)
         await visit.record(tx, "channel.disconnected", channel.label)
     return go_to(visit.path(f"/channels/{channel.source}"))
 
@@ -74,7 +79,7 @@ async def _get_company(visit: Visit) -> Company:
 
 
 def _get_channel(visit: Visit) -> Channel:
-    channel = connecting.find_channel(visit.request.path_params["id"])
+    channel = connections.find_channel(visit.request.path_params["id"])
     if channel is None:
         raise NotFound
     return channel
@@ -83,7 +88,7 @@ def _get_channel(visit: Visit) -> Channel:
 async def _list_present(visit: Visit, company: Company) -> dict[str, ConnectionInfo]:
     """Of each channel the account that is connected, or the last one that was."""
     async with visit.kit.database.connection() as db:
-        infos = await connecting.list_infos(visit.kit, db, company)
+        infos = await connections.list_infos(visit.kit, db, company)
     ordered = sorted(infos, key=lambda info: (info.status == "connected", info.connected_at or ""))
     return {info.source: info for info in ordered}
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 from msgspec import Struct
 
-from sapa.console.words import translate
+from sapa.console.translations import translate
 
 
 class Clock(Struct, frozen=True):

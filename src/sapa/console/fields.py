@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from sapa.console.desk import Visit
+from sapa.console.routes import Visit
 from sapa.http.errors import Invalid
 
 MINUTE = len("2026-01-31T09:30")

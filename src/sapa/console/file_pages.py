@@ -9,12 +9,17 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response, StreamingResponse
 
 from sapa.access import actions as access
-from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
 from sapa.console.rendering import HEADERS
+from sapa.console.routes import (
+    DEVELOPERS,
+    Visit,
+    desk,
+    go_to,
+)
 from sapa.exports import actions as exports
-from sapa.formulas import disarm
 from sapa.http.bodies import MOST_UPLOADED
 from sapa.http.errors import Invalid, NotFound, PayloadTooLarge
+from sapa.values.spreadsheet_cells import disarm
 
 RESOURCES = ("customers", "products", "orders")
 MEDIA_TYPES = {"csv": "text/csv", "ndjson": "application/x-ndjson"}

@@ -9,11 +9,16 @@ from starlette.responses import Response
 
 from sapa.access import actions as access
 from sapa.console.company_clock import Clock
-from sapa.console.desk import EVERYBODY, Visit, desk, go_to
 from sapa.console.live import Watch
+from sapa.console.routes import (
+    EVERYBODY,
+    Visit,
+    desk,
+    go_to,
+)
 from sapa.http.endpoints import Base
 from sapa.http.errors import Conflict, Invalid
-from sapa.messaging import connecting
+from sapa.messaging.connections import actions as connections
 from sapa.people import actions as people
 from sapa.support.types import TICKET_ID, build_bell
 
@@ -138,7 +143,7 @@ async def read_clock(visit: Visit) -> Clock:
 
 def list_channels() -> dict[str, str]:
     """The channels with what people call them."""
-    return {str(channel.source): channel.label for channel in connecting.list_channels()}
+    return {str(channel.source): channel.label for channel in connections.list_channels()}
 
 
 async def _read_inbox(visit: Visit) -> Json:

@@ -8,8 +8,13 @@ from starlette.responses import Response
 
 from sapa.access import actions as access
 from sapa.access.types import DEFAULT_RATE_LIMIT, KEY_ID, KeyIn, KeyInfo, KeyNotFound, Product, Scope
-from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
 from sapa.console.fields import parse_instant
+from sapa.console.routes import (
+    DEVELOPERS,
+    Visit,
+    desk,
+    go_to,
+)
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 

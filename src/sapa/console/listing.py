@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sapa.console.desk import Visit
+from sapa.console.routes import Visit
 from sapa.http.endpoints import Base
 from sapa.http.errors import Invalid
 

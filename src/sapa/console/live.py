@@ -16,10 +16,10 @@ from starlette.responses import StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from sapa.console.rendering import HEADERS
+from sapa.context import Kit
 from sapa.db.pool import AWAY, Connection, Database
 from sapa.db.sql import sql
 from sapa.http.errors import ApiError, ServiceUnavailable
-from sapa.kit import Kit
 
 LOOK_SECONDS = 15.0
 REST_SECONDS = 0.5

@@ -6,15 +6,21 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.access import actions as access
-from sapa.console.desk import DEVELOPERS, EVERYBODY, Visit, desk, go_to
 from sapa.console.fields import parse_number
 from sapa.console.listing import read_list
+from sapa.console.routes import (
+    DEVELOPERS,
+    EVERYBODY,
+    Visit,
+    desk,
+    go_to,
+)
 from sapa.http.bodies import build_decoder, decode_body
 from sapa.http.errors import Invalid
-from sapa.json_text import encode
 from sapa.loyalty import actions as loyalty
 from sapa.loyalty import reconciliation
 from sapa.loyalty.types import AdjustmentIn
+from sapa.values.json import encode
 
 DIRECTIONS = ("points_added", "points_deducted")
 STATUSES = ("reserved", "committed", "released", "expired", "failed")

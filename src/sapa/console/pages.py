@@ -11,10 +11,10 @@ from sapa.console import (
     carrier_pages,
     channel_pages,
     file_pages,
-    forgotten_pages,
     inbox_pages,
     key_pages,
     loyalty_pages,
+    password_reset_pages,
     people_pages,
     report_pages,
     request_pages,
@@ -29,16 +29,16 @@ from sapa.console import (
     ticket_pages,
     webhook_pages,
 )
-from sapa.console.asking import Asker
-from sapa.console.desk import desk
+from sapa.console.execute import Asker
 from sapa.console.live import Live
 from sapa.console.rendering import HERE, protect
+from sapa.console.routes import desk
+from sapa.context import Kit
 from sapa.http.endpoints import Routes
-from sapa.kit import Kit
 
 PARTS = [
     sign_in_pages,
-    forgotten_pages,
+    password_reset_pages,
     key_pages,
     webhook_pages,
     request_pages,

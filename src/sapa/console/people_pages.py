@@ -2,7 +2,14 @@
 
 from starlette.responses import Response
 
-from sapa.console.desk import DEVELOPERS, EVERYBODY, OWNERS, Visit, desk, go_to
+from sapa.console.routes import (
+    DEVELOPERS,
+    EVERYBODY,
+    OWNERS,
+    Visit,
+    desk,
+    go_to,
+)
 from sapa.http.errors import Invalid, NotFound
 from sapa.people import actions as people
 from sapa.people import mail

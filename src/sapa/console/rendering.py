@@ -13,7 +13,12 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from sapa import __version__
-from sapa.console.words import LANGUAGES, build_voice, translate, translate_refusal
+from sapa.console.translations import (
+    LANGUAGES,
+    build_voice,
+    translate,
+    translate_refusal,
+)
 from sapa.http.errors import ApiError, FieldError
 
 HERE = Path(__file__).parent

@@ -11,14 +11,14 @@ from starlette.responses import Response
 from sapa.access import actions as access
 from sapa.analytics import actions as analytics
 from sapa.analytics.types import SOURCES, AgentRecord, Channel, KindRecord
-from sapa.company import Company
 from sapa.console import charts
-from sapa.console.desk import DEVELOPERS, Visit, desk
 from sapa.console.rendering import HEADERS
-from sapa.console.words import translate
+from sapa.console.routes import DEVELOPERS, Visit, desk
+from sapa.console.translations import translate
 from sapa.http.errors import Invalid, NotFound
 from sapa.reports import actions as reports
 from sapa.reports.types import PRESETS, Overview, Window
+from sapa.values.company import Company
 
 FATES = ("sent", "delivered", "read", "replied")
 KINDS = {"human": "human agents", "ai": "AI agents"}

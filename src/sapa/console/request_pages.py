@@ -6,8 +6,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.desk import DEVELOPERS, Visit, desk
 from sapa.console.fields import parse_instant
+from sapa.console.routes import DEVELOPERS, Visit, desk
 from sapa.http.endpoints import Base
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.keys import PREFIXES

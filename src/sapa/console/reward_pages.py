@@ -4,9 +4,15 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.desk import DEVELOPERS, EVERYBODY, Visit, desk, go_to
 from sapa.console.fields import gather, parse_number, spread
 from sapa.console.listing import read_list
+from sapa.console.routes import (
+    DEVELOPERS,
+    EVERYBODY,
+    Visit,
+    desk,
+    go_to,
+)
 
 TEXTS = ("rewardName", "discountType", "discountValue", "expirationPreset", "voucherPrefix")
 FIELDS = (*TEXTS, "costToRedeem", "minimumPurchaseAmount")

@@ -8,7 +8,13 @@ from starlette.responses import Response
 
 from sapa.access import actions as access
 from sapa.access.types import ClockTooFar
-from sapa.console.desk import DEVELOPERS, OWNERS, Visit, desk, go_to
+from sapa.console.routes import (
+    DEVELOPERS,
+    OWNERS,
+    Visit,
+    desk,
+    go_to,
+)
 from sapa.http.errors import Invalid
 
 UNITS = ("minutes", "hours", "days")

@@ -6,8 +6,13 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.console.areas import CHOSEN, list_choices
-from sapa.console.desk import EVERYBODY, Visit, desk, go_to
 from sapa.console.fields import gather, spread
+from sapa.console.routes import (
+    EVERYBODY,
+    Visit,
+    desk,
+    go_to,
+)
 from sapa.http.errors import ApiError, FieldError, Invalid, NotFound
 
 PARTY = ("name", "phone", "email", "address", "city", "province", "zip", "notes")

@@ -6,13 +6,20 @@ import msgspec
 from starlette.responses import Response
 
 from sapa.access import actions as access
-from sapa.console.desk import DEVELOPERS, EVERYBODY, Visit, desk, go_to
 from sapa.console.listing import read_list
+from sapa.console.routes import (
+    DEVELOPERS,
+    EVERYBODY,
+    Visit,
+    desk,
+    go_to,
+)
 from sapa.http.errors import Invalid, NotFound
-from sapa.json_text import encode
-from sapa.shipping import bookings, tracking
+from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.states import BOOKABLE, GROUP_OF, STATUSES, UNDER_WAY, list_next
+from sapa.shipping.tracking import actions as tracking
 from sapa.shipping.types import BY_PEOPLE, LABELS, LOCAL, SHIPMENT_ID, Provider
+from sapa.values.json import encode
 
 TONES = {"delivered": "good", "failed": "bad", "cancelled": "over", "returned": "bad"}
 """How a group of states looks; the others wait."""

@@ -4,9 +4,14 @@ from secrets import token_hex
 
 from starlette.responses import Response
 
-from sapa.console.desk import EVERYBODY, Visit, desk, go_to
 from sapa.console.listing import read_list
 from sapa.console.loyalty_pages import adjust_points
+from sapa.console.routes import (
+    EVERYBODY,
+    Visit,
+    desk,
+    go_to,
+)
 
 STATUSES = ("active", "archived", "cancelled", "refunded")
 PRODUCT_STATUSES = ("active", "draft", "archived")

@@ -2,8 +2,17 @@
 
 from starlette.responses import Response
 
-from sapa.console.desk import COOKIE, EVERYBODY, LANGUAGE_COOKIE, Visit, desk, go_to, open_session, set_cookie
-from sapa.console.words import LANGUAGES
+from sapa.console.routes import (
+    COOKIE,
+    EVERYBODY,
+    LANGUAGE_COOKIE,
+    Visit,
+    desk,
+    go_to,
+    open_session,
+    set_cookie,
+)
+from sapa.console.translations import LANGUAGES
 from sapa.http.errors import Invalid, NotFound
 from sapa.people import actions as people
 from sapa.people.types import Link

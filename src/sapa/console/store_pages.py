@@ -5,8 +5,14 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.console.areas import CHOSEN, list_choices
-from sapa.console.desk import DEVELOPERS, EVERYBODY, Visit, desk, go_to
 from sapa.console.fields import gather, spread
+from sapa.console.routes import (
+    DEVELOPERS,
+    EVERYBODY,
+    Visit,
+    desk,
+    go_to,
+)
 
 TEXTS = ("name", "contactName", "phone", "email", "address", "notes", "city", "province", "zip")
 NUMBERS = ("kecamatanId", "kelurahanId", "coordinates.lat", "coordinates.lng")

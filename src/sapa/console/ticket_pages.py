@@ -6,8 +6,13 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.desk import EVERYBODY, Visit, desk, go_to
 from sapa.console.inbox_pages import Team, build_word, is_script, list_channels, read_clock, read_team, watch
+from sapa.console.routes import (
+    EVERYBODY,
+    Visit,
+    desk,
+    go_to,
+)
 from sapa.console.ticket_lines import build_lines
 from sapa.http.endpoints import Base
 from sapa.http.errors import Conflict, Invalid, NotFound

@@ -6,13 +6,18 @@ from secrets import token_hex
 from msgspec import UNSET
 from starlette.responses import Response
 
-from sapa.console.desk import DEVELOPERS, Visit, desk, go_to
 from sapa.console.fields import parse_instant
+from sapa.console.routes import (
+    DEVELOPERS,
+    Visit,
+    desk,
+    go_to,
+)
 from sapa.events import CATALOGUE
 from sapa.http.errors import Invalid
 from sapa.http.query_string import BadValue, parse_date_time
 from sapa.webhooks import actions as webhooks
-from sapa.webhooks import deliveries, trial
+from sapa.webhooks import deliveries, test_event
 from sapa.webhooks.types import DeliveryFilter, DeliveryStatus, EndpointIn, EndpointPatch, Missed
 
 PAGE = 25
@@ -164,10 +169,10 @@ async def test_webhook(visit: Visit) -> Response:
     id = visit.request.path_params["id"]
     async with visit.kit.database.connection() as db:
         endpoint = await webhooks.get(db, visit.kit.vault, visit.company_id, id)
-        target, message = await trial.build_trial(
+        target, message = await test_event.build_trial(
             db, visit.kit.vault, visit.company_id, id, visit.given("event") or None
         )
-    outcome = await trial.send_trial(visit.kit.settings.webhooks, target, message)
+    outcome = await test_event.send_trial(visit.kit.settings.webhooks, target, message)
     return visit.show("webhook_tested.html", endpoint=endpoint, message=message, outcome=outcome)
 
 

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 import asyncpg
 from msgspec import UNSET
 
-from sapa.company import Company
 from sapa.customers import queries
 from sapa.customers.edit_log import build_edit_log
 from sapa.customers.profile import build_profile, profile_of, revise_profile
@@ -23,9 +22,10 @@ from sapa.customers.types import (
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.loyalty import actions as loyalty
-from sapa.orders.carried import carry
+from sapa.orders.customer_copies import carry
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import Happening
+from sapa.values.company import Company
 
 MOST_RACES = 2
 

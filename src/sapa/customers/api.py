@@ -18,10 +18,10 @@ from sapa.customers.types import (
     PhoneNumberTaken,
 )
 from sapa.db.listing import contains
-from sapa.http.answers import Created, Page, build_page
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageQuery, SearchText
+from sapa.http.responses import Created, Page, build_page
 
 routes = Routes("/customers", base=Base.CUSTOMER, tag="Customers")
 

@@ -7,7 +7,6 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, Struct
 
-from sapa.company import Company
 from sapa.customers import actions
 from sapa.customers.edit_log import build_edit_log
 from sapa.customers.profile import Profile, build_profile, profile_of, revise_profile
@@ -26,9 +25,10 @@ from sapa.db.pool import Tx
 from sapa.db.sql import sql
 from sapa.events import emit_all
 from sapa.http.errors import ApiError
-from sapa.orders.carried import carry
+from sapa.orders.customer_copies import carry
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import Happening
+from sapa.values.company import Company
 
 Outcome = Literal["created", "updated", "unchanged"]
 

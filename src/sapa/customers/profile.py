@@ -8,7 +8,6 @@ import msgspec
 from email_validator import EmailNotValidError, validate_email
 from msgspec import UNSET, Raw, Struct
 
-from sapa.company import Company
 from sapa.customers.types import (
     ADDRESS_ID,
     Address,
@@ -20,8 +19,9 @@ from sapa.customers.types import (
     Subscription,
 )
 from sapa.http.errors import Invalid
-from sapa.json_text import encode, encode_values, is_exact
-from sapa.phones import BadPhone, parse_phone
+from sapa.values.company import Company
+from sapa.values.json import encode, encode_values, is_exact
+from sapa.values.phones import BadPhone, parse_phone
 
 # A shop's own mail server, a test domain: that an address is not reachable from everywhere is no reason to refuse it.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()

@@ -5,9 +5,9 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sapa.events import Event
-from sapa.http.answers import StoredJson, Timestamp
 from sapa.http.errors import Conflict, Invalid
-from sapa.ids import IdKind
+from sapa.http.responses import StoredJson, Timestamp
+from sapa.values.ids import IdKind
 
 CUSTOMER_ID = IdKind("cust_")
 ADDRESS_ID = IdKind("addr_")

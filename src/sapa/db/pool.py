@@ -12,7 +12,7 @@ from asyncpg.connection import Connection as AsyncpgConnection
 from asyncpg.exceptions import InternalClientError, InvalidCachedStatementError
 
 from sapa.db import codecs
-from sapa.db.bell import Bell
+from sapa.db.notify import Bell
 
 if TYPE_CHECKING:
     Connection: TypeAlias = AsyncpgConnection[asyncpg.Record]

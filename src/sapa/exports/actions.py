@@ -6,17 +6,17 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from sapa.company import Company
 from sapa.customers import bulk as customers
 from sapa.customers.types import Customer
 from sapa.db.counters import get_total
 from sapa.db.pool import Connection, Database
 from sapa.db.sql import Statement, sql
-from sapa.exports.sheet import Format, write_header, write_rows
+from sapa.exports.spreadsheet import Format, write_header, write_rows
 from sapa.orders import bulk as orders
 from sapa.orders.types import Order
 from sapa.products import bulk as products
 from sapa.products.types import Product
+from sapa.values.company import Company
 
 PREFETCH = 500
 

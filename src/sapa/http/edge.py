@@ -10,13 +10,13 @@ from urllib.parse import unquote_to_bytes
 import asyncpg
 import structlog
 
+from sapa.context import Kit
 from sapa.db.pool import AWAY, BUSY, RETRYABLE, Tx
 from sapa.http import idempotency
+from sapa.http.access_log import DoneCall, Journal
 from sapa.http.allow_list import AllowList, client_address
-from sapa.http.answers import Answer
 from sapa.http.cors import Cors
 from sapa.http.endpoints import Call, Endpoint, Recorder, Routes, RouteTable
-from sapa.http.errand import Errand, Replayed
 from sapa.http.errors import (
     BY_CONSTRAINT,
     ApiError,
@@ -32,11 +32,11 @@ from sapa.http.errors import (
     Unauthorized,
 )
 from sapa.http.exchange import Exchange, Receive, Scope, Send, read_body, split_path
-from sapa.http.journal import DoneCall, Journal
 from sapa.http.keys import Key, KeyRing, Retirement
 from sapa.http.metrics import UNAVAILABLE
+from sapa.http.outbound_call import Errand, Replayed
 from sapa.http.rate_limit import RateLimiter
-from sapa.kit import Kit
+from sapa.http.responses import Answer
 
 JSON = (b"content-type", b"application/json")
 PRIVATE = (b"cache-control", b"private, no-cache")

@@ -8,16 +8,16 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from sapa.company import Company
+from sapa.context import Kit
 from sapa.db.pool import Connection
-from sapa.http.answers import Answer, encode_result, is_envelope
 from sapa.http.bodies import Upload, build_decoder, decode_body
-from sapa.http.errand import Asked, Errand
 from sapa.http.errors import ApiError, InsufficientScope, Invalid, NotFound, Unauthorized
 from sapa.http.keys import Key
+from sapa.http.outbound_call import Asked, Errand
 from sapa.http.query_string import BadValue, QueryReader, parser_of
-from sapa.ids import IdKind
-from sapa.kit import Kit
+from sapa.http.responses import Answer, encode_result, is_envelope
+from sapa.values.company import Company
+from sapa.values.ids import IdKind
 
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
 Recorder = Callable[[Kit, Company, Asked, ApiError], Awaitable[None]]

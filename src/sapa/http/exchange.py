@@ -8,9 +8,9 @@ from urllib.parse import parse_qs, unquote
 
 from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED, UPLOADED_TYPES
 from sapa.http.endpoints import Route
-from sapa.http.errand import Asked
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout, UnsupportedMediaType
 from sapa.http.keys import Key
+from sapa.http.outbound_call import Asked
 
 BODY_SECONDS = 30.0
 UPLOAD_SECONDS = 300.0

@@ -10,8 +10,8 @@ from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.http.answers import Answer
 from sapa.http.errors import IdempotencyInProgress, IdempotencyKeyReused, Invalid
+from sapa.http.responses import Answer
 
 WAIT_SECONDS = 5.0
 KEPT_HOURS = 24

@@ -12,10 +12,10 @@ import asyncpg
 import structlog
 from msgspec import Struct
 
-from sapa.company import Company
 from sapa.db.pool import AWAY, Connection, Database
 from sapa.http.allow_list import AllowList
 from sapa.http.errors import InvalidApiKey
+from sapa.values.company import Company
 
 PREFIXES = {"live": "svc_live_", "test": "svc_test_"}
 CHANNEL = "sapa_keys"

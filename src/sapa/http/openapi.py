@@ -8,11 +8,11 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_typ
 import msgspec
 
 from sapa.events import CATALOGUE, EVENT_ID, Event
-from sapa.http.answers import OWN_STATUSES, is_envelope
 from sapa.http.bodies import UPLOADED_TYPES
 from sapa.http.endpoints import Base, Endpoint, Routes, camel
 from sapa.http.idempotency import LONGEST_KEY
 from sapa.http.openapi_answers import ERROR_EXAMPLES, Refusals, describe_headers, header_components
+from sapa.http.responses import OWN_STATUSES, is_envelope
 from sapa.http.schemas import Schema, SchemaBook, build_example, id_kind_of, is_struct, lend_examples
 
 VERSION = "1.0.0"

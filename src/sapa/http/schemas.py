@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 import msgspec
 from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
 
-from sapa.http.answers import StoredJson
-from sapa.ids import IdKind
+from sapa.http.responses import StoredJson
+from sapa.values.ids import IdKind
 
 Schema = dict[str, Any]
 

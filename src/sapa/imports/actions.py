@@ -2,13 +2,13 @@
 
 from hashlib import sha256
 
-from sapa.company import Company
 from sapa.db.pool import Database, Tx
 from sapa.imports import queries
 from sapa.imports.lines import Read
 from sapa.imports.resources import KINDS
 from sapa.imports.rows import read_header
 from sapa.imports.types import IMPORT_ID, Format, Import, ImportRunning, ImportTakenOver, Job, Problem, Resource
+from sapa.values.company import Company
 
 MOST_ATTEMPTS = 5
 

@@ -5,11 +5,11 @@ from typing import Annotated, Literal
 from msgspec import Meta, Struct
 
 from sapa.access.types import Scope
-from sapa.http.answers import Page, build_page
 from sapa.http.bodies import Upload
 from sapa.http.endpoints import OR, Base, Call, Routes
 from sapa.http.errors import InsufficientScope, NotFound
 from sapa.http.query_string import PageQuery
+from sapa.http.responses import Page, build_page
 from sapa.imports import actions, queries
 from sapa.imports.types import Format, Import, ImportId, Problem, Resource
 

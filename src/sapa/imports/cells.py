@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from msgspec import Raw, inspect
 
-from sapa.formulas import rearm
 from sapa.imports.lines import LONGEST_RECORD
 from sapa.imports.types import UnusableFile
+from sapa.values.spreadsheet_cells import rearm
 
 SEPARATORS = ",;\t"
 MOST_SHOWN = 20

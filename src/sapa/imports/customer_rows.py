@@ -7,7 +7,6 @@ from typing import Any
 import asyncpg
 from msgspec import UNSET, UnsetType
 
-from sapa.company import Company
 from sapa.customers import bulk
 from sapa.customers.bulk import Given
 from sapa.customers.types import CustomerPatch, ExternalId
@@ -15,6 +14,7 @@ from sapa.db.pool import Tx
 from sapa.imports.attempts import Result, attempt
 from sapa.imports.rows import Row
 from sapa.imports.types import Outcome
+from sapa.values.company import Company
 
 
 class CustomerRow(CustomerPatch, frozen=True, kw_only=True):

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from sapa.company import Company
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.http.query_string import BadValue, parse_date_time
@@ -17,7 +16,6 @@ from sapa.imports import queries
 from sapa.imports.attempts import Result, attempt
 from sapa.imports.rows import Row
 from sapa.imports.types import Outcome
-from sapa.money import DIGITS, BadMoney, parse_amount
 from sapa.orders import actions
 from sapa.orders.types import (
     LineItemIn,
@@ -28,6 +26,8 @@ from sapa.orders.types import (
     OrderPatch,
     OwnOrderId,
 )
+from sapa.values.company import Company
+from sapa.values.money import DIGITS, BadMoney, parse_amount
 
 Text = Annotated[str, Meta(min_length=1, max_length=255)]
 Url = Annotated[str, Meta(max_length=2048)]

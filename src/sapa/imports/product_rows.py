@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from sapa.company import Company
 from sapa.db.pool import Tx
 from sapa.http.bodies import build_decoder, decode_body
 from sapa.http.errors import Invalid
@@ -16,9 +15,10 @@ from sapa.imports import queries
 from sapa.imports.attempts import Result, attempt
 from sapa.imports.rows import Row
 from sapa.imports.types import Outcome
-from sapa.json_text import encode
 from sapa.products import actions
 from sapa.products.types import OwnId, ProductIn, ProductPatch
+from sapa.values.company import Company
+from sapa.values.json import encode
 
 _NEW = build_decoder(ProductIn)
 

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from sapa.company import Company
 from sapa.db.pool import Tx
 from sapa.imports.attempts import Result
 from sapa.imports.customer_rows import CustomerRow, list_customer_keys, store_customers
@@ -12,6 +11,7 @@ from sapa.imports.order_rows import OrderRow, store_orders
 from sapa.imports.product_rows import ProductRow, store_products
 from sapa.imports.rows import Row
 from sapa.imports.types import Resource
+from sapa.values.company import Company
 
 Store = Callable[[Tx, Company, Sequence[Row]], Awaitable[list[Result]]]
 ListKeys = Callable[[Company, Row], tuple[str, list[str]]]

@@ -4,9 +4,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from sapa.http.answers import Timestamp
 from sapa.http.errors import ApiError, Conflict, Invalid
-from sapa.ids import IdKind
+from sapa.http.responses import Timestamp
+from sapa.values.ids import IdKind
 
 IMPORT_ID = IdKind("imp_")
 ImportId = Annotated[str, IMPORT_ID]

@@ -7,12 +7,12 @@ from contextlib import suppress
 import structlog
 
 from sapa.access import actions as access
+from sapa.context import Kit
 from sapa.db.pool import AWAY, Database
 from sapa.imports import actions, queries
 from sapa.imports.queries import Waiting
 from sapa.imports.types import ImportRunning, ImportTakenOver, UnusableFile
 from sapa.imports.work import Until, Work, go_on, new_holder
-from sapa.kit import Kit
 
 REST_SECONDS = 1.0
 # After this long another file gets its turn.

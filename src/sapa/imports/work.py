@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 import asyncpg
 from msgspec import Struct
 
-from sapa.company import Company
 from sapa.db.pool import RETRYABLE, Database, Tx
 from sapa.imports import queries
 from sapa.imports.attempts import Result
@@ -17,6 +16,7 @@ from sapa.imports.lines import Read
 from sapa.imports.resources import KINDS
 from sapa.imports.rows import Batch, Row, RowReader, read_header
 from sapa.imports.types import ImportTakenOver, Job, Problem
+from sapa.values.company import Company
 
 IN_THE_WAY = (*RETRYABLE, asyncpg.LockNotAvailableError)
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0

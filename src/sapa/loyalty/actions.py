@@ -11,16 +11,14 @@ from typing import Any
 
 import msgspec
 
-from sapa.company import Company
 from sapa.customers.types import CUSTOMER_ID
 from sapa.db.pool import Connection, Tx
 from sapa.events import emit
 from sapa.http.errors import Invalid, NotFound
-from sapa.json_text import encode
 from sapa.loyalty import program, program_queries, queries
-from sapa.loyalty.book import Book
+from sapa.loyalty.ledger import Book
 from sapa.loyalty.rewards.closing import close_with
-from sapa.loyalty.telling import list_happenings
+from sapa.loyalty.timeline_entries import list_happenings
 from sapa.loyalty.types import (
     RESERVATION_ID,
     WALLET_ID,
@@ -43,6 +41,8 @@ from sapa.loyalty.types import (
 from sapa.orders.types import Order, Status
 from sapa.timeline import actions as timeline
 from sapa.timeline.types import Source
+from sapa.values.company import Company
+from sapa.values.json import encode
 
 MOST_METADATA = 10_000
 END_OF_TIME = datetime.max.replace(tzinfo=UTC)

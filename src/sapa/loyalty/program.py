@@ -8,14 +8,14 @@ from fractions import Fraction
 import msgspec
 from msgspec import UNSET
 
-from sapa.company import Company
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.loyalty import program_queries
 from sapa.loyalty.program_queries import Terms
 from sapa.loyalty.types import MOST_POINTS, EarnOn, LoyaltySettings, LoyaltySettingsPatch, Position, Tier
-from sapa.money import BadMoney, parse_amount
 from sapa.orders.types import Order, Status
+from sapa.values.company import Company
+from sapa.values.money import BadMoney, parse_amount
 
 DEFAULTS = LoyaltySettings(
     enabled=True, earn_on="paid", rounding="floor", expiry_months=None, reservation_ttl_seconds=900

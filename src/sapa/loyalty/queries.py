@@ -8,9 +8,9 @@ from msgspec import Struct
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.json_text import encode
-from sapa.loyalty.book import Balance, Book
+from sapa.loyalty.ledger import Balance, Book
 from sapa.loyalty.types import LedgerEntry, Portion, Reservation, Standing, Wallet
+from sapa.values.json import encode
 
 FEW_LOTS = 100
 

@@ -7,10 +7,10 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sapa.customers.types import CustomerId
 from sapa.events import Event
-from sapa.http.answers import Envelope, StoredJson, Timestamp
 from sapa.http.errors import Conflict
-from sapa.ids import IdKind
-from sapa.money import Amount
+from sapa.http.responses import Envelope, StoredJson, Timestamp
+from sapa.values.ids import IdKind
+from sapa.values.money import Amount
 
 WALLET_ID = IdKind("wal_")
 ENTRY_ID = IdKind("led_")

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from sapa.company import Company
 from sapa.customers import actions as customers
 from sapa.customers.types import CustomerIn, CustomerRef, build_ref
 from sapa.db.pool import Tx
@@ -21,7 +20,7 @@ from sapa.orders.document import (
     revision_of,
     with_sold,
 )
-from sapa.orders.telling import list_happenings
+from sapa.orders.timeline_entries import list_happenings
 from sapa.orders.transitions import NEW, Standing
 from sapa.orders.types import (
     ORDER_ID,
@@ -36,6 +35,7 @@ from sapa.orders.types import (
 )
 from sapa.products import stock
 from sapa.timeline import actions as timeline
+from sapa.values.company import Company
 
 
 async def place(

@@ -11,11 +11,10 @@ from msgspec import Meta
 from sapa.access.types import Scope
 from sapa.customers.types import CUSTOMER_ID, IdentityConflict
 from sapa.db.listing import contains
-from sapa.folding import fold
-from sapa.http.answers import Page, build_page
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageQuery, SearchText
+from sapa.http.responses import Page, build_page
 from sapa.orders import actions, queries
 from sapa.orders.types import (
     FinancialStatus,
@@ -29,6 +28,7 @@ from sapa.orders.types import (
     Status,
 )
 from sapa.products.types import InsufficientStock
+from sapa.values.text_folding import fold
 
 routes = Routes("/orders", base=Base.CUSTOMER, tag="Orders")
 

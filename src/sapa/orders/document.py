@@ -7,11 +7,8 @@ from decimal import Decimal
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from sapa.company import Company
 from sapa.customers.types import ADDRESS_ID
 from sapa.http.errors import Invalid
-from sapa.json_text import encode
-from sapa.money import BadMoney, parse_amount, parse_currency
 from sapa.orders.transitions import Standing, move
 from sapa.orders.types import (
     LINE_ITEM_ID,
@@ -25,6 +22,9 @@ from sapa.orders.types import (
     ShippingAddressIn,
 )
 from sapa.products.types import VariantOnSale
+from sapa.values.company import Company
+from sapa.values.json import encode
+from sapa.values.money import BadMoney, parse_amount, parse_currency
 
 _read_address = msgspec.json.Decoder(ShippingAddress).decode
 _read_taken = msgspec.json.Decoder(dict[str, int]).decode

@@ -10,10 +10,10 @@ from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.json_text import encode
-from sapa.orders.carried import build_customer_text
+from sapa.orders.customer_copies import build_customer_text
 from sapa.orders.document import Draft, Revision
 from sapa.orders.types import KeptOrder, Order
+from sapa.values.json import encode
 
 COUNTER = "orders"
 COLUMNS = ", ".join(Order.__struct_fields__)

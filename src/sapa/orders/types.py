@@ -8,10 +8,10 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sapa.customers.types import AddressId, CustomerRef, Email, LastName, Name, Phone, Tag
 from sapa.events import Event
-from sapa.http.answers import StoredJson, Timestamp
 from sapa.http.errors import Conflict
-from sapa.ids import IdKind
-from sapa.money import Amount, Currency
+from sapa.http.responses import StoredJson, Timestamp
+from sapa.values.ids import IdKind
+from sapa.values.money import Amount, Currency
 
 ORDER_ID = IdKind("order_")
 LINE_ITEM_ID = IdKind("li_")

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from sapa.outbound.dialer import Dialer, connect_plainly
 from sapa.outbound.guard import Guard
-from sapa.outbound.names import Names
+from sapa.outbound.resolver import Names
 from sapa.settings import WebhookSettings
 
 SECONDS = 10.0

@@ -4,7 +4,7 @@ import asyncio
 import socket
 
 from sapa.outbound.guard import Guard
-from sapa.outbound.names import Names
+from sapa.outbound.resolver import Names
 
 
 class Dialer:

@@ -11,10 +11,10 @@ from aiosmtplib import SMTP
 from aiosmtplib.errors import SMTPException
 from msgspec import Struct
 
+from sapa.context import Kit
 from sapa.db.pool import Database
-from sapa.kit import Kit
 from sapa.people import actions, mail_queries, queries
-from sapa.people.mail_words import WORDS
+from sapa.people.mail_texts import WORDS
 from sapa.people.types import Purpose, TooManyAttempts
 from sapa.settings import MailSettings
 

@@ -4,8 +4,8 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from sapa.http.answers import Timestamp
 from sapa.http.errors import ApiError, Conflict, Invalid, NotFound
+from sapa.http.responses import Timestamp
 
 
 class Role(StrEnum):

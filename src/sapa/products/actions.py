@@ -2,7 +2,6 @@
 
 import asyncpg
 
-from sapa.company import Company
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.products import queries
@@ -16,6 +15,7 @@ from sapa.products.types import (
     ProductPatch,
     ProductUpdated,
 )
+from sapa.values.company import Company
 
 MOST_RACES = 2
 

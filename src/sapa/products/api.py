@@ -6,13 +6,13 @@ from msgspec import Meta
 
 from sapa.access.types import Scope
 from sapa.db.listing import CELLS, contains
-from sapa.folding import fold
-from sapa.http.answers import Page, build_page
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageQuery, SearchText
+from sapa.http.responses import Page, build_page
 from sapa.products import actions, queries
 from sapa.products.types import Product, ProductExists, ProductId, ProductIn, ProductPatch, Status
+from sapa.values.text_folding import fold
 
 routes = Routes("/products", base=Base.CUSTOMER, tag="Products")
 

@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 from msgspec import UNSET, Struct, structs
 
-from sapa.company import Company
 from sapa.http.endpoints import camel
 from sapa.http.errors import Invalid
-from sapa.money import BadMoney, parse_amount
 from sapa.products.types import OPTION_ID, VARIANT_ID, Option, OptionIn, Variant, VariantIn, VariantPatch
+from sapa.values.company import Company
+from sapa.values.money import BadMoney, parse_amount
 
 Given = TypeVar("Given", bound=Struct)
 Known = TypeVar("Known", Variant, Option)

@@ -5,11 +5,11 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from sapa.company import Company
-from sapa.folding import fold
 from sapa.http.errors import Invalid
 from sapa.products.matching import build_options, build_variants
 from sapa.products.types import Option, Product, ProductIn, ProductPatch, Variant
+from sapa.values.company import Company
+from sapa.values.text_folding import fold
 
 _read_variants = msgspec.json.Decoder(list[Variant]).decode
 _read_options = msgspec.json.Decoder(list[Option]).decode

@@ -8,9 +8,9 @@ from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.json_text import encode
 from sapa.products.offer import Offer
 from sapa.products.types import MOST_STOCK, Product, VariantOnSale
+from sapa.values.json import encode
 
 COUNTER = "products"
 

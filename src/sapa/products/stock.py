@@ -6,12 +6,12 @@ looked at, so two orders of the same goods never wait for each other in a circle
 
 from collections.abc import Mapping, Sequence
 
-from sapa.company import Company
 from sapa.db.pool import Tx
 from sapa.events import emit_all
 from sapa.products import queries
 from sapa.products.queries import Tracked
 from sapa.products.types import InsufficientStock, ProductUpdated, VariantOnSale
+from sapa.values.company import Company
 
 
 async def find_variants(tx: Tx, company: Company, ids: Sequence[str]) -> dict[str, VariantOnSale]:

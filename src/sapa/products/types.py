@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sapa.events import Event
-from sapa.http.answers import StoredJson, Timestamp
 from sapa.http.errors import Conflict
-from sapa.ids import IdKind
-from sapa.money import Amount
+from sapa.http.responses import StoredJson, Timestamp
+from sapa.values.ids import IdKind
+from sapa.values.money import Amount
 
 PRODUCT_ID = IdKind("prod_")
 VARIANT_ID = IdKind("var_")

@@ -4,10 +4,10 @@ from collections import defaultdict
 from collections.abc import Sequence
 from decimal import Decimal
 
-from sapa.company import Company
 from sapa.db.pool import Connection
 from sapa.reports import queries
 from sapa.reports.types import MessageStep, OrderStep, Overview, Window, parse_window
+from sapa.values.company import Company
 
 
 async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> Window:

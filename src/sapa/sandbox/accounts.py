@@ -4,7 +4,7 @@ import hmac
 import re
 from hashlib import sha256
 
-from sapa.kit import Kit, NoSecretKey
+from sapa.context import Kit, NoSecretKey
 
 _parse = re.compile(r"sbx_(?P<company>[0-9]{1,18})_[0-9a-f]{32}", re.ASCII).fullmatch
 

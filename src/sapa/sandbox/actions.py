@@ -4,20 +4,20 @@ from datetime import timedelta
 from email.utils import make_msgid
 
 from sapa.access import actions as access
-from sapa.company import Company
+from sapa.context import Kit
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
-from sapa.kit import Kit
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.recipients import find_source, parse_recipient
+from sapa.messaging.sending.recipients import find_source, parse_recipient
 from sapa.sandbox.callbacks import schedule
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import build_account
-from sapa.sandbox.channels.heard import Heard
+from sapa.sandbox.channels.inbound import Heard
+from sapa.sandbox.channels.simulator import new_token
 from sapa.sandbox.channels.simulators import SPEAKERS
-from sapa.sandbox.channels.stage import new_token
 from sapa.sandbox.types import Clock, SandboxInbound, SandboxInboundIn, TestKeyRequired
+from sapa.values.company import Company
 
 ECHOING = (Source.MSGAPP_COEX, Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL, Source.SHORT_VIDEO)
 

@@ -1,9 +1,9 @@
 """How a test environment is played with over HTTP. A live key is refused."""
 
 from sapa.access.types import Scope
-from sapa.http.answers import Page, build_page
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.query_string import PageQuery
+from sapa.http.responses import Page, build_page
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox import actions
 from sapa.sandbox.channels import outbox

@@ -9,9 +9,9 @@ import msgspec
 import structlog
 from msgspec import Struct
 
+from sapa.context import Kit
 from sapa.db.pool import Connection, Database, Tx
 from sapa.db.sql import sql
-from sapa.kit import Kit
 from sapa.outbound.client import NotSent, Unclear
 from sapa.work import leases
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from sapa.sandbox.places import Point, find_centre
+from sapa.sandbox.areas import Point, find_centre
 
 Vehicle = Literal["bike", "car"]
 

@@ -4,8 +4,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Raw, Struct
 
-from sapa.http.answers import StoredJson, Timestamp
 from sapa.http.errors import ApiError
+from sapa.http.responses import StoredJson, Timestamp
 from sapa.messaging.channels.interface import MediaType, Source
 
 

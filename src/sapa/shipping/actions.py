@@ -5,27 +5,33 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import UNSET, Struct
 
-from sapa.company import Company
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.http.errors import Invalid
 from sapa.orders import actions as orders
-from sapa.shipping import bookings, queries, stores
-from sapa.shipping.areas import check_sub_district
-from sapa.shipping.bookings import Started
+from sapa.shipping.areas.actions import check_sub_district
+from sapa.shipping.bookings import actions as bookings
+from sapa.shipping.bookings.actions import Started
 from sapa.shipping.carriers.interface import Area
-from sapa.shipping.checks import (
+from sapa.shipping.connections.actions import find_adapter
+from sapa.shipping.shipments import queries as shipments
+from sapa.shipping.shipments.checks import (
     check_carriers_fields,
     check_schedule,
     check_shipment,
     count_days_ahead,
     with_pickup_city,
 )
-from sapa.shipping.connections import find_adapter
-from sapa.shipping.document import build_blank, read_party, revise, with_options
-from sapa.shipping.movement import remember, store
-from sapa.shipping.rules import GO_BY_AREA, check_service_type
+from sapa.shipping.shipments.document import (
+    build_blank,
+    read_party,
+    revise,
+    with_options,
+)
+from sapa.shipping.shipments.rules import GO_BY_AREA, check_service_type
+from sapa.shipping.shipments.status_changes import remember, store
 from sapa.shipping.states import EDITABLE, GONE, TERMINAL, is_allowed, list_next
+from sapa.shipping.stores import actions as stores
 from sapa.shipping.types import (
     BY_PEOPLE,
     LOCAL,
@@ -40,6 +46,7 @@ from sapa.shipping.types import (
     ShipmentIn,
     ShipmentPatch,
 )
+from sapa.values.company import Company
 
 
 class Surroundings(Struct, frozen=True):
@@ -64,10 +71,10 @@ async def create(tx: Tx, company: Company, given: ShipmentIn, around: Surroundin
         kept = msgspec.structs.replace(kept, shipping_status="confirmed")
     elif given.auto_book and kept.provider in BY_PEOPLE:
         kept = msgspec.structs.replace(kept, shipping_status="awaiting")
-    stored, attempt = await queries.insert_shipment(tx, company.id, kept), None
+    stored, attempt = await shipments.insert_shipment(tx, company.id, kept), None
     if given.auto_book and around.adapter is not None:
         started = await bookings.intend(tx, company, stored, around.adapter)
-        stored, attempt = await queries.save_shipment(tx, company.id, started.kept, True), started.attempt
+        stored, attempt = await shipments.save_shipment(tx, company.id, started.kept, True), started.attempt
     await emit(tx, company, ShipmentCreated(stored.shipment))
     if stored.shipping_status == "confirmed":
         await emit(tx, company, ShipmentBooked(stored.shipment))
@@ -79,7 +86,7 @@ async def update(tx: Tx, company: Company, id: str, given: ShipmentChange, aroun
     """The edits first, then what is to be done with the shipment; all of it or nothing."""
     if given.resolve_booking is not None and given.trigger_booking:
         raise Invalid.field("triggerBooking", "is given besides resolveBooking; send one of them")
-    before = await queries.lock_shipment(tx, company.id, id)
+    before = await shipments.lock_shipment(tx, company.id, id)
     kept = await _edit(tx, company, before, given, around)
     if given.shipping_status is not UNSET:
         kept = _move_by_hand(kept, given.shipping_status)
@@ -95,10 +102,10 @@ async def update(tx: Tx, company: Company, id: str, given: ShipmentChange, aroun
 
 async def discard(tx: Tx, company: Company, id: str) -> None:
     """For good, and only what nobody has acted upon yet."""
-    kept = await queries.lock_shipment(tx, company.id, id)
+    kept = await shipments.lock_shipment(tx, company.id, id)
     if kept.shipping_status != "draft":
         raise NotEditable(f"Only a draft can be discarded; the shipment is {kept.shipping_status}.")
-    await queries.delete_shipment(tx, company.id, id)
+    await shipments.delete_shipment(tx, company.id, id)
 
 
 async def _edit(
@@ -128,7 +135,7 @@ async def _revise(tx: Tx, company: Company, before: KeptShipment, given: Shipmen
         kept = msgspec.structs.replace(kept, order_id=await _order_id(tx, company, given.order_id))
     check_carriers_fields(kept, before)
     if kept.pickup_schedule != before.pickup_schedule:
-        clock = await queries.get_clock(tx, company.id, count_days_ahead(kept.provider) * 86_400)
+        clock = await shipments.get_clock(tx, company.id, count_days_ahead(kept.provider) * 86_400)
         check_schedule(kept, before, clock.now, clock.later)
     return kept
 

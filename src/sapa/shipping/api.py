@@ -11,21 +11,30 @@ from msgspec import UNSET, Meta, Struct
 from sapa.access.types import Scope
 from sapa.db.listing import contains
 from sapa.db.pool import Tx
-from sapa.folding import fold
-from sapa.http.answers import Accepted, Page, build_page
 from sapa.http.endpoints import Base, Call, Routes
-from sapa.http.errand import Errand
 from sapa.http.errors import Invalid, Unauthorized
+from sapa.http.outbound_call import Errand
 from sapa.http.query_string import PageQuery, SearchText
+from sapa.http.responses import Accepted, Page, build_page
 from sapa.sandbox.carriers.advance import advance
-from sapa.shipping import actions, areas, bookings, cancelling, queries, tracking
+from sapa.shipping import actions
 from sapa.shipping.actions import Surroundings
-from sapa.shipping.bookings import Started
+from sapa.shipping.areas import actions as areas
+from sapa.shipping.bookings import actions as bookings
+from sapa.shipping.bookings import cancel
+from sapa.shipping.bookings.actions import Started
 from sapa.shipping.carriers.interface import CancelPending, CancelRefused, CarrierAway, Tracked
-from sapa.shipping.connections import Opened, ProviderNotConnected, find_carrier, get_carrier
-from sapa.shipping.movement import POLLED, apply_events
+from sapa.shipping.connections.actions import (
+    Opened,
+    ProviderNotConnected,
+    find_carrier,
+    get_carrier,
+)
+from sapa.shipping.shipments import queries as shipments
+from sapa.shipping.shipments.status_changes import POLLED, apply_events
 from sapa.shipping.states import BOOKABLE, Status
-from sapa.shipping.tracking import Tracking
+from sapa.shipping.tracking import actions as tracking
+from sapa.shipping.tracking.actions import Tracking
 from sapa.shipping.types import (
     BY_PEOPLE,
     LOCAL,
@@ -45,6 +54,7 @@ from sapa.shipping.types import (
     ShipmentIn,
     ShipmentNotFound,
 )
+from sapa.values.text_folding import fold
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 
@@ -85,7 +95,7 @@ async def list_shipments(call: Call, query: ShipmentsQuery) -> Page[Shipment]:
     Newest first. `search` finds shipments by a part of the sender's, receiver's or service's name, by awb or orderNo,
     or by how the id begins.
     """
-    found, total = await queries.list_shipments(call.db, call.company.id, _filters(query), query.limit, query.offset)
+    found, total = await shipments.list_shipments(call.db, call.company.id, _filters(query), query.limit, query.offset)
     return build_page(found, query.page, query.limit, total)
 
 
@@ -105,7 +115,7 @@ async def create_shipment(errand: Errand, body: ShipmentIn) -> Shipment | Accept
 @routes.get("/shipments/{id}", scope=Scope.ORDERS_READ, raises=[ShipmentNotFound])
 async def get_shipment(call: Call, id: ShipmentId) -> Shipment:
     """Get one shipment."""
-    return await queries.get_shipment(call.db, call.company.id, id)
+    return await shipments.get_shipment(call.db, call.company.id, id)
 
 
 @routes.patch(
@@ -125,7 +135,7 @@ async def update_shipment(errand: Errand, id: ShipmentId, body: ShipmentChange) 
     a person found out about a `booking_unknown` shipment is told with `resolveBooking`.
     """
     async with errand.kit.database.connection() as db:
-        now = await queries.get_shipment(db, errand.company.id, id)
+        now = await shipments.get_shipment(db, errand.company.id, id)
     is_booking = body.trigger_booking and now.shipping_status in BOOKABLE
     needs_cities = body.pickup_city is not UNSET
     opened, around = await _look_around(errand, now.provider, is_booking, needs_cities)
@@ -157,25 +167,25 @@ async def cancel_shipment(errand: Errand, id: ShipmentId, body: CancelIn = Cance
     """
     company = errand.company
     async with errand.kit.database.connection() as db:
-        now = await queries.get_kept(db, company.id, id)
-        needs_carrier = cancelling.choose_way(now) == "carrier"
+        now = await shipments.get_kept(db, company.id, id)
+        needs_carrier = cancel.choose_way(now) == "carrier"
         opened = await get_carrier(errand.kit, db, company, now.provider) if needs_carrier else None
     if opened is not None and opened.carrier.name != now.adapter:
         raise ProviderNotConnected(f"{now.provider} is served by another carrier now; {now.adapter} has this shipment.")
     kept, way = await errand.intend(
-        lambda tx: cancelling.begin_cancel(tx, company, id, body.reason, "api"), shown=lambda begun: begun[0].shipment
+        lambda tx: cancel.begin_cancel(tx, company, id, body.reason, "api"), shown=lambda begun: begun[0].shipment
     )
     if way != "carrier" or opened is None:
         return await errand.conclude(lambda tx: _same(kept.shipment))
-    outcome = await cancelling.ask_carrier(opened, kept, is_first=now.shipping_status != "cancelling")
+    outcome = await cancel.ask_carrier(opened, kept, is_first=now.shipping_status != "cancelling")
     if isinstance(outcome, CarrierAway | CancelRefused):
-        await errand.transact(lambda tx: cancelling.settle_cancel(tx, company, kept, outcome))
+        await errand.transact(lambda tx: cancel.settle_cancel(tx, company, kept, outcome))
         if isinstance(outcome, CancelRefused):
             raise NotCancellable(f"The carrier refused the cancellation: {outcome.reason}")
         raise CarrierUnavailable(f"The carrier did not answer; the cancellation is being settled. {outcome}")
 
     async def conclude(tx: Tx) -> Shipment | Accepted[Shipment]:
-        settled = await cancelling.settle_cancel(tx, company, kept, outcome)
+        settled = await cancel.settle_cancel(tx, company, kept, outcome)
         is_pending = isinstance(outcome, CancelPending) and settled.shipping_status == "cancelling"
         return Accepted(settled.shipment) if is_pending else settled.shipment
 
@@ -191,7 +201,7 @@ async def track_shipment(errand: Errand, id: ShipmentId) -> Tracking:
     """
     company, kit = errand.company, errand.kit
     async with kit.database.connection() as db:
-        kept = await queries.get_kept(db, company.id, id)
+        kept = await shipments.get_kept(db, company.id, id)
         is_tracked = tracking.is_tracked(kept)
         opened = await find_carrier(kit, db, company, kept.provider) if is_tracked else None
     told = await tracking.ask_carrier(opened, kept) if is_tracked else None
@@ -212,7 +222,7 @@ async def advance_shipment(call: Call, id: ShipmentId, body: AdvanceIn = Advance
     For test keys only: the simulated carrier goes to its next state at once, or to the one that is named, and calls
     back. The shipment follows within a second or two.
     """
-    kept = await queries.get_kept(call.db, call.company.id, id)
+    kept = await shipments.get_kept(call.db, call.company.id, id)
     if call.company.environment != "test":
         raise NotBookable("Only shipments of a test environment can be moved on.")
     if kept.adapter is None or kept.reference is None:

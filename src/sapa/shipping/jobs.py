@@ -8,15 +8,20 @@ from typing import TypeVar
 import structlog
 
 from sapa.access import actions as access
+from sapa.context import Kit
 from sapa.db.pool import AWAY, Database
-from sapa.kit import Kit
 from sapa.sandbox.carriers import bookings as simulated
-from sapa.shipping import booking_queries, callbacks, cancelling, due_queries, queries, reconciling, tracking
-from sapa.shipping.carriers import journal
+from sapa.shipping.bookings import cancel, reconcile
+from sapa.shipping.bookings import queries as bookings
+from sapa.shipping.carriers import call_log
 from sapa.shipping.carriers.interface import CarrierAway, Tracked
-from sapa.shipping.connections import find_carrier, note_health
-from sapa.shipping.due_queries import DueShipment
-from sapa.shipping.movement import POLLED, apply_events
+from sapa.shipping.connections.actions import find_carrier, note_health
+from sapa.shipping.shipments import due_queries
+from sapa.shipping.shipments import queries as shipments
+from sapa.shipping.shipments.due_queries import DueShipment
+from sapa.shipping.shipments.status_changes import POLLED, apply_events
+from sapa.shipping.tracking import actions as tracking
+from sapa.shipping.tracking import hooks as callbacks
 
 BATCH = 50
 AT_ONCE = 4
@@ -48,9 +53,9 @@ async def look_after_bookings(kit: Kit, stopping: asyncio.Event) -> None:
 
     async def work() -> int:
         async with kit.database.connection() as db:
-            due = await booking_queries.list_due(db, BATCH)
+            due = await bookings.list_due(db, BATCH)
             cancelled = await due_queries.list_cancelling(db, BATCH)
-        await _each(due, lambda one: reconciling.look_after(kit, one))
+        await _each(due, lambda one: reconcile.look_after(kit, one))
         await _each(cancelled, lambda one: _settle_cancel(kit, one))
         return len(due) + len(cancelled)
 
@@ -71,7 +76,7 @@ async def ask_carriers(kit: Kit, stopping: asyncio.Event) -> None:
 
 async def forget_old(database: Database) -> None:
     """The worker's job: what carriers answered long ago, and what their simulators took on."""
-    await journal.forget_old(database)
+    await call_log.forget_old(database)
     await simulated.forget_old(database)
 
 
@@ -112,14 +117,14 @@ async def _settle_cancel(kit: Kit, due: DueShipment) -> None:
         if not await due_queries.take_cancelling(db, due, TAKEN_SECONDS):
             return
         company = await access.get_company(db, due.company_id)
-        kept = await queries.get_kept(db, company.id, due.id)
+        kept = await shipments.get_kept(db, company.id, due.id)
         opened = await find_carrier(kit, db, company, kept.provider)
     if opened is None or opened.carrier.name != kept.adapter:
-        outcome: cancelling.CancelOutcome = CarrierAway("The carrier is not connected any more.")
+        outcome: cancel.CancelOutcome = CarrierAway("The carrier is not connected any more.")
     else:
-        outcome = await cancelling.ask_carrier(opened, kept, is_first=False)
+        outcome = await cancel.ask_carrier(opened, kept, is_first=False)
     async with kit.database.transaction() as tx:
-        await cancelling.settle_cancel(tx, company, kept, outcome, is_watched=False)
+        await cancel.settle_cancel(tx, company, kept, outcome, is_watched=False)
 
 
 async def _ask(kit: Kit, due: DueShipment) -> None:
@@ -127,7 +132,7 @@ async def _ask(kit: Kit, due: DueShipment) -> None:
         if not await due_queries.take_untracked(db, due, TAKEN_SECONDS):
             return
         company = await access.get_company(db, due.company_id)
-        kept = await queries.get_kept(db, company.id, due.id)
+        kept = await shipments.get_kept(db, company.id, due.id)
         opened = await find_carrier(kit, db, company, kept.provider)
     told = await tracking.ask_carrier(opened, kept)
     async with kit.database.transaction() as tx:

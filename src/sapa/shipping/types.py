@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sapa.events import Event
-from sapa.http.answers import StoredJson, Timestamp
 from sapa.http.errors import ApiError, Conflict, NotFound
-from sapa.ids import IdKind
-from sapa.money import Amount, Currency
+from sapa.http.responses import StoredJson, Timestamp
 from sapa.shipping.states import Status
+from sapa.values.ids import IdKind
+from sapa.values.money import Amount, Currency
 
 SHIPMENT_ID = IdKind("shp_")
 LOCATION_ID = IdKind("loc_")

@@ -8,15 +8,14 @@ from typing import TypeVar
 import asyncpg
 from msgspec import Struct
 
-from sapa.company import Company
 from sapa.db.pool import Connection, Tx
 from sapa.events import emit
-from sapa.messaging.types import Message, Source
+from sapa.messaging.messages.types import Message, Source
 from sapa.support import agent_queries, agents, queries
-from sapa.support.chapter import Chapter, build_happening
-from sapa.support.clock import Doer, Said
 from sapa.support.queries import Held
-from sapa.support.telling import tell
+from sapa.support.response_times import Doer, Said
+from sapa.support.ticket_change import Chapter, build_happening
+from sapa.support.timeline_entries import tell
 from sapa.support.types import (
     TICKET_ID,
     Agent,
@@ -27,6 +26,7 @@ from sapa.support.types import (
     TicketOpened,
     TicketUpdated,
 )
+from sapa.values.company import Company
 
 MOST_RACES = 3
 

@@ -7,9 +7,9 @@ from msgspec import Struct, structs
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.folding import fold
 from sapa.http.errors import NotFound
 from sapa.support.types import BUSINESS_APP, Agent, AgentType, SupportSettings
+from sapa.values.text_folding import fold
 
 COLUMNS = ", ".join(Agent.__struct_fields__)
 SETTINGS_COLUMNS = ", ".join(SupportSettings.__struct_fields__)

@@ -4,7 +4,6 @@ from typing import Any
 
 from msgspec import UNSET, Struct, structs
 
-from sapa.company import Company
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.support import agent_queries as queries
@@ -17,6 +16,7 @@ from sapa.support.types import (
     SupportSettings,
     SupportSettingsPatch,
 )
+from sapa.values.company import Company
 
 LONGEST_NAME = 100
 

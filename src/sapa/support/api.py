@@ -8,15 +8,14 @@ from sapa.access.types import Scope
 from sapa.analytics.types import SOURCES
 from sapa.customers.types import CUSTOMER_ID
 from sapa.db.listing import contains
-from sapa.folding import fold
-from sapa.http.answers import Accepted, Page, build_page
 from sapa.http.endpoints import Base, Call, Routes
-from sapa.http.errand import Errand
 from sapa.http.errors import NotFound
+from sapa.http.outbound_call import Errand
 from sapa.http.query_string import PageLimit, PageQuery, SearchText
-from sapa.messaging import conversation
-from sapa.messaging.sends import REFUSALS
-from sapa.messaging.types import Message, MessageId2, Source
+from sapa.http.responses import Accepted, Page, build_page
+from sapa.messaging.messages import conversation
+from sapa.messaging.messages.types import Message, MessageId2, Source
+from sapa.messaging.sending.actions import REFUSALS
 from sapa.support import agent_queries, agents, queries, replies, tickets
 from sapa.support.types import (
     Agent,
@@ -43,6 +42,7 @@ from sapa.support.types import (
     TicketStatus,
     UserTaken,
 )
+from sapa.values.text_folding import fold
 
 routes = Routes("/tickets", base=Base.MESSAGING, tag="Tickets")
 agent_routes = Routes("/agents", base=Base.MESSAGING, tag="Agents")

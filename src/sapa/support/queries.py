@@ -10,10 +10,10 @@ from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.json_text import encode
-from sapa.messaging.types import Source
-from sapa.support.clock import Cycle, Scene
+from sapa.messaging.messages.types import Source
+from sapa.support.response_times import Cycle, Scene
 from sapa.support.types import AgentType, Note, Reason, Ticket, TicketEvent, TicketStatus
+from sapa.values.json import encode
 
 _NAME = "(SELECT c.name FROM contacts c WHERE c.company_id = $1 AND c.id = r.contact_id)"
 _SHOWN = ", ".join(f"{_NAME} AS client_name" if name == "client_name" else name for name in Ticket.__struct_fields__)

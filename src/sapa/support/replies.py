@@ -1,11 +1,11 @@
 """An agent's answer: it goes out over the ticket's channel on the same way as every other message."""
 
-from sapa.http.answers import Accepted
-from sapa.http.errand import Errand
 from sapa.http.errors import FieldError, Invalid
-from sapa.messaging import sends
-from sapa.messaging.sends import Occasion
-from sapa.messaging.types import Message
+from sapa.http.outbound_call import Errand
+from sapa.http.responses import Accepted
+from sapa.messaging.messages.types import Message
+from sapa.messaging.sending import actions as sending
+from sapa.messaging.sending.actions import Occasion
 from sapa.support import agents, queries
 from sapa.support.types import ReplyIn
 
@@ -23,7 +23,7 @@ async def reply(errand: Errand, id: str, given: ReplyIn) -> Message | Accepted[M
         is_handover=given.handover,
     )
     try:
-        return await sends.reply(errand, place.identity, place.source, given.body, occasion)
+        return await sending.reply(errand, place.identity, place.source, given.body, occasion)
     except Invalid as refusal:
         raise _in_words_of_a_reply(refusal) from None
 

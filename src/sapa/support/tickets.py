@@ -1,15 +1,14 @@
 """What agents and callers do with tickets, besides answering."""
 
-from sapa.company import Company
 from sapa.db.pool import Tx, ring_after_commit
 from sapa.events import emit
 from sapa.http.errors import Invalid
 from sapa.support import agents, queries
 from sapa.support.actions import find_next_owner
-from sapa.support.chapter import Chapter, find_doer
-from sapa.support.clock import Doer
 from sapa.support.queries import Held
-from sapa.support.telling import tell
+from sapa.support.response_times import Doer
+from sapa.support.ticket_change import Chapter, find_doer
+from sapa.support.timeline_entries import tell
 from sapa.support.types import (
     NOTE_ID,
     HandoverIn,
@@ -23,6 +22,7 @@ from sapa.support.types import (
     TicketUpdated,
     build_bell,
 )
+from sapa.values.company import Company
 
 
 async def assign(tx: Tx, company: Company, id: str, agent_id: int | None) -> Ticket:

@@ -6,10 +6,15 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sapa.customers.types import CustomerId
 from sapa.events import Event
-from sapa.http.answers import Timestamp
 from sapa.http.errors import Conflict
-from sapa.ids import IdKind, NumberKind
-from sapa.messaging.types import Message, MessageId2, Source, Window
+from sapa.http.responses import Timestamp
+from sapa.messaging.messages.types import (
+    Message,
+    MessageId2,
+    Source,
+    Window,
+)
+from sapa.values.ids import IdKind, NumberKind
 
 TICKET_ID = IdKind("tkt_")
 NOTE_ID = IdKind("note_")

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from sapa.company import Company
 from sapa.db.pool import Tx
 from sapa.timeline import queries
 from sapa.timeline.types import Source
+from sapa.values.company import Company
 
 
 class Happening(Struct, frozen=True):

@@ -5,9 +5,9 @@ from typing import Annotated, Literal, get_args
 from msgspec import Meta, Struct
 
 from sapa.customers.types import CustomerId
-from sapa.http.answers import Envelope, Timestamp
 from sapa.http.endpoints import camel
-from sapa.ids import IdKind
+from sapa.http.responses import Envelope, Timestamp
+from sapa.values.ids import IdKind
 
 TIMELINE_ID = IdKind("tl_")
 

@@ -7,7 +7,7 @@ from sapa.db.pool import Connection, Tx, ring_after_commit
 from sapa.events import BELL
 from sapa.outbound.guard import check_url
 from sapa.settings import WebhookSettings
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from sapa.webhooks import queries
 from sapa.webhooks.endpoint import (
     build_endpoint,

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from sapa.http.endpoints import Base
 from sapa.webhooks.lanes import Delivery
-from sapa.webhooks.places import Lane
 from sapa.webhooks.sender import Message, Outcome, shorten
 from sapa.webhooks.settling import Result
+from sapa.webhooks.slots import Lane
 
 RESOURCES = {
     "customer": f"{Base.CUSTOMER}/customers",

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from sapa.db.pool import Connection, Database, Tx, ring_after_commit
 from sapa.events import BELL, DELIVERY_ID, EVENT_ID
 from sapa.http.errors import Invalid
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from sapa.webhooks import delivery_queries, queries
 from sapa.webhooks.attempt import build_url
 from sapa.webhooks.delivery_queries import Recorded, SentEvent, StoredAttempt

@@ -9,7 +9,7 @@ import aiohttp
 from msgspec import Struct
 
 from sapa.outbound.guard import BlockedAddress
-from sapa.outbound.names import NoRoom, SlowName
+from sapa.outbound.resolver import NoRoom, SlowName
 
 _MOST_CHARACTERS = 300
 

@@ -15,21 +15,21 @@ from contextlib import suppress
 import asyncpg
 import structlog
 
+from sapa.context import Kit
 from sapa.db.pool import AWAY, RETRYABLE, Database
 from sapa.db.sql import sql
 from sapa.events import BELL
-from sapa.kit import Kit
 from sapa.settings import Settings
-from sapa.vault import BadSecretKey, Vault
+from sapa.values.sealing import BadSecretKey, Vault
 from sapa.webhooks import lanes, queries
 from sapa.webhooks.attempt import build_gone, build_message, build_result, build_stumble
 from sapa.webhooks.endpoint import build_target
 from sapa.webhooks.lanes import Delivery, DueLane
-from sapa.webhooks.places import Lane, Places, group
 from sapa.webhooks.queries import StoredEndpoint
 from sapa.webhooks.sender import Sender
 from sapa.webhooks.settler import Settler
 from sapa.webhooks.settling import Result
+from sapa.webhooks.slots import Lane, Places, group
 
 LEASE_SECONDS = 60.0
 POLL_SECONDS = 0.25

@@ -6,7 +6,7 @@ import msgspec
 
 from sapa.events import CATALOGUE
 from sapa.http.errors import Invalid
-from sapa.vault import Vault
+from sapa.values.sealing import Vault
 from sapa.webhooks.queries import StoredEndpoint
 from sapa.webhooks.sender import Target
 from sapa.webhooks.types import Endpoint

@@ -1,6 +1,6 @@
 """The time in an id: its first ten characters are the millisecond of its making."""
 
-from sapa.ids import ALPHABET
+from sapa.values.ids import ALPHABET
 
 TIME_DIGITS = 10
 

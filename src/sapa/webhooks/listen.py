@@ -21,7 +21,7 @@ from sapa.db.pool import AWAY, Connection, Database
 from sapa.db.sql import sql
 from sapa.events import EVENT_ID
 from sapa.http.errors import ApiError, Invalid, ServiceUnavailable
-from sapa.ids import IdKind
+from sapa.values.ids import IdKind
 from sapa.webhooks import tokens
 from sapa.webhooks.attempt import build_url
 from sapa.webhooks.endpoint import check_events

@@ -23,10 +23,10 @@ from msgspec import Struct
 from multidict import istr
 from yarl import URL
 
-from sapa.json_text import encode
-from sapa.outbound import names
+from sapa.outbound import resolver
 from sapa.outbound.guard import BlockedAddress, Guard
 from sapa.settings import WebhookSettings
+from sapa.values.json import encode
 from sapa.webhooks.certificate import explain_refusal
 from sapa.webhooks.diagnosis import Failure, describe, describe_timeout, find_refusal
 from sapa.webhooks.signing import build_headers
@@ -199,12 +199,12 @@ class Sender:
         self,
         settings: WebhookSettings,
         deadline: float = DEADLINE_SECONDS,
-        look_up: Callable[[str], list[str]] = names.look_up,
+        look_up: Callable[[str], list[str]] = resolver.look_up,
     ) -> None:
         self.deadline = deadline
         self._schemes = {"https", "http"} if settings.allow_insecure else {"https"}
         self._guard = Guard(settings)
-        self._names = names.Names(self._guard, look_up)
+        self._names = resolver.Names(self._guard, look_up)
         self._session = aiohttp.ClientSession(
             connector=_Connector(
                 limit=0,

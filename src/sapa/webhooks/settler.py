@@ -10,8 +10,8 @@ import structlog
 from msgspec.structs import replace
 
 from sapa.db.pool import AWAY, RETRYABLE, Database
-from sapa.webhooks.places import Lane, group
 from sapa.webhooks.settling import Result, settle
+from sapa.webhooks.slots import Lane, group
 from sapa.work.metrics import ATTEMPTS
 
 BATCH_SECONDS = 0.02

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from sapa.db.pool import Database, Tx
 from sapa.db.sql import sql
-from sapa.ids import IdKind
+from sapa.values.ids import IdKind
 from sapa.webhooks.lanes import steady
 
 NOTICE_ID = IdKind("ntc_")

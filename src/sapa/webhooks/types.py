@@ -5,9 +5,9 @@ from typing import Annotated
 
 from msgspec import UNSET, Struct, UnsetType
 
-from sapa.http.answers import Timestamp
 from sapa.http.errors import Conflict, NotFound
-from sapa.ids import IdKind
+from sapa.http.responses import Timestamp
+from sapa.values.ids import IdKind
 
 ENDPOINT_ID = IdKind("whe_")
 EndpointId = Annotated[str, ENDPOINT_ID]

@@ -12,8 +12,8 @@ import asyncpg
 import structlog
 from msgspec import Struct
 
+from sapa.context import Kit
 from sapa.db.pool import AWAY, Database
-from sapa.kit import Kit
 from sapa.work import leases
 from sapa.work.metrics import RUNS, SECONDS
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from sapa.company import Company
 from sapa.messaging.channels.interface import Connection, Identity, Source
 from sapa.outbound.client import Client
+from sapa.values.company import Company
 
 LIVE = Company(7, "live", "ID", "IDR")
 REFERENCE = "0190a1b2-c3d4-7e5f-8a9b-0c1d2e3f4a5b"

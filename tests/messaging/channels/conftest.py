@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from sapa.context import Kit, build_kit
 from sapa.db.pool import Database
-from sapa.kit import Kit, build_kit
 from sapa.outbound.client import Client
 from sapa.settings import WebhookSettings, read_settings
 from tests.conftest import Installation

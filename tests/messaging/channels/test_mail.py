@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from sapa.company import Company
 from sapa.messaging.channels.interface import (
     BadAccount,
     Content,
@@ -20,6 +19,7 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.mail.adapter import MAIL
 from sapa.outbound.client import Client, NotSent, Unclear
 from sapa.settings import WebhookSettings
+from sapa.values.company import Company
 from tests.messaging.channels.accounts import LIVE, REFERENCE, SECRETS, build_connection
 from tests.messaging.channels.contents import CONTENTS, PICTURE
 from tests.messaging.channels.mail_server import CertifiedServer, MailServer, open_mail_server

@@ -8,7 +8,7 @@ import pytest
 from sapa.db.pool import Database
 from tests.conftest import Installation
 from tests.factories import Environments
-from tests.messaging.site import Browser, Chat, build_chat
+from tests.messaging.shop_site import Browser, Chat, build_chat
 
 
 @pytest.fixture

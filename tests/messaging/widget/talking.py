@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import msgspec
 
-from tests.messaging.site import Browser
+from tests.messaging.shop_site import Browser
 
 
 async def send(shop: httpx.AsyncClient, to: str, kind: str = "send", **fields: Any) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from sapa.messaging.widget.inbound import LONGEST_TEXT
 from sapa.messaging.widget.limits import MOST_BY_VISITOR
 from sapa.messaging.widget.pages import MOST_BYTES
 from tests.factories import Environments
-from tests.messaging.conversing import list_events
-from tests.messaging.site import Browser, Chat, new_id
+from tests.messaging.conversation_steps import list_events
+from tests.messaging.shop_site import Browser, Chat, new_id
 from tests.messaging.widget.talking import send
 
 

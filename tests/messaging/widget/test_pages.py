@@ -11,7 +11,7 @@ from sapa.messaging.widget.pages import read_script
 from tests.cli.command import sapa
 from tests.conftest import Installation, start_installation, stop_installation
 from tests.factories import Environments, make_company
-from tests.messaging.site import Browser, Chat, build_chat
+from tests.messaging.shop_site import Browser, Chat, build_chat
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"null", b"\xff", b'{"id": "\\ud800"}', b"[" * 5000])

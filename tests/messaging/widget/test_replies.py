@@ -7,7 +7,7 @@ from uuid import uuid4
 import httpx
 
 from tests.http.wire import eventually
-from tests.messaging.site import Browser
+from tests.messaging.shop_site import Browser
 from tests.messaging.widget.talking import read_lines, send
 
 

@@ -13,8 +13,13 @@ from tests.conftest import Installation
 from tests.db.scratch import connect
 from tests.factories import Environments, make_company
 from tests.http.wire import eventually
-from tests.messaging.conversing import list_events
-from tests.messaging.site import Browser, Chat, build_chat, new_id
+from tests.messaging.conversation_steps import list_events
+from tests.messaging.shop_site import (
+    Browser,
+    Chat,
+    build_chat,
+    new_id,
+)
 
 
 async def test_a_key_of_nobody_is_404_and_a_session_of_another_company_401(

@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from sapa.company import Company
+from sapa.context import Kit, build_kit
 from sapa.db.pool import Database
 from sapa.domains import HOOKS, SIMULATORS
-from sapa.kit import Kit, build_kit
 from sapa.settings import read_settings
+from sapa.values.company import Company
 from tests.conftest import Installation
 from tests.factories import Environments
 

@@ -8,16 +8,16 @@ from uuid import uuid4
 
 import msgspec
 
-from sapa.company import Company
-from sapa.kit import Kit
+from sapa.context import Kit
 from sapa.sandbox.carriers import bookings
 from sapa.sandbox.carriers.advance import advance
 from sapa.sandbox.carriers.bookings import Booking
 from sapa.sandbox.carriers.simulators import SIMULATORS
-from sapa.shipping import connections
 from sapa.shipping.carriers.interface import Booked, CarrierEvent, Coordinates, Goods, Journey, Place, Shipped, Wish
 from sapa.shipping.carriers.registry import CARRIERS
-from sapa.shipping.connections import Opened
+from sapa.shipping.connections import actions as connections
+from sapa.shipping.connections.actions import Opened
+from sapa.values.company import Company
 
 ADAPTERS = list(CARRIERS)
 INSTANT = ["gosend", "dash"]

@@ -9,10 +9,10 @@ import msgspec
 from aiohttp import web
 from msgspec import Struct
 
-from sapa.company import Company
 from sapa.outbound.client import Client
 from sapa.settings import WebhookSettings
 from sapa.shipping.carriers.interface import Connection
+from sapa.values.company import Company
 
 KEPT = ("authorization", "client-id", "pass-key", "x-client-time-zone", "content-type")
 

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import msgspec
 import pytest
 
-from sapa.company import Company
 from sapa.outbound.client import NotSent, Unclear
 from sapa.shipping.carriers import calls, circuit
 from sapa.shipping.carriers.calls import Patience, Request, ask, send_once
 from sapa.shipping.carriers.interface import CarrierAway, Connection
+from sapa.values.company import Company
 from tests.shipping.carriers.cases import CREDENTIALS
 from tests.shipping.carriers.peer import Reply, open_connection, open_peer
 

@@ -5,11 +5,12 @@ from typing import Any
 import httpx
 import pytest
 
-from sapa.company import Company
-from sapa.kit import Kit
+from sapa.context import Kit
 from sapa.sandbox.carriers.advance import advance
-from sapa.shipping import bookings, queries
-from sapa.shipping.connections import get_carrier
+from sapa.shipping.bookings import actions as bookings
+from sapa.shipping.connections.actions import get_carrier
+from sapa.shipping.shipments import queries as shipments
+from sapa.values.company import Company
 from tests.shipping.carriers.journeys import SERVICES, build_journey, find_booking
 from tests.shipping.parcels import cancel, change, create, error_of, move_clock, until_status
 
@@ -26,7 +27,7 @@ async def tell_without_a_number(kit: Kit, company: Company, sandbox: httpx.Async
 async def arrive_at_the_carrier(kit: Kit, company: Company, id: str) -> str:
     """The booking that was on its way for so long."""
     async with kit.database.connection() as db:
-        kept = await queries.get_kept(db, company.id, id)
+        kept = await shipments.get_kept(db, company.id, id)
         opened = await get_carrier(kit, db, company, "instant_carrier")
     assert kept.reference is not None
     await opened.carrier.book(opened.connection, build_journey(**SERVICES["gosend"]), kept.reference)

@@ -9,7 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapa.sandbox.carriers.course import SCENARIOS, build_steps, cancel, find_scenario, hasten, list_past
+from sapa.sandbox.carriers.scenarios import (
+    SCENARIOS,
+    build_steps,
+    cancel,
+    find_scenario,
+    hasten,
+    list_past,
+)
 from sapa.shipping.carriers.calls import shorten
 from sapa.shipping.carriers.interface import Goods
 from sapa.shipping.carriers.kiriminaja.calls import build_price, build_schedule, find_obstacle

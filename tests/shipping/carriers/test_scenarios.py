@@ -6,8 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sapa.company import Company
-from sapa.kit import Kit
+from sapa.context import Kit
 from sapa.outbound.client import Unclear
 from sapa.sandbox.carriers.simulators import SIMULATORS
 from sapa.shipping.carriers.interface import (
@@ -21,7 +20,8 @@ from sapa.shipping.carriers.interface import (
     NotFound,
     Rejected,
 )
-from sapa.shipping.connections import Opened
+from sapa.shipping.connections.actions import Opened
+from sapa.values.company import Company
 from tests.shipping.carriers.journeys import (
     ADAPTERS,
     INSTANT,

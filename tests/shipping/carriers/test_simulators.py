@@ -7,8 +7,7 @@ import msgspec
 import pytest
 
 from sapa.access.actions import move_clock
-from sapa.company import Company
-from sapa.kit import Kit
+from sapa.context import Kit
 from sapa.sandbox.carriers import bookings
 from sapa.sandbox.carriers.simulators import SIMULATORS
 from sapa.shipping.carriers.dash.wire import CITIES
@@ -19,6 +18,7 @@ from sapa.shipping.carriers.interface import (
     Shipped,
 )
 from sapa.shipping.carriers.registry import CARRIERS
+from sapa.values.company import Company
 from tests.shipping.carriers.journeys import (
     ADAPTERS,
     EXPRESS,

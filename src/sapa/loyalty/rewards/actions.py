@@ -10,12 +10,11 @@ from functools import partial
 import msgspec
 from msgspec import Raw
 
-from sapa.company import Company
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.http.errors import Invalid
 from sapa.loyalty import actions as ledger
-from sapa.loyalty.book import Book
+from sapa.loyalty.ledger import Book
 from sapa.loyalty.queries import insert_reservation
 from sapa.loyalty.rewards import queries
 from sapa.loyalty.rewards.terms import build_terms, parse_cost, revise_terms, terms_of
@@ -34,6 +33,7 @@ from sapa.loyalty.rewards.vouchers import new_voucher
 from sapa.loyalty.types import RESERVATION_ID, LedgerEntry, Memo, Reservation, ReservationClosed
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import Happening
+from sapa.values.company import Company
 
 REFERENCE = "redemption"
 

@@ -9,11 +9,10 @@ from sapa.access.types import Scope
 from sapa.customers import actions as customers
 from sapa.customers.types import CustomerId
 from sapa.db.listing import contains
-from sapa.folding import fold
-from sapa.http.answers import Page, build_page
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageLimit, PageQuery, SearchText
+from sapa.http.responses import Page, build_page
 from sapa.loyalty.actions import wallet_id_of
 from sapa.loyalty.rewards import actions, queries
 from sapa.loyalty.rewards.types import (
@@ -40,6 +39,7 @@ from sapa.loyalty.types import (
     LoyaltyDisabled,
     ReservationClosed,
 )
+from sapa.values.text_folding import fold
 
 routes = Routes("/loyalty", base=Base.CUSTOMER, tag="Rewards")
 

@@ -4,7 +4,6 @@ has a reservation that was released, or was committed and its points given back.
 from collections.abc import Sequence
 from datetime import datetime
 
-from sapa.company import Company
 from sapa.db.pool import Tx
 from sapa.events import emit_all
 from sapa.loyalty.rewards import queries
@@ -13,6 +12,7 @@ from sapa.loyalty.types import Reservation
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import Happening
 from sapa.timeline.types import Source
+from sapa.values.company import Company
 
 TYPES: dict[RedemptionStatus, str] = {
     "committed": "redemption_committed",

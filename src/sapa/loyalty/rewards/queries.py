@@ -9,10 +9,10 @@ from msgspec import Struct
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.folding import fold
 from sapa.http.errors import NotFound
 from sapa.loyalty.rewards.terms import Terms
 from sapa.loyalty.rewards.types import Redeemer, Redemption, RewardOption
+from sapa.values.text_folding import fold
 
 COUNTER = "loyalty_reward_options"
 

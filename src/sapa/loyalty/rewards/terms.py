@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Struct
 
-from sapa.company import Company
-from sapa.folding import fold
 from sapa.http.errors import Invalid
 from sapa.loyalty.rewards.types import DiscountType, RewardOption, RewardOptionIn, RewardOptionPatch
 from sapa.loyalty.types import MOST_POINTS
-from sapa.money import BadMoney, parse_amount, shorten
+from sapa.values.company import Company
+from sapa.values.money import BadMoney, parse_amount, shorten
+from sapa.values.text_folding import fold
 
 MOST_PERCENT = 100
 PERCENT_DIGITS = 2

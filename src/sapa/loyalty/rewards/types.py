@@ -7,9 +7,8 @@ from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sapa.customers.types import CustomerId
 from sapa.events import Event
-from sapa.http.answers import Envelope, StoredJson, Timestamp
 from sapa.http.errors import Conflict
-from sapa.ids import IdKind
+from sapa.http.responses import Envelope, StoredJson, Timestamp
 from sapa.loyalty.types import (
     MOST_POINTS,
     Count,
@@ -20,6 +19,7 @@ from sapa.loyalty.types import (
     Wallet,
     WalletId,
 )
+from sapa.values.ids import IdKind
 
 OPTION_ID = IdKind("rwd_")
 REDEMPTION_ID = IdKind("rdm_")

@@ -2,7 +2,7 @@
 
 import secrets
 
-from sapa.ids import ALPHABET
+from sapa.values.ids import ALPHABET
 
 LENGTH = 10
 CHECK_BASE = 37

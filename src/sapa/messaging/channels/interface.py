@@ -7,9 +7,9 @@ from typing import Any, Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from sapa.company import Company
 from sapa.db.pool import Database
 from sapa.outbound.client import Client
+from sapa.values.company import Company
 
 
 class Source(StrEnum):

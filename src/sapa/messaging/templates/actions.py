@@ -3,11 +3,10 @@
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from sapa.company import Company
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
-from sapa.json_text import encode
 from sapa.messaging.channels.interface import ChannelTemplate, TemplateVerdict
+from sapa.messaging.messages.types import TemplateNotFound
 from sapa.messaging.templates import queries
 from sapa.messaging.templates.queries import Content
 from sapa.messaging.templates.text import list_places, suggest
@@ -21,7 +20,8 @@ from sapa.messaging.templates.types import (
     TemplateOnChannel,
     TemplatePatch,
 )
-from sapa.messaging.types import TemplateNotFound
+from sapa.values.company import Company
+from sapa.values.json import encode
 
 MOST_SUGGESTED_FROM = 500
 APPROVALS: dict[str, Approval] = {

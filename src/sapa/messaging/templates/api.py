@@ -5,13 +5,19 @@ from typing import Any
 from sapa.access.types import Scope
 from sapa.db.listing import contains
 from sapa.db.pool import Tx
-from sapa.http.answers import Page, build_page
 from sapa.http.endpoints import Base, Call, Routes
-from sapa.http.errand import Errand
 from sapa.http.errors import Invalid, NotFound
+from sapa.http.outbound_call import Errand
+from sapa.http.responses import Page, build_page
 from sapa.messaging.channels.interface import BadAccount, ChannelTemplate, Refused
-from sapa.messaging.templates import actions, queries, registry, text
-from sapa.messaging.templates.registry import Book
+from sapa.messaging.messages.types import ChannelUnsupported, TemplateParamsMismatch
+from sapa.messaging.templates import (
+    actions,
+    queries,
+    sync,
+    text,
+)
+from sapa.messaging.templates.sync import Book
 from sapa.messaging.templates.types import (
     Preview,
     PreviewIn,
@@ -24,7 +30,6 @@ from sapa.messaging.templates.types import (
     TemplatePatch,
     TemplatesQuery,
 )
-from sapa.messaging.types import ChannelUnsupported, TemplateParamsMismatch
 from sapa.outbound.client import NotSent, Unclear
 
 routes = Routes("/templates", base=Base.MESSAGING, tag="Templates")
@@ -51,16 +56,16 @@ async def create_template(errand: Errand, body: TemplateIn) -> Template:
     """
     book = await _find_book(errand)
     if book:
-        registry.check_header(actions.parse_header(body.header))
+        sync.check_header(actions.parse_header(body.header))
 
     async def intend(tx: Tx) -> Template:
         return await actions.create(tx, errand.company, body)
 
     template = await errand.intend(intend)
-    said: ChannelTemplate | Refused | None = await registry.submit(book, template) if book else None
+    said: ChannelTemplate | Refused | None = await sync.submit(book, template) if book else None
 
     async def conclude(tx: Tx) -> Template:
-        return await registry.settle(tx, errand.company, template, said)
+        return await sync.settle(tx, errand.company, template, said)
 
     return await errand.conclude(conclude)
 
@@ -113,7 +118,7 @@ async def preview_template(call: Call, id: TemplateId, body: PreviewIn) -> Previ
 
 async def _find_book(errand: Errand) -> Book | None:
     async with errand.kit.database.connection() as db:
-        return await registry.find_book(errand.kit, db, errand.company)
+        return await sync.find_book(errand.kit, db, errand.company)
 
 
 async def _delete_there(book: Book, name: str) -> None:

@@ -4,10 +4,10 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
-from sapa.http.answers import StoredJson, Timestamp
 from sapa.http.errors import Conflict
 from sapa.http.query_string import PageQuery, SearchText
-from sapa.ids import IdKind
+from sapa.http.responses import StoredJson, Timestamp
+from sapa.values.ids import IdKind
 
 TEMPLATE_ID = IdKind("tpl_")
 TemplateId = Annotated[str, TEMPLATE_ID]

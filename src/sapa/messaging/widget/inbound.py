@@ -12,16 +12,23 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
+from sapa.context import Kit
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
-from sapa.kit import Kit
-from sapa.messaging import processing, statuses
 from sapa.messaging.channels.interface import Interaction, Source, Status, StatusReport
 from sapa.messaging.channels.widget import calls
-from sapa.messaging.processing import Place
-from sapa.messaging.widget import lines, queries
-from sapa.messaging.widget.queries import Marked
-from sapa.messaging.widget.types import Line, NoSuchChoice, Shown, UnknownSession
+from sapa.messaging.channels.widget import messages as lines
+from sapa.messaging.channels.widget import queries as widget
+from sapa.messaging.channels.widget.queries import Marked
+from sapa.messaging.channels.widget.types import (
+    Line,
+    NoSuchChoice,
+    Shown,
+    UnknownSession,
+)
+from sapa.messaging.inbound import jobs as processing
+from sapa.messaging.inbound.jobs import Place
+from sapa.messaging.messages import actions as messages
 from sapa.messaging.widget.visits import Visit
 
 LONGEST_TEXT = 4096
@@ -55,10 +62,10 @@ class Acknowledged(Struct, frozen=True, forbid_unknown_fields=True):
 async def take(tx: Tx, kit: Kit, visit: Visit, said: Said) -> Line:
     """Once for each id."""
     company = visit.company
-    visitor = await queries.lock_visitor(tx, company.id, visit.visitor.id)
+    visitor = await widget.lock_visitor(tx, company.id, visit.visitor.id)
     if visitor is None:
         raise UnknownSession
-    if known := await queries.find_line(tx, company.id, visitor.id, said.id):
+    if known := await widget.find_line(tx, company.id, visitor.id, said.id):
         return known
     choice = None if said.choice is None else await _choose(tx, visit, said.choice)
     text = said.text.strip() if choice is None else choice.title
@@ -71,7 +78,7 @@ async def take(tx: Tx, kit: Kit, visit: Visit, said: Said) -> Line:
 
 async def _choose(tx: Tx, visit: Visit, chosen: Chosen) -> Interaction:
     """Only what the message offered can be chosen, and under the title that it had there."""
-    line = await queries.find_line_by_number(tx, visit.company.id, visit.visitor.id, chosen.number)
+    line = await widget.find_line_by_number(tx, visit.company.id, visit.visitor.id, chosen.number)
     if line is None or line.direction != "out":
         raise NoSuchChoice
     shown = msgspec.json.decode(line.content, type=Shown)
@@ -101,9 +108,9 @@ async def acknowledge(tx: Tx, visit: Visit, acknowledged: Acknowledged) -> None:
     """What was read was delivered, too. Each is reported once, however often a page says it."""
     company_id, visitor_id = visit.company.id, visit.visitor.id
     arrived = sorted({*acknowledged.delivered, *acknowledged.read})
-    delivered = await queries.mark_delivered(tx, company_id, visitor_id, arrived)
+    delivered = await widget.mark_delivered(tx, company_id, visitor_id, arrived)
     await _report(tx, visit, "delivered", delivered)
-    read = await queries.mark_read(tx, company_id, visitor_id, sorted(set(acknowledged.read)))
+    read = await widget.mark_read(tx, company_id, visitor_id, sorted(set(acknowledged.read)))
     await _report(tx, visit, "read", read)
 
 
@@ -112,4 +119,4 @@ async def _report(tx: Tx, visit: Visit, status: Status, marked: Sequence[Marked]
         at = datetime.fromisoformat(line.at)
         message_id = lines.build_message_id(visit.visitor.id, line.number)
         report = StatusReport(status, at, message_id=message_id, reference=line.reference)
-        await statuses.apply(tx, visit.company, Source.WIDGET, report, at)
+        await messages.apply(tx, visit.company, Source.WIDGET, report, at)

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from sapa.db.pool import Database, Tx
-from sapa.messaging.widget import queries
+from sapa.messaging.channels.widget import queries as widget
 from sapa.messaging.widget.visits import SESSION_DAYS
 
 _BATCH = 5_000
@@ -12,9 +12,9 @@ _BATCH = 5_000
 async def forget_old(database: Database) -> None:
     """Minutes that are over, sessions that nobody came back with, and visitors with whom not a word was exchanged."""
     async with database.transaction() as tx:
-        await queries.forget_windows(tx)
-    await _forget_all(database, queries.forget_sessions)
-    await _forget_all(database, queries.forget_visitors)
+        await widget.forget_windows(tx)
+    await _forget_all(database, widget.forget_sessions)
+    await _forget_all(database, widget.forget_visitors)
 
 
 async def _forget_all(database: Database, forget: Callable[[Tx, int, int], Awaitable[int]]) -> None:

@@ -5,8 +5,8 @@ from typing import Literal
 
 from sapa.db.pool import Database
 from sapa.http.allow_list import parse_address
-from sapa.messaging.widget import queries
-from sapa.messaging.widget.types import TooFast
+from sapa.messaging.channels.widget import queries as widget
+from sapa.messaging.channels.widget.types import TooFast
 
 Deed = Literal["session", "message", "ack", "stream", "read"]
 
@@ -28,7 +28,7 @@ async def check_address(database: Database, company_id: int, address: str, deed:
 
 async def _check(database: Database, company_id: int, subject: str, most: int) -> None:
     async with database.connection() as db:
-        used = await queries.count(db, company_id, subject)
+        used = await widget.count(db, company_id, subject)
     if used > most:
         raise TooFast(headers={"retry-after": str(RETRY_SECONDS)})
 

@@ -17,6 +17,7 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
+from sapa.context import Kit
 from sapa.db.pool import AWAY
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.errors import (
@@ -29,11 +30,12 @@ from sapa.http.errors import (
     ServiceUnavailable,
     UnsupportedMediaType,
 )
-from sapa.kit import Kit
-from sapa.messaging.connections import Opened
-from sapa.messaging.widget import inbound, limits, lines, queries, visits
+from sapa.messaging.channels.widget import messages as lines
+from sapa.messaging.channels.widget import queries as widget
+from sapa.messaging.channels.widget.types import PREFIX, Line, UnknownSession
+from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.widget import inbound, limits, visits
 from sapa.messaging.widget.streams import Page, Streams
-from sapa.messaging.widget.types import PREFIX, Line, UnknownSession
 from sapa.messaging.widget.visits import Identified, Visit
 
 MOST_BYTES = 16 * 1024
@@ -121,7 +123,7 @@ class Chat:
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "read")
         before = _number(request.query_params.get("before"), "before")
         async with self._database.connection() as db:
-            found = await queries.list_before(db, visit.company.id, visit.visitor.id, before, lines.MOST_AT_ONCE)
+            found = await widget.list_before(db, visit.company.id, visit.visitor.id, before, lines.MOST_AT_ONCE)
         return _json(found)
 
     async def acknowledge(self, request: Request) -> Response:

@@ -15,9 +15,9 @@ import msgspec
 from sapa.db.pool import AWAY, Connection, Database
 from sapa.db.sql import sql
 from sapa.http.errors import ApiError
-from sapa.messaging.widget import queries
-from sapa.messaging.widget.lines import BELL, MOST_AT_ONCE
-from sapa.messaging.widget.types import Line, TooManyPages
+from sapa.messaging.channels.widget import queries as widget
+from sapa.messaging.channels.widget.messages import BELL, MOST_AT_ONCE
+from sapa.messaging.channels.widget.types import Line, TooManyPages
 from sapa.messaging.widget.visits import Visit
 
 LOOK_SECONDS = 2.0
@@ -91,7 +91,7 @@ class Streams:
         """While PostgreSQL is away there is nothing to read; the page stays and goes on afterwards."""
         try:
             async with self._database.connection() as db:
-                return await queries.list_after(db, *page.visitor, page.number, MOST_AT_ONCE)
+                return await widget.list_after(db, *page.visitor, page.number, MOST_AT_ONCE)
         except (*AWAY, asyncpg.PostgresError):
             return []
 
@@ -125,7 +125,7 @@ class Streams:
 
     async def _look(self) -> None:
         async with self._database.connection() as db:
-            stands = await queries.list_stands(db, list({page.visitor for page in self._pages}))
+            stands = await widget.list_stands(db, list({page.visitor for page in self._pages}))
         last = {(stand.company_id, stand.visitor_id): stand.last_number for stand in stands}
         for page in self._pages:
             if last.get(page.visitor, 0) > page.number:

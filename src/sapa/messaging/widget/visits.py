@@ -8,16 +8,23 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from sapa.company import Company
+from sapa.context import Kit
 from sapa.db.pool import Connection as Db
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
-from sapa.kit import Kit
-from sapa.messaging import connections
 from sapa.messaging.channels.interface import Connection, Source
-from sapa.messaging.connections import Opened as Chat
-from sapa.messaging.widget import queries
-from sapa.messaging.widget.types import VISITOR_ID, OriginNotAllowed, UnknownSession, Visitor, WidgetNotFound, WrongHash
+from sapa.messaging.channels.widget import queries as widget
+from sapa.messaging.channels.widget.types import (
+    VISITOR_ID,
+    OriginNotAllowed,
+    UnknownSession,
+    Visitor,
+    WidgetNotFound,
+    WrongHash,
+)
+from sapa.messaging.connections import accounts
+from sapa.messaging.connections.accounts import Opened as Chat
+from sapa.values.company import Company
 
 SESSION_DAYS = 180
 TOKEN_BYTES = 32
@@ -59,7 +66,7 @@ class Visit(Struct, frozen=True):
 
 async def find_chat(kit: Kit, db: Db, key: str, origin: str | None) -> Chat:
     """The connection that a public key belongs to, on a site that may show it."""
-    opened = await connections.find_by_token(kit, db, key) if 0 < len(key) <= MOST_KEY_LENGTH else None
+    opened = await accounts.find_by_token(kit, db, key) if 0 < len(key) <= MOST_KEY_LENGTH else None
     if opened is None or opened.connection.source is not Source.WIDGET:
         raise WidgetNotFound
     if not is_allowed_origin(opened.connection.account, origin):
@@ -76,10 +83,10 @@ def is_allowed_origin(account: Mapping[str, str], origin: str | None) -> bool:
 async def enter(db: Db, chat: Chat, token: str) -> Visit:
     """With the token of a session."""
     company_id, session = chat.connection.company.id, _hash(token)
-    visitor = await queries.find_session(db, company_id, session, SESSION_DAYS)
+    visitor = await widget.find_session(db, company_id, session, SESSION_DAYS)
     if visitor is None:
         raise UnknownSession
-    await queries.note_use(db, company_id, session)
+    await widget.note_use(db, company_id, session)
     return Visit(chat, session, visitor)
 
 
@@ -89,33 +96,33 @@ async def open_session(tx: Tx, connection: Connection, token: str | None, identi
     Whoever signs in gets a new token, and the one from before opens nothing any more: others may have seen it.
     """
     company_id = connection.company.id
-    present = await queries.find_session(tx, company_id, _hash(token), SESSION_DAYS) if token else None
+    present = await widget.find_session(tx, company_id, _hash(token), SESSION_DAYS) if token else None
     if identified is None:
         return Joined(present, None) if present else await _begin(tx, company_id, await _make_visitor(tx, company_id))
     visitor = await identify(tx, connection, identified, present)
     if present is not None and present.external_id == visitor.external_id:
         return Joined(visitor, None)
     if present is not None and present.id == visitor.id:
-        await queries.drop_sessions(tx, company_id, visitor.id)
+        await widget.drop_sessions(tx, company_id, visitor.id)
     return await _begin(tx, company_id, visitor)
 
 
 async def end_session(db: Db, visit: Visit) -> None:
-    await queries.drop_session(db, visit.company.id, visit.session)
+    await widget.drop_session(db, visit.company.id, visit.session)
 
 
 async def _begin(tx: Tx, company_id: int, visitor: Visitor) -> Joined:
     token = secrets.token_urlsafe(TOKEN_BYTES)
-    await queries.insert_session(tx, company_id, _hash(token), visitor.id)
+    await widget.insert_session(tx, company_id, _hash(token), visitor.id)
     return Joined(visitor, token)
 
 
 async def _make_visitor(tx: Tx, company_id: int, identified: Identified | None = None) -> Visitor:
     id = VISITOR_ID.new()
-    await queries.insert_visitor(tx, company_id, id, identified.id if identified else None)
-    made = await queries.lock_visitor(tx, company_id, id)
+    await widget.insert_visitor(tx, company_id, id, identified.id if identified else None)
+    made = await widget.lock_visitor(tx, company_id, id)
     if made is None and identified:  # somebody else made the same person in this moment
-        made = await queries.lock_identified(tx, company_id, identified.id)
+        made = await widget.lock_identified(tx, company_id, identified.id)
     assert made is not None  # noqa: S101 - one of the two was inserted
     return made
 
@@ -124,12 +131,12 @@ async def identify(tx: Tx, connection: Connection, identified: Identified, prese
     """Whom the site vouches for. Somebody new keeps the conversation that they began before they signed in."""
     check_hash(connection.credentials, identified)
     company_id = connection.company.id
-    known = await queries.lock_identified(tx, company_id, identified.id)
+    known = await widget.lock_identified(tx, company_id, identified.id)
     if known is None and present is not None and present.external_id is None:
-        known = await queries.lock_visitor(tx, company_id, present.id)
+        known = await widget.lock_visitor(tx, company_id, present.id)
     known = known or await _make_visitor(tx, company_id, identified)
     email = identified.email if identified.email_hash else None
-    described = await queries.describe(tx, company_id, known.id, identified.id, identified.name, email)
+    described = await widget.describe(tx, company_id, known.id, identified.id, identified.name, email)
     assert described is not None  # noqa: S101 - the row is locked
     return described
 

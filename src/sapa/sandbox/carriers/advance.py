@@ -1,11 +1,11 @@
 """Moves a simulated booking on, for those who will not wait for it."""
 
+from sapa.context import Kit
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid, NotFound
-from sapa.kit import Kit
 from sapa.sandbox.carriers import bookings
 from sapa.sandbox.carriers.bookings import Booking
-from sapa.sandbox.carriers.course import UnknownState, hasten
+from sapa.sandbox.carriers.scenarios import UnknownState, hasten
 from sapa.sandbox.carriers.simulators import SIMULATORS
 
 

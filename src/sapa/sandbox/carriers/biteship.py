@@ -6,15 +6,23 @@ from typing import Any
 
 import msgspec
 
+from sapa.context import Kit
 from sapa.http.hooks import HookAnswer, HookCall
-from sapa.kit import Kit
-from sapa.sandbox import places, prices
+from sapa.sandbox import areas as places
+from sapa.sandbox import prices
 from sapa.sandbox.accounts import build_secret, find_company_id
+from sapa.sandbox.areas import Point
 from sapa.sandbox.carriers import bookings
 from sapa.sandbox.carriers.answers import answer_down, answer_json, answer_lost, find_trouble, number, read_json
 from sapa.sandbox.carriers.bookings import Booking, Posting
-from sapa.sandbox.carriers.course import LABELLED, Step, cancel, find_scenario, has_reached, is_cancelling
-from sapa.sandbox.places import Point
+from sapa.sandbox.carriers.scenarios import (
+    LABELLED,
+    Step,
+    cancel,
+    find_scenario,
+    has_reached,
+    is_cancelling,
+)
 
 NAME = "biteship"
 PREFIX = f"/sandbox/{NAME}"

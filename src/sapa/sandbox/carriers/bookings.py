@@ -9,12 +9,18 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
+from sapa.context import Kit
 from sapa.db.pool import Connection, Database, Tx
 from sapa.db.sql import sql
-from sapa.kit import Kit
 from sapa.sandbox import callbacks
 from sapa.sandbox.accounts import build_secret
-from sapa.sandbox.carriers.course import Kind, Step, build_steps, find_state, list_past
+from sapa.sandbox.carriers.scenarios import (
+    Kind,
+    Step,
+    build_steps,
+    find_state,
+    list_past,
+)
 
 MARK = "x-sandbox-booking"
 """A callback's header that tells whose it is, so that it can be replaced while it waits."""

@@ -6,15 +6,21 @@ from typing import Any
 
 import msgspec
 
+from sapa.context import Kit
 from sapa.http.hooks import HookAnswer, HookCall
-from sapa.kit import Kit
-from sapa.sandbox import places, prices
+from sapa.sandbox import areas, prices
 from sapa.sandbox.accounts import build_secret, find_company_id
+from sapa.sandbox.areas import Point
 from sapa.sandbox.carriers import bookings, people
 from sapa.sandbox.carriers.answers import answer_down, answer_json, answer_lost, find_trouble, number, read_json
 from sapa.sandbox.carriers.bookings import Booking, Posting
-from sapa.sandbox.carriers.course import Step, cancel, find_scenario, has_reached, is_cancelling
-from sapa.sandbox.places import Point
+from sapa.sandbox.carriers.scenarios import (
+    Step,
+    cancel,
+    find_scenario,
+    has_reached,
+    is_cancelling,
+)
 
 NAME = "dash"
 PREFIX = f"/sandbox/{NAME}"
@@ -207,8 +213,8 @@ def _refuse(status: int, code: str, message: str) -> HookAnswer:
 
 
 def _is_served(asked: dict[str, Any]) -> bool:
-    city = places.find_city(str(asked["origin"].get("city") or ""))
-    return city is not None and city.id in places.PICKUP_CITIES
+    city = areas.find_city(str(asked["origin"].get("city") or ""))
+    return city is not None and city.id in areas.PICKUP_CITIES
 
 
 def _package(asked: dict[str, Any]) -> dict[str, Any]:

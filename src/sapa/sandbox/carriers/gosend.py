@@ -6,10 +6,11 @@ from typing import Any
 
 import msgspec
 
+from sapa.context import Kit
 from sapa.http.hooks import HookAnswer, HookCall
-from sapa.kit import Kit
 from sapa.sandbox import prices
 from sapa.sandbox.accounts import build_secret, find_company_id
+from sapa.sandbox.areas import Point
 from sapa.sandbox.carriers import bookings, people
 from sapa.sandbox.carriers.answers import (
     DOWN_VALUE,
@@ -23,8 +24,13 @@ from sapa.sandbox.carriers.answers import (
     read_json,
 )
 from sapa.sandbox.carriers.bookings import Booking, Posting
-from sapa.sandbox.carriers.course import Step, cancel, find_scenario, has_reached, is_cancelling
-from sapa.sandbox.places import Point
+from sapa.sandbox.carriers.scenarios import (
+    Step,
+    cancel,
+    find_scenario,
+    has_reached,
+    is_cancelling,
+)
 
 NAME = "gosend"
 PREFIX = f"/sandbox/{NAME}"

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
+from sapa.context import Kit
 from sapa.http.hooks import HookAnswer, HookCall
-from sapa.kit import Kit
-from sapa.sandbox import places, prices
+from sapa.sandbox import areas, prices
 from sapa.sandbox.accounts import find_company_id
 from sapa.sandbox.carriers import bookings
 from sapa.sandbox.carriers.answers import (
@@ -21,7 +21,14 @@ from sapa.sandbox.carriers.answers import (
     read_json,
 )
 from sapa.sandbox.carriers.bookings import Booking, Posting
-from sapa.sandbox.carriers.course import LABELLED, Slow, Step, cancel, find_scenario, has_reached
+from sapa.sandbox.carriers.scenarios import (
+    LABELLED,
+    Slow,
+    Step,
+    cancel,
+    find_scenario,
+    has_reached,
+)
 
 NAME = "kiriminaja"
 PREFIX = f"/sandbox/{NAME}"
@@ -100,9 +107,9 @@ def _list_areas(level: int, field: str, parent: str | None, found: str) -> Handl
         if parent is not None and parent not in asked:
             return answer_json({"status": False, "text": f"The {parent} field is required.", "code": 422})
         rows = []
-        for place in places.list_places(level, asked.get(parent) if parent else None):
+        for place in areas.list_places(level, asked.get(parent) if parent else None):
             kind, _, bare = place.name.partition(" ")
-            is_city = level == places.CITIES and kind in {"Kota", "Kabupaten"}
+            is_city = level == areas.CITIES and kind in {"Kota", "Kabupaten"}
             row: dict[str, Any] = {"id": place.id, field: bare if is_city else place.name}
             if is_city:
                 row["type"] = kind
@@ -121,7 +128,7 @@ async def _price(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer
     if trouble is not None:
         return trouble
     origin, destination = asked.get("origin"), asked.get("destination")
-    if not (places.find_place(origin) and places.find_place(destination)):
+    if not (areas.find_place(origin) and areas.find_place(destination)):
         return answer_json({"status": False, "text": "Area origin atau destination tidak ditemukan", "code": 422})
     km = prices.build_area_distance(str(origin), str(destination))
     kg = prices.build_chargeable_kg(number(asked.get("weight")) / 1000)
@@ -210,7 +217,7 @@ def _find_problem(asked: dict[str, Any], package: dict[str, Any]) -> str | None:
     if len(str(package.get("note") or "")) > 50:
         return "The note may not be greater than 50 characters."
     for given, name in ((asked, "kecamatan_id"), (package, "destination_kecamatan_id")):
-        if places.find_place(given.get(name)) is None:
+        if areas.find_place(given.get(name)) is None:
             return f"The selected {name} is invalid."
     return None if number(package.get("item_value")) >= 1000 else "The item_value must be at least 1000."
 
@@ -268,10 +275,10 @@ async def _cancel(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswe
 
 _HANDLERS: dict[str, Handler] = {
     "/api/mitra/couriers": _list_couriers,
-    "/api/mitra/province": _list_areas(places.PROVINCES, "provinsi_name", None, "datas"),
-    "/api/mitra/city": _list_areas(places.CITIES, "kabupaten_name", "provinsi_id", "datas"),
-    "/api/mitra/kecamatan": _list_areas(places.DISTRICTS, "kecamatan_name", "kabupaten_id", "datas"),
-    "/api/mitra/kelurahan": _list_areas(places.SUB_DISTRICTS, "kelurahan_name", "kecamatan_id", "results"),
+    "/api/mitra/province": _list_areas(areas.PROVINCES, "provinsi_name", None, "datas"),
+    "/api/mitra/city": _list_areas(areas.CITIES, "kabupaten_name", "provinsi_id", "datas"),
+    "/api/mitra/kecamatan": _list_areas(areas.DISTRICTS, "kecamatan_name", "kabupaten_id", "datas"),
+    "/api/mitra/kelurahan": _list_areas(areas.SUB_DISTRICTS, "kelurahan_name", "kecamatan_id", "results"),
     "/api/mitra/v6.1/shipping_price": _price,
     "/api/mitra/v6.1/request_pickup": _book,
     "/api/mitra/tracking": _track,

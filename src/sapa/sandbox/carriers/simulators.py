@@ -4,11 +4,11 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from sapa.context import Kit
 from sapa.http.hooks import Hook
-from sapa.kit import Kit
 from sapa.sandbox.carriers import biteship, dash, gosend, kiriminaja
 from sapa.sandbox.carriers.bookings import Build
-from sapa.sandbox.carriers.course import Kind
+from sapa.sandbox.carriers.scenarios import Kind
 
 
 class Simulator(Struct, frozen=True):

@@ -6,10 +6,10 @@ from hashlib import sha256
 
 from msgspec import Struct
 
-from sapa.kit import Kit
-from sapa.messaging import sandbox_accounts
+from sapa.context import Kit
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.connections import sandbox_accounts
 from sapa.sandbox.accounts import find_company_id
 
 HOOKS = "/hooks/channels/"

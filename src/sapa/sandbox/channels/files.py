@@ -3,9 +3,9 @@
 import base64
 from collections.abc import Mapping
 
+from sapa.context import Kit
 from sapa.http.errors import NotFound
 from sapa.http.hooks import HookAnswer, HookCall
-from sapa.kit import Kit
 
 ADDRESS = "https://files.simulator.test/"
 """Where simulators that name addresses say the files are."""

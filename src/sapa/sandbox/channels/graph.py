@@ -4,13 +4,13 @@ from typing import Any
 
 import msgspec
 
+from sapa.context import Kit
 from sapa.http.hooks import Hook, HookAnswer, HookCall
-from sapa.kit import Kit
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import social, templates, whatsapp
 from sapa.sandbox.channels.accounts import Account, find_account
 from sapa.sandbox.channels.files import MIME_TYPES, PATH, find_kind
-from sapa.sandbox.channels.stage import build_answer
+from sapa.sandbox.channels.simulator import build_answer
 
 PAGES = (Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL)
 

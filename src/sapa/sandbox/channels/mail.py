@@ -9,16 +9,16 @@ from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from email.utils import format_datetime, make_msgid, parseaddr
 
+from sapa.context import Kit
 from sapa.http.hooks import Hook, HookAnswer, HookCall
-from sapa.kit import Kit
 from sapa.messaging.channels.interface import Source
 from sapa.outbound.mail_sink import PATH
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import Account, find_account, sign
 from sapa.sandbox.channels.files import FILES, MIME_TYPES
-from sapa.sandbox.channels.heard import Heard
+from sapa.sandbox.channels.inbound import Heard
 from sapa.sandbox.channels.scripts import Step, find_script, name_script
-from sapa.sandbox.channels.stage import Post, Taken, perform
+from sapa.sandbox.channels.simulator import Post, Taken, perform
 
 SIGNATURE = "x-sapa-signature"
 _TEXT = {"content-type": "text/plain"}

@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 
+from sapa.context import Kit
 from sapa.http.hooks import Hook
-from sapa.kit import Kit
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import files, graph, mail, social, tiktok, whatsapp, widget
 from sapa.sandbox.channels.accounts import Account
-from sapa.sandbox.channels.heard import Heard
-from sapa.sandbox.channels.stage import Post
+from sapa.sandbox.channels.inbound import Heard
+from sapa.sandbox.channels.simulator import Post
 
 HOOKS: list[Hook[Kit]] = [*graph.HOOKS, *tiktok.HOOKS, *mail.HOOKS, widget.HOOK, Hook(files.PATH, files.answer)]
 

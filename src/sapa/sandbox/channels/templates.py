@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from sapa.context import Kit
 from sapa.db.sql import sql
 from sapa.http.hooks import HookAnswer, HookCall
-from sapa.kit import Kit
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import Account
-from sapa.sandbox.channels.stage import build_answer
+from sapa.sandbox.channels.simulator import build_answer
 
 
 class TemplateRow(Struct, frozen=True):

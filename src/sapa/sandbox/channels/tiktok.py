@@ -7,15 +7,21 @@ from typing import Any
 
 import msgspec
 
+from sapa.context import Kit
 from sapa.http.hooks import Hook, HookAnswer, HookCall
-from sapa.kit import Kit
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import Account, find_account, sign
 from sapa.sandbox.channels.files import PATH
-from sapa.sandbox.channels.heard import Heard
+from sapa.sandbox.channels.inbound import Heard
 from sapa.sandbox.channels.scripts import Step, find_script
-from sapa.sandbox.channels.stage import Post, Taken, build_answer, new_token, perform
+from sapa.sandbox.channels.simulator import (
+    Post,
+    Taken,
+    build_answer,
+    new_token,
+    perform,
+)
 
 PREFIX = "/sandbox/tiktok/"
 _VERSION = "open_api/v1.3/"

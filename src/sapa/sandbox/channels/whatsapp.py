@@ -6,15 +6,21 @@ from typing import Any
 
 import msgspec
 
+from sapa.context import Kit
 from sapa.http.hooks import HookAnswer, HookCall
-from sapa.kit import Kit
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import Account, sign
 from sapa.sandbox.channels.files import MIME_TYPES
-from sapa.sandbox.channels.heard import Heard
+from sapa.sandbox.channels.inbound import Heard
 from sapa.sandbox.channels.scripts import Step, find_script
-from sapa.sandbox.channels.stage import Post, Taken, build_answer, new_token, perform
+from sapa.sandbox.channels.simulator import (
+    Post,
+    Taken,
+    build_answer,
+    new_token,
+    perform,
+)
 
 SOURCES = (Source.MSGAPP_CLOUD, Source.MSGAPP_COEX)
 

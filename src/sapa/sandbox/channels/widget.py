@@ -6,16 +6,22 @@ from typing import Any
 
 import msgspec
 
+from sapa.context import Kit
 from sapa.http.hooks import Hook, HookAnswer, HookCall
-from sapa.kit import Kit
 from sapa.messaging.channels.interface import Interaction, Source
 from sapa.messaging.channels.widget import calls
 from sapa.messaging.channels.widget.calls import PlayedMessage, PlayedStatus
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import Account, find_account
-from sapa.sandbox.channels.heard import Heard
+from sapa.sandbox.channels.inbound import Heard
 from sapa.sandbox.channels.scripts import Script, Step, find_script
-from sapa.sandbox.channels.stage import Post, Taken, build_answer, new_token, perform
+from sapa.sandbox.channels.simulator import (
+    Post,
+    Taken,
+    build_answer,
+    new_token,
+    perform,
+)
 
 _ERRORS: Mapping[int, tuple[int, str, str]] = {
     190: (401, "secret_revoked", "The secret was revoked."),

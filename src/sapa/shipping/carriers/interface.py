@@ -7,8 +7,8 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from sapa.company import Company
 from sapa.outbound.client import Client
+from sapa.values.company import Company
 
 Level = Literal["provinces", "cities", "districts", "sub-districts"]
 

@@ -5,9 +5,9 @@ from typing import TypeVar
 
 from msgspec import Raw
 
-from sapa.folding import fold
 from sapa.shipping.carriers.interface import CarrierAway, Note, Offer, Quote, Rejected, Wish
 from sapa.shipping.carriers.reading import sift
+from sapa.values.text_folding import fold
 
 Row = TypeVar("Row")
 

@@ -3,8 +3,8 @@
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import ROUND_CEILING, Decimal
 
-from sapa.phones import BadPhone, parse_phone
 from sapa.shipping.carriers.interface import Coordinates, Goods
+from sapa.values.phones import BadPhone, parse_phone
 
 WESTERN_TIME = timezone(timedelta(hours=7), "WIB")
 """Jakarta's, which the carriers' clocks show."""

@@ -16,8 +16,7 @@ from sapa.messaging.channels.interface import (
     Sent,
     Source,
 )
-from sapa.messaging.channels.widget import calls
-from sapa.messaging.widget import lines
+from sapa.messaging.channels.widget import calls, messages
 from sapa.outbound.client import NotSent, Unclear
 
 ORIGINS = r"(?:https?://[^\s,/]+[\s,]*)*"
@@ -56,12 +55,12 @@ class Widget:
         shown = calls.build_shown(message.content)
         try:
             async with _database(connection).transaction() as tx:
-                line = await lines.say(tx, company.id, visitor_id, message.reference, shown)
+                line = await messages.say(tx, company.id, visitor_id, message.reference, shown)
         except (*AWAY, asyncpg.PostgresError) as error:
             raise Unclear(f"the database did not say whether it was stored: {error}") from error
         if line is None:
             return Refused("unknown_visitor", "No visitor of the chat has this id.", "recipient")
-        return Sent(lines.build_message_id(visitor_id, line.number))
+        return Sent(messages.build_message_id(visitor_id, line.number))
 
     async def _hand_over(self, connection: Connection, message: Outgoing) -> Sent | Refused:
         """To whoever plays visitors in the test environment."""

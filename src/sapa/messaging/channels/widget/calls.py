@@ -28,7 +28,7 @@ from sapa.messaging.channels.interface import (
     Text,
     Unsigned,
 )
-from sapa.messaging.widget.types import Picture, Shown
+from sapa.messaging.channels.widget.types import Picture, Shown
 from sapa.outbound.client import Answer, Unclear
 
 SIGNATURE = "x-sapa-signature"

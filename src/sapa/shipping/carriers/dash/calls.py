@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from sapa.folding import fold
 from sapa.shipping.carriers.calls import Request, build_segment, join_notes
 from sapa.shipping.carriers.dash import wire
 from sapa.shipping.carriers.dash.statuses import REASSIGNED, find_status
@@ -24,6 +23,7 @@ from sapa.shipping.carriers.interface import (
 from sapa.shipping.carriers.offers import sift_offers
 from sapa.shipping.carriers.parcels import centimetres, international_phone, parse_local, whole
 from sapa.shipping.carriers.reading import sift
+from sapa.values.text_folding import fold
 
 NAME = "dash"
 _NAMES = {"INSTANT": "Dash Instant", "SAME_DAY": "Dash Same Day"}

@@ -1,0 +1,124 @@
+"""The API as the console asks it: the same declared endpoints, in this process, with the rights of a role."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any
+from urllib.parse import urlencode
+
+import msgspec
+
+from sapa.access import actions as access
+from sapa.access.types import Product, Scope
+from sapa.context import Kit
+from sapa.db.pool import Tx
+from sapa.http import idempotency
+from sapa.http.allow_list import AllowList
+from sapa.http.endpoints import Base, Call, Endpoint, Routes, RouteTable
+from sapa.http.errors import ApiError, NotFound
+from sapa.http.idempotency import Attempt
+from sapa.http.keys import Key
+from sapa.http.outbound_call import Asked, Errand, Replayed
+from sapa.http.responses import Answer
+from sapa.people.types import Role
+from sapa.values.company import Company
+
+AGENT_SCOPES = frozenset(scope for scope in Scope if not scope.endswith(":DELETE"))
+SCOPES = {Role.OWNER: frozenset(Scope), Role.DEVELOPER: frozenset(Scope), Role.AGENT: AGENT_SCOPES}
+JSON = "application/json"
+
+Note = Callable[[Tx], Awaitable[None]]
+"""Writes down who changed something."""
+
+
+class Asker:
+    """Made once for each process."""
+
+    def __init__(self, kit: Kit, domains: Sequence[Routes]) -> None:
+        self._kit = kit
+        self._table = RouteTable(domains)
+        self._companies: dict[int, Company] = {}
+        """What a call knows of a company never changes: its region, its currency, and which environment it is."""
+
+    async def ask(
+        self,
+        company_id: int,
+        role: Role,
+        method: str,
+        path: str,
+        query: dict[str, str] | None = None,
+        body: object = None,
+        base: Base = Base.CUSTOMER,
+        upload: tuple[str, bytes] | None = None,
+        note: Note | None = None,
+        once: str | None = None,
+    ) -> Any:
+        """What the endpoint answers, as plain values; raises what it refuses with. A note is written with the change
+        or not at all, but for calls that lead outside: there it follows. What has the same `once` happens once."""
+        route, values = self._table.match(f"{base}{path}"[1:].split("/"))
+        endpoint = route.endpoints.get(method) if route else None
+        if endpoint is None:
+            raise NotFound
+        key = await self._build_key(company_id, role)
+        endpoint.permit(key)
+        media_type, content = upload or (JSON, msgspec.json.encode(body))
+        given = {name: value for name, value in (query or {}).items() if value}
+        arguments = endpoint.bind(values, urlencode(given).encode(), media_type, content)
+        asked = Asked("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
+        answer = await self._run(endpoint, key, arguments, asked, note, _build_attempt(company_id, once, asked))
+        return msgspec.json.decode(answer.body) if answer.body else None
+
+    async def _build_key(self, company_id: int, role: Role) -> Key:
+        company = self._companies.get(company_id)
+        if company is None:
+            async with self._kit.database.connection() as db:
+                company = self._companies[company_id] = await access.get_company(db, company_id)
+        return Key("console", company, SCOPES[role], frozenset(Product), AllowList([]), 0, None, None)
+
+    async def _run(
+        self,
+        endpoint: Endpoint,
+        key: Key,
+        arguments: list[Any],
+        asked: Asked,
+        note: Note | None,
+        attempt: Attempt | None,
+    ) -> Answer:
+        if endpoint.leads_outside:
+            answer = await self._go_outside(endpoint, key, arguments, asked, attempt)
+            if note is not None:
+                await self._kit.database.transact(note)
+            return answer
+        if not endpoint.writes:
+            async with self._kit.database.connection() as db:
+                return await endpoint.run(Call(db, key, self._kit), arguments)
+
+        async def change(tx: Tx) -> Answer:
+            if attempt is not None and (replay := await idempotency.claim(tx, attempt)):
+                return replay
+            answer = await endpoint.run(Call(tx, key, self._kit), arguments)
+            if attempt is not None:
+                await idempotency.settle(tx, attempt, answer)
+            if note is not None:
+                await note(tx)
+            return answer
+
+        return await self._kit.database.transact(change)
+
+    async def _go_outside(
+        self, endpoint: Endpoint, key: Key, arguments: list[Any], asked: Asked, attempt: Attempt | None
+    ) -> Answer:
+        errand = Errand(self._kit, key, asked, endpoint.status, attempt)
+        if known := await errand.find_answer():
+            return known
+        try:
+            return await errand.build_answer(await endpoint.handler(errand, *arguments))
+        except Replayed as replay:
+            return replay.answer
+        except ApiError:
+            await errand.give_up()
+            raise
+
+
+def _build_attempt(company_id: int, once: str | None, asked: Asked) -> Attempt | None:
+    if once is None:
+        return None
+    return idempotency.build_attempt(company_id, f"console-{once}", f"{asked.method} {asked.path}", asked.body)

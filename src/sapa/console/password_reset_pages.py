@@ -1,0 +1,33 @@
+"""A forgotten password: a link by mail, and an answer that does not tell who is known here."""
+
+from starlette.background import BackgroundTask
+from starlette.responses import Response
+
+from sapa.console.routes import Visit, desk
+from sapa.http.errors import Invalid
+from sapa.people import mail
+
+LONGEST_ADDRESS = 320
+
+
+@desk.get("/forgotten", roles=None)
+async def show_forgotten(visit: Visit) -> Response:
+    return _show(visit, asked=False)
+
+
+@desk.post("/forgotten", roles=None, shown_by=show_forgotten)
+async def ask_for_a_link(visit: Visit) -> Response:
+    """Whoever is looked up is looked up after the answer: it takes as long for everybody."""
+    email = visit.given("email")
+    if not mail.is_set_up(visit.kit):
+        return _show(visit, asked=False)
+    if not 3 <= len(email) <= LONGEST_ADDRESS or "@" not in email or not email.isprintable():
+        raise Invalid.field("email", "must be an e-mail address")
+    await mail.count_forgotten(visit.kit.database, email, visit.address)
+    answer = _show(visit, asked=True)
+    answer.background = BackgroundTask(mail.help_forgetful, visit.kit, email)
+    return answer
+
+
+def _show(visit: Visit, asked: bool) -> Response:
+    return visit.show("forgotten.html", by_mail=mail.is_set_up(visit.kit), asked=asked, email=visit.given("email"))

@@ -1,0 +1,137 @@
+"""A demo company's data: believable, the same at every run, made through the same actions as the API's."""
+
+import random
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+
+import msgspec
+
+from sapa.access import actions as access
+from sapa.customers import bulk as customers
+from sapa.customers.bulk import Given
+from sapa.customers.types import AddressIn, CustomerPatch, Subscription
+from sapa.db.pool import Database, Tx
+from sapa.demo.orders import Sale, build_sales
+from sapa.demo.products import build_products
+from sapa.orders import actions as orders
+from sapa.products import actions as products
+from sapa.products import bulk as all_products
+from sapa.runtime.first_start import DEMO_COMPANY
+from sapa.values.company import Company
+
+CUSTOMERS = 3_000
+ORDERS = 4_000
+BATCH = 100
+FIRST_ORDER = "demo-00001"
+
+Report = Callable[[str, int, int], None]
+"""Told as it goes on: what, how many are done, and of how many."""
+
+FIRST_NAMES = (
+    "Ayu Budi Citra Dewi Eko Fitri Galih Hana Indra Joko Kartika Lestari Made Nurul Oki Putri Rizky Sari Teguh Utami "
+    "Vina Wahyu Yoga Zahra Agus Bayu Dian Eka Farhan Gita"
+).split()
+LAST_NAMES = (
+    "Santoso Wijaya Pratama Hidayat Nugroho Saputra Kusuma Siregar Simanjuntak Hartono Setiawan Rahmawati Anggraini "
+    "Permana Susanto Lubis Nasution Wibowo Handayani Maulana"
+).split()
+CITIES = (
+    ("Jakarta Selatan", "DKI Jakarta", "12190"),
+    ("Bandung", "Jawa Barat", "40111"),
+    ("Surabaya", "Jawa Timur", "60271"),
+    ("Yogyakarta", "DI Yogyakarta", "55281"),
+    ("Semarang", "Jawa Tengah", "50132"),
+    ("Medan", "Sumatera Utara", "20111"),
+    ("Makassar", "Sulawesi Selatan", "90111"),
+    ("Denpasar", "Bali", "80232"),
+)
+STREETS = ("Merdeka", "Sudirman", "Diponegoro", "Gajah Mada", "Ahmad Yani", "Kartini", "Veteran", "Melati")
+TAGS = ("vip", "grosir", "member", "newsletter", "reseller")
+
+
+async def fill(database: Database, report: Report) -> Company:
+    """Fills the demo company's test environment; what is there already stays as it is."""
+    async with database.transaction() as tx:
+        company = await access.find_or_create_company(tx, DEMO_COMPANY, "test")
+        is_open = await orders.find_by_order_id(tx, company, FIRST_ORDER) is not None
+    await _fill_customers(database, company, report)
+    if not is_open:  # what was sold since has changed the stock
+        await _fill_products(database, company, report)
+    await _fill_orders(database, company, report)
+    return company
+
+
+async def _fill_customers(database: Database, company: Company, report: Report) -> None:
+    people = [Given(external_id, None, person) for external_id, person in build_customers()]
+    for start in range(0, len(people), BATCH):
+        async with database.transaction() as tx:
+            some = people[start : start + BATCH]
+            for person, outcome in zip(some, await customers.store_together(tx, company, some), strict=True):
+                if outcome is None:
+                    await customers.store(tx, company, person)
+        report("customers", min(start + BATCH, len(people)), len(people))
+
+
+async def _fill_products(database: Database, company: Company, report: Report) -> None:
+    goods = list(build_products())
+    async with database.transaction() as tx:
+        for number, (product_id, product) in enumerate(goods, start=1):
+            await products.upsert(tx, company, product_id, product)
+            report("products", number, len(goods))
+
+
+async def _fill_orders(database: Database, company: Company, report: Report) -> None:
+    async with database.connection() as db:
+        people = await customers.ALL.all(db, company.id)
+        goods = await all_products.ALL.all(db, company.id)
+    people.sort(key=lambda person: person.external_id or "")
+    buyers = [person for person in people if (person.external_id or "").startswith("demo-")]
+    variants = [
+        variant["id"]
+        for product in sorted(goods, key=lambda product: product.product_id)
+        for variant in msgspec.json.decode(product.variants)
+        if product.product_id.startswith("demo-")
+    ]
+    sales = list(build_sales(ORDERS, buyers, variants, datetime.now(UTC)))
+    for start in range(0, len(sales), BATCH):
+        async with database.transaction() as tx:
+            await _sell(tx, company, sales[start : start + BATCH])
+        report("orders", min(start + BATCH, len(sales)), len(sales))
+
+
+async def _sell(tx: Tx, company: Company, sales: Sequence[Sale]) -> None:
+    for sale in sales:
+        if await orders.find_by_order_id(tx, company, sale.order.order_id or "") is not None:
+            continue
+        order = await orders.place(tx, company, sale.order, placed_at=sale.placed_at)
+        if sale.fate is not None:
+            await orders.update(tx, company, order.id, sale.fate)
+
+
+def build_customers() -> Iterator[tuple[str, CustomerPatch]]:
+    """Each customer with the id it has in the imagined shop."""
+    dice = random.Random(17)  # noqa: S311 - the same people every time
+    for number in range(1, CUSTOMERS + 1):
+        yield f"demo-{number:05d}", _person(dice, number)
+
+
+def _person(dice: random.Random, number: int) -> CustomerPatch:
+    first, last = dice.choice(FIRST_NAMES), dice.choice(LAST_NAMES)
+    city, province, zip_code = dice.choice(CITIES)
+    address = AddressIn(
+        address1=f"Jl. {dice.choice(STREETS)} No. {dice.randint(1, 250)}",
+        city=city,
+        province=province,
+        country="Indonesia",
+        zip=zip_code,
+    )
+    return CustomerPatch(
+        email=f"{first}.{last}.{number}@example.com".lower(),
+        phone_number=f"+62812{number + 10_000_000:08d}",
+        first_name=first,
+        last_name=last,
+        tags=sorted(dice.sample(TAGS, dice.randint(0, 2))),
+        addresses=[address],
+        additional_data={"visits": dice.randint(0, 40), "source": dice.choice(("toko", "online", "bazar"))},
+        subscription_status=[Subscription("CRM", dice.choice(("subscribe", "subscribe", "unsubscribe")))],
+    )

@@ -1,0 +1,84 @@
+"""What an endpoint answers: a resource, a page of resources, or nothing."""
+
+from typing import Annotated, Any, Generic, TypeVar, get_origin
+
+import msgspec
+from msgspec import Meta
+
+from sapa.values.json import encode
+
+Item = TypeVar("Item")
+
+Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-01-31T09:30:00.000Z"])]
+"""An instant as the API prints it: RFC 3339 in UTC with three fractional digits."""
+
+
+class StoredJson:
+    """Marks a field kept as JSON and passed through unread: `Annotated[msgspec.Raw, StoredJson(list[Address])]`."""
+
+    def __init__(self, shape: Any) -> None:
+        self.shape = shape
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """An answer that is a whole body by itself. All others are put into `{data}`."""
+
+
+class PageMeta(msgspec.Struct, frozen=True, rename="camel"):
+    """Where a page stands in its list."""
+
+    page: Annotated[int, Meta(examples=[1])]
+    limit: Annotated[int, Meta(examples=[20])]
+    total: Annotated[int, Meta(examples=[1])]
+    has_next_page: Annotated[bool, Meta(examples=[False])]
+
+
+class Page(Envelope, Generic[Item], frozen=True):
+    """One page of a list."""
+
+    data: list[Item]
+    meta: PageMeta
+
+
+class Created(Envelope, Generic[Item], frozen=True):
+    """Answered by an upsert that made a new resource: 201 instead of 200."""
+
+    data: Item
+
+
+class Accepted(Envelope, Generic[Item], frozen=True):
+    """Answered when what was asked for is under way and its outcome not known yet: 202."""
+
+    data: Item
+
+
+OWN_STATUSES: dict[type, int] = {Created: 201, Accepted: 202}
+
+
+def is_envelope(result: Any) -> bool:
+    kind = get_origin(result) or result
+    return isinstance(kind, type) and issubclass(kind, Envelope)
+
+
+def build_page(items: list[Item], page: int, limit: int, total: int) -> Page[Item]:
+    return Page(items, PageMeta(page, limit, total, page * limit < total))
+
+
+class Answer:
+    """Status, headers and body, ready to be sent."""
+
+    __slots__ = ("body", "headers", "status")
+
+    def __init__(self, status: int, body: bytes = b"", headers: dict[str, str] | None = None) -> None:
+        self.status = status
+        self.body = body
+        self.headers = headers or {}
+
+
+def encode_result(result: object, status: int) -> Answer:
+    """`{data}` for one resource, an envelope as it is (`{data, meta}` for a page), no body for nothing."""
+    if result is None:
+        return Answer(204)
+    if isinstance(result, Envelope):
+        return Answer(OWN_STATUSES.get(type(result), status), encode(result))
+    return Answer(status, b'{"data":' + encode(result) + b"}")

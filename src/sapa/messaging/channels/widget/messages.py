@@ -1,0 +1,40 @@
+"""Conversations, line by line: what the company's side says to a visitor, and what the visitor says."""
+
+import msgspec
+
+from sapa.db.pool import Connection, Tx, ring_after_commit
+from sapa.messaging.channels.widget import queries
+from sapa.messaging.channels.widget.types import Line, Shown, Visitor
+
+BELL = "sapa_widget"
+"""Rung when there is something for a page to show."""
+
+MOST_AT_ONCE = 50
+
+
+async def say(tx: Tx, company_id: int, visitor_id: str, reference: str, shown: Shown) -> Line | None:
+    """To a visitor, once for each reference; None when there is no such visitor."""
+    if await queries.lock_visitor(tx, company_id, visitor_id) is None:
+        return None
+    known = await queries.find_line(tx, company_id, visitor_id, reference)
+    return known or await _append(tx, company_id, visitor_id, reference, "out", shown)
+
+
+async def hear(tx: Tx, company_id: int, visitor: Visitor, reference: str, shown: Shown) -> Line:
+    """From a visitor whose row is locked."""
+    return await _append(tx, company_id, visitor.id, reference, "in", shown)
+
+
+async def _append(tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, shown: Shown) -> Line:
+    line = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(shown))
+    ring_after_commit(tx, BELL)
+    return line
+
+
+async def list_latest(db: Connection, company_id: int, visitor: Visitor) -> list[Line]:
+    return await queries.list_before(db, company_id, visitor.id, visitor.last_number + 1, MOST_AT_ONCE)
+
+
+def build_message_id(visitor_id: str, number: int) -> str:
+    """What this channel calls a message."""
+    return f"{visitor_id}.{number}"

@@ -1,0 +1,95 @@
+"""What a page and its visitor look like to us, and what can go wrong between us."""
+
+from collections.abc import Sequence
+
+from msgspec import Raw, Struct
+
+from sapa.http.errors import ApiError, Conflict, NotFound, RateLimitExceeded, ServiceUnavailable
+from sapa.messaging.channels.interface import Button, Section
+from sapa.values.ids import IdKind
+
+VISITOR_ID = IdKind("vis_")
+
+PREFIX = "/widget/v1"
+"""Where pages call."""
+
+
+class Picture(Struct, frozen=True, omit_defaults=True):
+    """What a message shows or links to besides its words."""
+
+    type: str
+    url: str
+    filename: str | None = None
+
+
+class Shown(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """A message as a page shows it."""
+
+    text: str = ""
+    header: str | None = None
+    footer: str | None = None
+    media: Picture | None = None
+    buttons: Sequence[Button] = ()
+    open_label: str | None = None
+    """What opens the list."""
+    sections: Sequence[Section] = ()
+    link_label: str | None = None
+    link_url: str | None = None
+
+
+class Line(Struct, frozen=True, rename="camel"):
+    """One message of a conversation. Numbers count from 1 for each visitor, without gaps."""
+
+    number: int
+    reference: str
+    direction: str
+    content: Raw
+    at: str
+    is_read: bool
+
+
+class Visitor(Struct, frozen=True):
+    id: str
+    external_id: str | None
+    name: str | None
+    email: str | None
+    last_number: int
+
+
+class WidgetNotFound(NotFound):
+    """No chat has this key."""
+
+
+class UnknownSession(ApiError):
+    """This session is unknown or ended; ask for a new one."""
+
+    status = 401
+    code = "INVALID_SESSION"
+
+
+class WrongHash(ApiError):
+    """The hash does not prove this id: it must be the HMAC-SHA256 of the id with the chat's secret, in hexadecimal."""
+
+    status = 401
+    code = "INVALID_HASH"
+
+
+class OriginNotAllowed(ApiError):
+    """This chat may not be shown on that site."""
+
+    status = 403
+    code = "ORIGIN_NOT_ALLOWED"
+
+
+class TooFast(RateLimitExceeded):
+    """Too many messages or calls in a short time; try again in a minute."""
+
+
+class TooManyPages(ServiceUnavailable):
+    """Too many pages are connected; try again later."""
+
+
+class NoSuchChoice(Conflict):
+    """The message that was answered does not offer this choice."""
+
+    code = "NO_SUCH_CHOICE"

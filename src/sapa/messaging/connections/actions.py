@@ -1,0 +1,245 @@
+"""How channels are connected, looked after and disconnected."""
+
+import re
+import secrets
+from collections.abc import Mapping, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from sapa.context import Kit
+from sapa.db.pool import Connection as Database
+from sapa.db.pool import Tx
+from sapa.http.errors import Invalid
+from sapa.messaging.channels.interface import BadAccount, Channel, Connection, Renewable, Source
+from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.channels.widget.snippet import build_snippet
+from sapa.messaging.connections import accounts, queries, sandbox_accounts
+from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.connections.queries import StoredConnection
+from sapa.messaging.connections.types import (
+    CONNECTION_ID,
+    AccountRefused,
+    ChannelNotConnected,
+    ConnectionInfo,
+    NewConnection,
+    OtherAccount,
+    SandboxChannel,
+)
+from sapa.outbound.client import NotSent, Unclear
+from sapa.values.company import Company
+
+HOOKS = "/hooks/channels/"
+LONGEST_VALUE = 4096
+
+
+class Draft(Struct, frozen=True):
+    """A connection that is not stored yet."""
+
+    channel: Channel
+    account: dict[str, str]
+    credentials: dict[str, str]
+    generated: dict[str, str]
+
+
+async def prepare(kit: Kit, db: Database, company: Company, source: Source, given: Mapping[str, str]) -> Draft:
+    """What is not given stays as it is, when the same account is connected already."""
+    if company.environment == "test":
+        raise SandboxChannel
+    channel = CHANNELS[source]
+    present = await accounts.open_connection(kit, db, company, source)
+    known = _keep(channel, present, given)
+    values = {name: value for name, value in {**known, **given}.items() if value}
+    made = {
+        field.name: secrets.token_urlsafe(32)
+        for field in channel.fields
+        if field.is_generated and field.name not in values
+    }
+    return _draft(channel, {**values, **made}, made)
+
+
+def _keep(channel: Channel, present: Opened | None, given: Mapping[str, str]) -> Mapping[str, str]:
+    if present is None:
+        return {}
+    known = {**present.connection.account, **present.connection.credentials}
+    account_id = accounts.find_account_id(channel, {**known, **given})
+    return known if account_id == accounts.find_account_id(channel, known) else {}
+
+
+def _draft(channel: Channel, values: dict[str, str], made: dict[str, str]) -> Draft:
+    """Raises Invalid for a field that is missing, unknown or not what its channel wants."""
+    fields = {field.name: field for field in channel.fields}
+    if unknown := sorted(values.keys() - fields.keys()):
+        raise Invalid.field(unknown[0], f"is no field of {channel.label}; these are: {', '.join(fields)}")
+    for field in channel.fields:
+        value = values.get(field.name, "")
+        if not value and field.is_required:
+            raise Invalid.field(field.name, f"is missing: {field.label}")
+        if value and (len(value) > LONGEST_VALUE or not value.isprintable() or not re.fullmatch(field.pattern, value)):
+            raise Invalid.field(field.name, f"cannot be used: {field.label}")
+    account = {name: value for name, value in values.items() if not fields[name].is_secret}
+    return Draft(channel, account, {name: values[name] for name in values.keys() - account.keys()}, made)
+
+
+async def check(kit: Kit, company: Company, draft: Draft) -> None:
+    """Asks the channel whether it knows the account; raises AccountRefused. Calls the outside."""
+    address = accounts.find_address(kit, draft.channel, draft.account)
+    trial = Connection(
+        company, CONNECTION_ID.new(), draft.channel.source, address, draft.account, draft.credentials, kit.client,
+        kit.database,
+    )  # fmt: skip
+    if (error := await verify(Opened(draft.channel, trial))) is not None:
+        for secret in filter(None, draft.credentials.values()):
+            error = error.replace(secret, "…")
+        raise AccountRefused(f"{draft.channel.label} does not accept the account: {error}")
+
+
+async def connect(kit: Kit, tx: Tx, company: Company, draft: Draft, is_new_hook: bool = False) -> NewConnection:
+    """Stores a connection. The same account connected again goes on where it left off."""
+    source, account_id = draft.channel.source, accounts.find_account_id(draft.channel, draft.account)
+    await queries.lock_company(tx, company.id)
+    present = await queries.find_connection(tx, company.id, source)
+    if present is not None and present.account_id != account_id:
+        raise OtherAccount
+    known = present or await queries.find_by_account(tx, company.id, source, account_id)
+    token = f"hook_{company.id}_{secrets.token_urlsafe(32)}" if present is None or is_new_hook else None
+    id = await _store(kit, tx, company, draft, known, token)
+    address = kit.settings.server.address
+    hook_url = f"{address}{HOOKS}{token}" if token else None
+    snippet = build_snippet(address, token) if token and source is Source.WIDGET else None
+    return NewConnection(await get_info(kit, tx, company, source, id), hook_url, draft.generated, snippet)
+
+
+async def _store(
+    kit: Kit, tx: Tx, company: Company, draft: Draft, known: StoredConnection | None, token: str | None
+) -> str:
+    id = known.id if known else CONNECTION_ID.new()
+    sealed = kit.vault.seal(msgspec.json.encode(draft.credentials), company.id, id)
+    account = msgspec.json.encode(draft.account).decode()
+    hook_hash = accounts.hash_token(token) if token else None
+    is_renewable = isinstance(draft.channel, Renewable) and bool(draft.credentials.get("refresh_token"))
+    if known is not None:
+        await queries.replace_connection(tx, company.id, id, account, sealed, hook_hash, is_renewable)
+    else:
+        account_id = accounts.find_account_id(draft.channel, draft.account)
+        source = draft.channel.source
+        await queries.insert_connection(
+            tx, company.id, id, source, account_id, account, sealed, hook_hash or b"", is_renewable
+        )
+    return id
+
+
+async def disconnect(tx: Tx, company: Company, source: Source) -> None:
+    """Forgets the account's secrets and the hook's address. What was said over it stays."""
+    if company.environment == "test":
+        raise SandboxChannel
+    stored = await queries.find_connection(tx, company.id, source)
+    if stored is None or not await queries.disconnect(tx, company.id, stored.id):
+        raise ChannelNotConnected
+
+
+async def verify(opened: Opened) -> str | None:
+    """What speaks against the account, as the channel itself says; None when all is well. Calls the outside."""
+    try:
+        await opened.channel.verify(opened.connection)
+    except (BadAccount, NotSent, Unclear) as error:
+        return str(error) or type(error).__name__
+    return None
+
+
+async def note_verified(db: Database, company: Company, connection_id: str, error: str | None) -> None:
+    if error is None:
+        await queries.note_verified(db, company.id, connection_id)
+    else:
+        await accounts.note_health(db, company.id, connection_id, error)
+
+
+async def test(kit: Kit, company: Company, source: Source) -> ConnectionInfo:
+    """Asks the channel whether it still knows the account, and remembers what it said. Calls the outside."""
+    async with kit.database.connection() as db:
+        opened = await accounts.open_connection(kit, db, company, source)
+    if opened is None:
+        raise ChannelNotConnected
+    error = await verify(opened)
+    async with kit.database.connection() as db:
+        await note_verified(db, company, opened.connection.id, error)
+        return await get_info(kit, db, company, source, opened.connection.id)
+
+
+def find_channel(name: str) -> Channel | None:
+    """The channel by the name of its source."""
+    return next((channel for source, channel in CHANNELS.items() if source == name), None)
+
+
+def list_channels() -> list[Channel]:
+    return list(CHANNELS.values())
+
+
+def build_sandbox_hook(kit: Kit, company: Company, source: Source) -> str:
+    """Where a simulator calls back: a test environment's own address, which can be told at any time."""
+    return f"{kit.settings.server.address}{HOOKS}{sandbox_accounts.build_hook_token(kit, company.id, source)}"
+
+
+async def list_infos(kit: Kit, db: Database, company: Company) -> Sequence[ConnectionInfo]:
+    """All that the company has or had."""
+    if company.environment == "test":
+        return [_show_sandbox(company, source) for source in Source if source in CHANNELS]
+    return [_show(kit, stored) for stored in await queries.list_connections(db, company.id)]
+
+
+async def get_info(kit: Kit, db: Database, company: Company, source: Source, id: str) -> ConnectionInfo:
+    if company.environment == "test":
+        return _show_sandbox(company, source)
+    stored = await queries.find_by_id(db, company.id, id)
+    if stored is None:
+        raise ChannelNotConnected
+    return _show(kit, stored)
+
+
+def _show(kit: Kit, stored: StoredConnection) -> ConnectionInfo:
+    channel = CHANNELS[Source(stored.source)]
+    return ConnectionInfo(
+        id=stored.id,
+        company_id=stored.company_id,
+        source=stored.source,
+        channel=channel.label,
+        account=msgspec.json.decode(stored.account, type=dict[str, str]),
+        secrets=_list_secrets(kit, stored),
+        status=stored.status,
+        health=_judge(stored),
+        last_error=stored.last_error,
+        last_error_at=stored.last_error_at,
+        verified_at=stored.verified_at,
+        connected_at=stored.connected_at,
+        disconnected_at=stored.disconnected_at,
+    )
+
+
+def _list_secrets(kit: Kit, stored: StoredConnection) -> list[str]:
+    if stored.credentials is None:
+        return []
+    opened = kit.vault.open(stored.credentials, stored.company_id, stored.id)
+    return sorted(msgspec.json.decode(opened, type=dict[str, str]))
+
+
+def _judge(stored: StoredConnection) -> str:
+    if stored.status != "connected":
+        return stored.status
+    if stored.last_error is not None:
+        return "failing"
+    return "ok" if stored.verified_at else "unverified"
+
+
+def _show_sandbox(company: Company, source: Source) -> ConnectionInfo:
+    channel = CHANNELS[source]
+    fields = tuple(channel.fields)
+    return ConnectionInfo(
+        id=sandbox_accounts.build_connection_id(company.id, source),
+        company_id=company.id,
+        source=source,
+        channel=f"{channel.label} (simulator)",
+        account=sandbox_accounts.build_account(company.id, source, fields),
+        secrets=[field.name for field in fields if field.is_secret],
+        status="connected",
+        health="ok",
+    )

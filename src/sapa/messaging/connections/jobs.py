@@ -1,0 +1,64 @@
+"""Tokens that end by themselves: exchanged for the next ones in time, by one worker at a time."""
+
+import asyncio
+from contextlib import suppress
+
+import msgspec
+import structlog
+
+from sapa.access.actions import get_company
+from sapa.context import Kit
+from sapa.messaging.channels.interface import BadAccount, Renewable
+from sapa.messaging.connections import accounts, queries
+from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.connections.queries import Due
+from sapa.outbound.client import NotSent, Unclear
+
+REST_SECONDS = 30.0
+RETRY_SECONDS = 600.0
+PART_OF_LIFE = 0.5
+"""Renewed after this part of its life, so that a day of failures does no harm."""
+BATCH = 100
+
+log = structlog.get_logger()
+
+
+async def renew_due(kit: Kit, stopping: asyncio.Event) -> None:
+    """The service."""
+    while not stopping.is_set():
+        async with kit.database.connection() as db:
+            due = await queries.list_due(db, BATCH)
+        for each in due:
+            await renew(kit, each)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), REST_SECONDS)
+
+
+async def renew(kit: Kit, due: Due) -> None:
+    """Claimed, asked for and stored, each by itself: nothing is open while the channel thinks."""
+    async with kit.database.connection() as db:
+        if not await queries.claim_renewal(db, due.company_id, due.id, RETRY_SECONDS):
+            return
+        opened = await accounts.open_by_id(kit, db, await get_company(db, due.company_id), due.id)
+    if opened is None or not isinstance(opened.channel, Renewable):
+        return
+    error = await _exchange(kit, opened)
+    if error is not None:
+        log.warning("a channel's token was not renewed", connection=due.id, reason=error)
+        async with kit.database.connection() as db:
+            await accounts.note_health(db, due.company_id, due.id, f"The token was not renewed: {error}")
+
+
+async def _exchange(kit: Kit, opened: Opened) -> str | None:
+    connection, channel = opened.connection, opened.channel
+    if not isinstance(channel, Renewable):
+        return None
+    try:
+        renewal = await channel.renew(connection)
+    except (BadAccount, NotSent, Unclear) as error:
+        return str(error) or type(error).__name__
+    sealed = kit.vault.seal(msgspec.json.encode(dict(renewal.credentials)), connection.company.id, connection.id)
+    async with kit.database.connection() as db:
+        seconds = renewal.seconds * PART_OF_LIFE
+        await queries.store_renewal(db, connection.company.id, connection.id, sealed, seconds)
+    return None

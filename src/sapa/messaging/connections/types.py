@@ -1,0 +1,67 @@
+"""Connections with channels as people see them, and what can go wrong with them."""
+
+from typing import Annotated
+
+from msgspec import Struct
+
+from sapa.http.errors import Conflict
+from sapa.http.responses import Timestamp
+from sapa.values.ids import IdKind
+
+CONNECTION_ID = IdKind("chan_")
+ConnectionId = Annotated[str, CONNECTION_ID]
+
+
+class ConnectionInfo(Struct, frozen=True, rename="camel"):
+    """A company's account with a channel: of its secrets only the names."""
+
+    id: ConnectionId
+    company_id: int
+    source: str
+    channel: str
+    account: dict[str, str]
+    secrets: list[str]
+    status: str
+    health: str
+    """ok, failing, unverified or disconnected."""
+    last_error: str | None = None
+    last_error_at: Timestamp | None = None
+    verified_at: Timestamp | None = None
+    connected_at: Timestamp | None = None
+    disconnected_at: Timestamp | None = None
+
+
+class NewConnection(Struct, frozen=True, rename="camel"):
+    """A connection just made; the only time that its hook and what we made for it are seen."""
+
+    connection: ConnectionInfo
+    hook_url: str | None
+    """Where the channel is to call back; None when that stays where it was."""
+    generated: dict[str, str]
+    snippet: str | None = None
+    """What a site puts into its pages to show the web chat."""
+
+
+class ChannelNotConnected(Conflict):
+    """The company has no such channel connected; `sapa channel list` shows those it has, `connect` adds one."""
+
+    code = "CHANNEL_NOT_CONNECTED"
+
+
+class OtherAccount(Conflict):
+    """The company has another account of this channel connected; disconnect that one first."""
+
+    code = "CHANNEL_CONNECTED"
+    constraint = "channel_connections_source_key"
+
+
+class SandboxChannel(Conflict):
+    """A test environment has every channel connected to its simulator, and no other."""
+
+    code = "SANDBOX_CHANNEL"
+
+
+class AccountRefused(Conflict):
+    """The channel does not accept the account."""
+
+    code = "CHANNEL_REFUSED"

@@ -1,0 +1,206 @@
+"""Contacts: whom the channels know, the customers they are, and the conversations with them."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+import asyncpg
+from msgspec import Struct
+
+from sapa.customers import actions as customers
+from sapa.customers.types import CustomerIn, IdentityConflict
+from sapa.db.pool import Connection, Tx
+from sapa.http.errors import Invalid
+from sapa.messaging.channels.identities import (
+    build_key,
+    canonical,
+    find_usable,
+    list_spellings,
+)
+from sapa.messaging.channels.interface import Identity, NumberChanged, Source
+from sapa.messaging.contacts import queries
+from sapa.messaging.contacts.queries import Known
+from sapa.messaging.messages.types import WindowClosed
+from sapa.support import actions as support
+from sapa.values.company import Company
+from sapa.values.ids import IdKind
+
+CONTACT_ID = IdKind("ctc_")
+MOST_RACES = 3
+LONGEST_NAME = 255
+QUOTA_USED = "{most} messages went out since the customer last wrote, as many as this channel takes."
+
+
+class Contact(Struct, frozen=True):
+    """Somebody on the other side of a channel."""
+
+    id: str
+    customer_id: str | None
+    """None as long as neither a phone number nor an e-mail address is known: no customer can be without both."""
+    identities: Sequence[Identity]
+
+
+class Thread(Struct, frozen=True):
+    """The conversation with a contact over one connection."""
+
+    contact_id: str
+    last_inbound_at: datetime | None
+    sent_in_window: int
+    """How many messages went out since the contact last wrote."""
+    last_message_id: str | None
+    """The newest message's messageId2, whoever wrote it."""
+    last_inbound_id: str | None
+    """Of what the contact wrote last, the messageId2."""
+
+
+async def find_or_create(
+    tx: Tx, company: Company, source: Source, identities: Sequence[Identity], name: str | None = None
+) -> Contact:
+    """The contact who wrote, and the customer they are; both are made when they are not known yet."""
+    known = await _meet(tx, company, identities, name)
+    if called := _clean(name):
+        await queries.set_name(tx, company.id, known.id, called)
+    contact = await _describe(tx, company, known)
+    return await _as_customer(tx, company, contact, called)
+
+
+async def find_or_note(
+    tx: Tx, company: Company, source: Source, identities: Sequence[Identity], name: str | None = None
+) -> Contact:
+    """The contact, made when it is not known yet, and the customer they are if there is one already."""
+    contact = await _describe(tx, company, await _meet(tx, company, identities, name))
+    if contact.customer_id and await customers.find_customer(tx, company, contact.customer_id):
+        return contact
+    customer_id = await _find_customer(tx, company, contact)
+    if customer_id is None:
+        return Contact(contact.id, None, contact.identities)
+    return await _set_customer(tx, company, contact, customer_id)
+
+
+async def note_inbound(
+    tx: Tx, company: Company, connection_id: str, contact_id: str, at: datetime, message_id: str
+) -> datetime:
+    """The contact wrote at this instant of the company's time: the window is open again, its quota unused. When they
+    last wrote, which may be later where messages come in late."""
+    return await queries.note_inbound(tx, company.id, connection_id, contact_id, at, message_id)
+
+
+async def note_outbound(
+    tx: Tx, company: Company, connection_id: str, source: Source, to: Identity, message_id: str, most: int | None
+) -> Contact:
+    """A message goes out: one of as many as the channel takes, where it counts them. The contact is made when it is
+    new; a customer only comes of somebody who writes."""
+    contact = await find_or_note(tx, company, source, [to])
+    if not await queries.note_outbound(tx, company.id, connection_id, contact.id, message_id, most):
+        raise WindowClosed(QUOTA_USED.format(most=most))
+    return contact
+
+
+async def take_back(tx: Tx, company: Company, connection_id: str, to: Identity) -> None:
+    """The channel refused a message that was counted."""
+    await queries.take_back(tx, company.id, connection_id, canonical(to).kind, build_key(to))
+
+
+async def note_alias(tx: Tx, company: Company, to: Identity, alias: Identity) -> None:
+    """The channel knows this contact under another name, too."""
+    await _meet(tx, company, [to, alias], None)
+
+
+async def change_number(tx: Tx, company: Company, changed: NumberChanged) -> None:
+    await _meet(tx, company, [changed.old, changed.new], None)
+
+
+async def find_thread(db: Connection, company: Company, connection_id: str, identity: Identity) -> Thread | None:
+    """None when neither side has written yet."""
+    kind, key = canonical(identity).kind, build_key(identity)
+    row = await queries.find_thread(db, company.id, connection_id, kind, key)
+    if row is None:
+        return None
+    last = datetime.fromisoformat(row.last_inbound_at) if row.last_inbound_at else None
+    return Thread(row.contact_id, last, row.sent_since, row.last_message_id, row.last_inbound_id)
+
+
+async def _meet(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None) -> Known:
+    """The contact with these identities, locked until this transaction ends.
+
+    Two first messages may race: the one that finds an identity taken looks again, and finds its twin's contact.
+    """
+    given = {(known.kind, build_key(known)): known.value for known in map(canonical, reversed(identities))}
+    kinds, keys, values = [kind for kind, _ in given], [key for _, key in given], list(given.values())
+    for tries_left in range(MOST_RACES, -1, -1):
+        known = await queries.lock_by_identities(tx, company.id, kinds, keys)
+        if known:
+            contact = await _unite(tx, company, known)
+            await queries.add_identities(tx, company.id, contact.id, kinds, keys, values)
+            return contact
+        contact = Known(CONTACT_ID.new(), None)
+        try:
+            async with tx.transaction():
+                await queries.insert_contact(tx, company.id, contact.id, _clean(name))
+                await queries.insert_identities(tx, company.id, contact.id, kinds, keys, values)
+            return contact
+        except asyncpg.UniqueViolationError:
+            if not tries_left:
+                raise
+    raise AssertionError("unreachable")
+
+
+async def _unite(tx: Tx, company: Company, known: Sequence[Known]) -> Known:
+    """Identities that came together belong to one person. Of two customers, neither becomes the other."""
+    contact = next((each for each in known if each.customer_id), known[0])
+    others = [each.id for each in known if each.customer_id is None and each.id != contact.id]
+    if others:
+        await queries.take_over(tx, company.id, contact.id, others)
+        await support.unite(tx, company, contact.id, others)
+    return contact
+
+
+async def _describe(tx: Tx, company: Company, known: Known) -> Contact:
+    rows = await queries.list_identities(tx, company.id, known.id)
+    identities = [Identity(row.kind, value) for row in rows for value in row.spellings]  # type: ignore[arg-type]
+    return Contact(known.id, known.customer_id, identities)
+
+
+async def _as_customer(tx: Tx, company: Company, contact: Contact, name: str | None) -> Contact:
+    if contact.customer_id and await customers.find_customer(tx, company, contact.customer_id):
+        return contact
+    customer_id = await _find_customer(tx, company, contact) or await _create_customer(tx, company, contact, name)
+    if customer_id is None:
+        return Contact(contact.id, None, contact.identities)
+    return await _set_customer(tx, company, contact, customer_id)
+
+
+async def _set_customer(tx: Tx, company: Company, contact: Contact, customer_id: str) -> Contact:
+    await queries.set_customer(tx, company.id, contact.id, customer_id)
+    return Contact(contact.id, customer_id, contact.identities)
+
+
+async def _find_customer(tx: Tx, company: Company, contact: Contact) -> str | None:
+    phones = [spelling for phone in _values(contact, "phone") for spelling in list_spellings(phone)]
+    email = next(iter(_values(contact, "email")), None)
+    if not phones and email is None:
+        return None
+    customer = await customers.find_by_spelling(tx, company, phones, email)
+    return None if customer is None else customer.id
+
+
+async def _create_customer(tx: Tx, company: Company, contact: Contact, name: str | None) -> str | None:
+    """None for somebody without a phone number or an e-mail address, or with one that cannot be used."""
+    usable = (find_usable(phone, company.region) for phone in _values(contact, "phone"))
+    phone, email = next(filter(None, usable), None), next(iter(_values(contact, "email")), None)
+    if phone is None and email is None:
+        return None
+    first, _, last = (name or "").partition(" ")
+    given = CustomerIn(phone_number=phone, email=email, first_name=first or None, last_name=last.strip() or None)
+    try:
+        return (await customers.find_or_create(tx, company, given)).id
+    except (Invalid, IdentityConflict):
+        return None
+
+
+def _values(contact: Contact, kind: str) -> list[str]:
+    return [identity.value for identity in contact.identities if identity.kind == kind]
+
+
+def _clean(name: str | None) -> str | None:
+    """Without what the database cannot hold, and not longer than a customer's name may be."""
+    return " ".join((name or "").replace("\0", "").split())[:LONGEST_NAME] or None

@@ -1,0 +1,228 @@
+"""The record that each call asking for a message leaves, refused ones included.
+
+What the record says of its message, the instants and a failure that was reported later, is read from the message when
+the record is: so the two never differ. The request and its answer are sealed together.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, Raw, Struct
+
+from sapa.context import Kit
+from sapa.db.pool import Connection, Tx
+from sapa.http.errors import ApiError, ErrorBody
+from sapa.http.outbound_call import Asked
+from sapa.http.responses import Accepted
+from sapa.messaging.channels.interface import Source
+from sapa.messaging.history import queries
+from sapa.messaging.history.queries import (
+    EARLIEST,
+    LATEST,
+    NewRecord,
+    StoredRecord,
+    Wanted,
+)
+from sapa.messaging.history.types import (
+    RECORD_ID,
+    EndpointType,
+    RecordsMeta,
+    RecordsPage,
+    RecordsQuery,
+    RequestRecord,
+    RequestSnapshot,
+    ResponseSnapshot,
+)
+from sapa.messaging.messages.queries import Moment, read_clock
+from sapa.messaging.messages.types import (
+    NO_WORD,
+    Message,
+    SendError,
+    SendFailed,
+)
+from sapa.messaging.sending.recipients import find_source
+from sapa.values.company import Company
+from sapa.values.json import encode
+from sapa.values.sealing import Vault
+
+ENDPOINT_TYPES: dict[str, EndpointType] = {
+    "/messages/send": "send_message",
+    "/messages/send-template": "send_message_template",
+    "/messages/send-media": "send_message_media",
+    "/messages/send-interactive": "send_message_interactive",
+}
+LONGEST_TEMPLATE_NAME = 512
+
+
+class Place(Struct, frozen=True):
+    """Where a record is."""
+
+    id: str
+    moment: Moment
+
+
+class Snapshot(Struct, frozen=True):
+    """What is sealed of a call."""
+
+    request: RequestSnapshot
+    response: ResponseSnapshot
+
+
+def new_place(moment: Moment) -> Place:
+    return Place(RECORD_ID.new(), moment)
+
+
+async def record(tx: Tx, vault: Vault, company: Company, place: Place, asked: Asked, message: Message) -> None:
+    """A call that made a message, with the answer it gets if nothing more becomes known."""
+    new = NewRecord(
+        place.moment.stored_at,
+        place.id,
+        place.moment.now,
+        message.message_id2,
+        message.template_id,
+        message.source,
+        find_endpoint_type(asked),
+        None,
+        _seal(vault, company, place.id, asked, ResponseSnapshot(data=Raw(encode(message)))),
+    )
+    await queries.insert_record(tx, company.id, new)
+
+
+async def answer(
+    tx: Tx, vault: Vault, company: Company, place: Place, asked: Asked, result: Message | Accepted[Message] | ApiError
+) -> None:
+    """What the call is answered with in the end."""
+    snapshot = _seal(vault, company, place.id, asked, _build_response(result))
+    await queries.reseal(tx, company.id, place.moment.stored_at, place.id, snapshot)
+
+
+async def record_refusal(kit: Kit, company: Company, asked: Asked, error: ApiError) -> None:
+    """A call that was refused before there was a message."""
+    template_id, source = _parse_body(asked.body)
+    async with kit.database.transaction() as tx:
+        place = new_place(await read_clock(tx, company.id))
+        new = NewRecord(
+            place.moment.stored_at,
+            place.id,
+            place.moment.now,
+            None,
+            template_id,
+            source,
+            find_endpoint_type(asked),
+            place.moment.now,
+            _seal(kit.vault, company, place.id, asked, _build_response(error)),
+        )
+        await queries.insert_record(tx, company.id, new)
+
+
+async def list_page(db: Connection, vault: Vault, company: Company, query: RecordsQuery) -> RecordsPage:
+    """The newest first."""
+    wanted = Wanted(
+        query.template_id,
+        min(max(query.start_date or EARLIEST, EARLIEST), LATEST),
+        min(max(query.end_date or LATEST, EARLIEST), LATEST),
+    )
+    if query.response_id is not None:
+        found = await queries.list_by_message(db, company.id, query.response_id, list(Source), wanted)
+        total, stored = len(found), found[query.offset : query.offset + query.limit]
+    else:
+        total = await queries.count_records(db, company.id, wanted)
+        stored = (
+            await queries.list_records(db, company.id, wanted, query.limit, query.offset)
+            if query.offset < total
+            else []
+        )
+    return _build_page(vault, company, stored, query, total)
+
+
+def find_endpoint_type(asked: Asked) -> EndpointType:
+    return ENDPOINT_TYPES[asked.path.removeprefix(asked.base_url)]
+
+
+def build_failure(error: SendError) -> SendFailed:
+    """What a caller is told of a message that failed."""
+    if error.code == NO_WORD:
+        return SendFailed(error.message)
+    return SendFailed(f"The channel refused the message: {error.message} (code {error.code})")
+
+
+def _seal(vault: Vault, company: Company, id: str, asked: Asked, response: ResponseSnapshot) -> bytes:
+    request = RequestSnapshot(
+        asked.address,
+        asked.forwarded,
+        build_body(asked.body),
+        asked.query,
+        asked.base_url,
+        asked.headers,
+        asked.hostname,
+    )
+    return vault.seal(encode(Snapshot(request, response)), company.id, id)
+
+
+def build_body(body: bytes) -> Raw:
+    """The body as it came, so that not even a number is written otherwise; as text where it is no JSON."""
+    try:
+        text = body.decode()
+        msgspec.json.decode(text)
+        return Raw(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return Raw(encode(body.decode("utf-8", "replace")))
+
+
+def _build_response(result: Message | Accepted[Message] | ApiError) -> ResponseSnapshot:
+    if isinstance(result, ApiError):
+        return ResponseSnapshot(error=Raw(encode(ErrorBody(result.code, result.message, result.details))))
+    message = result.data if isinstance(result, Accepted) else result
+    return ResponseSnapshot(data=Raw(encode(message)))
+
+
+def _parse_body(body: bytes) -> tuple[str | None, Source | None]:
+    """The template and the channel that a refused call named, as far as it can be read."""
+    try:
+        given: Any = msgspec.json.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None, None
+    if not isinstance(given, dict):
+        return None, None
+    name, sources = given.get("template_name"), given.get("sources")
+    template_id = (
+        name if isinstance(name, str) and 0 < len(name) <= LONGEST_TEMPLATE_NAME and "\0" not in name else None
+    )
+    word = sources[0] if isinstance(sources, list) and sources else sources
+    return template_id, find_source(word) if isinstance(word, str) else None
+
+
+def _build_page(
+    vault: Vault, company: Company, stored: Sequence[StoredRecord], query: RecordsQuery, total: int
+) -> RecordsPage:
+    pages = -(-total // query.limit)
+    meta = RecordsMeta(query.page, query.limit, total, pages, query.page < pages, query.page > 1)
+    return RecordsPage([_build_record(vault, company, record) for record in stored], meta)
+
+
+def _build_record(vault: Vault, company: Company, stored: StoredRecord) -> RequestRecord:
+    snapshot = msgspec.json.decode(vault.open(stored.snapshot, company.id, stored.id), type=Snapshot)
+    return RequestRecord(
+        id=stored.id,
+        company_id=company.id,
+        message_id2=stored.message_id,
+        template_id=stored.template_id,
+        source=Source(stored.source) if stored.source else None,
+        request=snapshot.request,
+        response=_response_now(snapshot.response, stored),
+        endpoint_type=stored.endpoint_type,  # type: ignore[arg-type]
+        sent_at=stored.sent_at,
+        delivered_at=stored.delivered_at,
+        read_at=stored.read_at,
+        replied_at=stored.replied_at,
+        failed_at=stored.failed_at,
+        created_at=stored.created_at,
+    )
+
+
+def _response_now(response: ResponseSnapshot, stored: StoredRecord) -> ResponseSnapshot:
+    """A failure that was reported later takes the answer's place."""
+    if stored.failed_at is None or response.error is not UNSET or stored.error is None:
+        return response
+    return _build_response(build_failure(msgspec.json.decode(stored.error, type=SendError)))

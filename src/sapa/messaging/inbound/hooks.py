@@ -1,0 +1,99 @@
+"""Where channels call back: looked at for their signature, kept as they came, answered at once, dealt with later."""
+
+import asyncio
+from datetime import UTC, datetime
+from hashlib import sha256
+
+from sapa.context import Kit
+from sapa.db.pool import Database, Tx
+from sapa.http.errors import ApiError, MethodNotAllowed, NotFound
+from sapa.http.hooks import Hook, HookAnswer, HookCall
+from sapa.messaging.channels.interface import Unsigned
+from sapa.messaging.connections import accounts
+from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.inbound import queries
+
+PREFIX = "/hooks/channels/"
+_TEXT = {"content-type": "text/plain; charset=utf-8"}
+_BATCH = 500
+_FORGOTTEN = {"cookie", "authorization", "x-api-key"}
+"""Headers that nobody needs any more once the call was let in."""
+
+
+class BadSignature(ApiError):
+    """The callback does not carry the signature that the channel would have given it."""
+
+    status = 401
+    code = "INVALID_SIGNATURE"
+
+
+class NotConfirmed(ApiError):
+    """The verify token is not the one that this channel was connected with."""
+
+    status = 403
+    code = "INVALID_VERIFY_TOKEN"
+
+
+async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+    async with kit.database.connection() as db:
+        opened = await accounts.find_by_token(kit, db, call.path.removeprefix(PREFIX))
+    if opened is None:
+        raise NotFound
+    if call.method == "GET":
+        return _confirm(opened, call)
+    if call.method != "POST":
+        raise MethodNotAllowed(headers={"allow": "GET, POST"})
+    await _check(opened, call)
+    async with kit.database.transaction() as tx:
+        await _keep(tx, opened, call)
+    return HookAnswer(200, b'{"status":"received"}')
+
+
+def _confirm(opened: Opened, call: HookCall) -> HookAnswer:
+    """A channel asks whether the address is ours before it calls back there."""
+    word = opened.channel.confirm(opened.connection.credentials, call.query)
+    if word is None:
+        raise NotConfirmed
+    return HookAnswer(200, word.encode(), _TEXT)
+
+
+async def _admits(kit: Kit, path: str) -> bool:
+    async with kit.database.connection() as db:
+        return await accounts.find_by_token(kit, db, path.removeprefix(PREFIX)) is not None
+
+
+async def _check(opened: Opened, call: HookCall) -> None:
+    """What it says is of no interest yet; a large one is signed in a thread, so that others need not wait."""
+    credentials = opened.connection.credentials
+    try:
+        await asyncio.to_thread(opened.channel.check_callback, credentials, call.headers, call.body)
+    except Unsigned:
+        raise BadSignature from None
+
+
+async def _keep(tx: Tx, opened: Opened, call: HookCall) -> None:
+    connection = opened.connection
+    headers = {name: value for name, value in call.headers.items() if name not in _FORGOTTEN}
+    await queries.keep(
+        tx, connection.company.id, connection.id, connection.source, sha256(call.body).digest(), headers, call.body
+    )
+
+
+async def replay(tx: Tx, opened: Opened, since: datetime, until: datetime | None = None) -> int:
+    """Has the worker go through the callbacks of that time again; what is known of them already stays as it is."""
+    connection = opened.connection
+    return await queries.replay(tx, connection.company.id, connection.id, since, until or datetime.now(UTC))
+
+
+async def forget_old(database: Database) -> None:
+    """The worker's job: callbacks are kept for a month."""
+    async with database.connection() as db:
+        companies = await queries.list_companies_to_forget(db)
+    for company_id in companies:
+        gone = _BATCH
+        while gone == _BATCH:
+            async with database.transaction() as tx:
+                gone = await queries.forget(tx, company_id, _BATCH)
+
+
+HOOKS: list[Hook[Kit]] = [Hook(PREFIX, answer, _admits)]

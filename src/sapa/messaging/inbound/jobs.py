@@ -1,0 +1,201 @@
+"""The worker's part of what comes in: every item of a kept callback, once, in the order of its connection."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime, timedelta
+
+import structlog
+from msgspec import Struct
+
+from sapa.access.actions import get_company
+from sapa.context import Kit
+from sapa.db.pool import AWAY, BUSY, RETRYABLE, Tx
+from sapa.messaging.channels.interface import (
+    Amendment,
+    Inbound,
+    Item,
+    NumberChanged,
+    StatusReport,
+    TemplateVerdict,
+)
+from sapa.messaging.connections import accounts
+from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.contacts import actions as contacts
+from sapa.messaging.inbound import actions, queries
+from sapa.messaging.inbound.queries import Lane, StoredCallback
+from sapa.messaging.media import jobs as media
+from sapa.messaging.messages import actions as messages
+from sapa.messaging.messages.queries import read_clock
+from sapa.messaging.messages.types import MESSAGE_ID
+from sapa.messaging.templates import actions as templates
+from sapa.values.company import Company
+
+REST_SECONDS = 0.2
+TURN_SECONDS = 0.5
+LANES_LISTED = 1000
+LANES_TOGETHER = 3
+ITEMS_AT_ONCE = 100
+"""In one transaction. A callback with a whole history is gone through in as many as it takes."""
+MOST_TRIES = 5
+LONGEST_ERROR = 1000
+
+log = structlog.get_logger()
+
+
+class Place(Struct, frozen=True):
+    """Where an item came in, and when."""
+
+    kit: Kit
+    company: Company
+    opened: Opened
+    now: datetime
+    """The company's time."""
+
+
+async def process(kit: Kit, stopping: asyncio.Event) -> None:
+    """The service: any number of workers, each connection with one of them at a time."""
+    turns = Turns(kit, stopping)
+    try:
+        while not stopping.is_set():
+            await turns.start()
+            await turns.wait()
+    finally:
+        await turns.end()
+
+
+class Turns:
+    """Connections take turns, so that one with a long backlog keeps up no other: a few at a time, none for longer than
+    a moment, and whoever has waited longest comes next."""
+
+    def __init__(self, kit: Kit, stopping: asyncio.Event) -> None:
+        self._kit = kit
+        self._stopping = stopping
+        self._running: dict[Lane, asyncio.Task[None]] = {}
+        self._served: dict[Lane, int] = {}
+        self._turn = 0
+
+    async def start(self) -> None:
+        async with self._kit.database.connection() as db:
+            due = await queries.list_lanes(db, LANES_LISTED)
+        self._served = {lane: self._served[lane] for lane in due if lane in self._served}
+        waiting = sorted(
+            (lane for lane in due if lane not in self._running), key=lambda lane: self._served.get(lane, 0)
+        )
+        for lane in waiting[: LANES_TOGETHER - len(self._running)]:
+            self._turn += 1
+            self._served[lane] = self._turn
+            self._running[lane] = asyncio.create_task(self._serve(lane))
+
+    async def wait(self) -> None:
+        """Until a turn is over, or for a moment in which something may come in."""
+        if self._running:
+            await asyncio.wait(self._running.values(), timeout=REST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        else:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._stopping.wait(), REST_SECONDS)
+        for lane, task in list(self._running.items()):
+            if task.done():
+                del self._running[lane]
+                task.result()
+
+    async def end(self) -> None:
+        await asyncio.gather(*self._running.values(), return_exceptions=True)
+
+    async def _serve(self, lane: Lane) -> None:
+        end = asyncio.get_running_loop().time() + TURN_SECONDS
+        while not self._stopping.is_set() and await advance(self._kit, lane):
+            if asyncio.get_running_loop().time() > end:
+                return
+
+
+async def advance(kit: Kit, lane: Lane) -> bool:
+    """One transaction: the next items of the connection's oldest callback. False when there are none for us."""
+    try:
+        async with kit.database.transaction() as tx:
+            if not await queries.lock_lane(tx, lane):
+                return False
+            callback = await queries.find_next(tx, lane)
+            if callback is None:
+                return False
+            await _deal_with(kit, tx, lane, callback)
+            return True
+    except (*RETRYABLE, *BUSY):
+        return True
+
+
+async def _deal_with(kit: Kit, tx: Tx, lane: Lane, callback: StoredCallback) -> None:
+    company = await get_company(tx, lane.company_id)
+    opened = await accounts.open_by_id(kit, tx, company, lane.connection_id)
+    if opened is None:
+        await queries.move_on(tx, company.id, callback.id, 0, False, "The channel is not connected any more.")
+        return
+    try:
+        account = opened.connection.account
+        items = await asyncio.to_thread(opened.channel.read_callback, account, callback.body)
+    except Exception as failure:
+        log.exception("a callback cannot be read", connection=opened.connection.id)
+        await queries.move_on(tx, company.id, callback.id, 0, False, _describe(failure))
+        return
+    place = Place(kit, company, opened, (await read_clock(tx, company.id)).now)
+    end = callback.position + ITEMS_AT_ONCE
+    early, error = await _take_items(tx, place, items[callback.position : end])
+    if early and callback.tries < MOST_TRIES:
+        await queries.put_off(tx, company.id, callback.id, timedelta(seconds=2.0**callback.tries))
+    else:
+        await queries.move_on(tx, company.id, callback.id, min(end, len(items)), end < len(items), error)
+
+
+async def _take_items(tx: Tx, place: Place, items: Sequence[Item]) -> tuple[bool, str | None]:
+    """Whether some came too early, and what went wrong. One that cannot be dealt with does not keep up the others."""
+    is_early, error = False, None
+    for item in items:
+        try:
+            async with tx.transaction():
+                is_early |= await _take(tx, place, item)
+        except (*AWAY, *RETRYABLE, *BUSY):
+            raise
+        except Exception as failure:
+            log.exception("an item of a callback failed", connection=place.opened.connection.id)
+            error = _describe(failure)
+    return is_early, error
+
+
+def _describe(failure: Exception) -> str:
+    return f"{type(failure).__name__}: {failure}".replace("\0", "").encode("utf-8", "replace").decode()[:LONGEST_ERROR]
+
+
+async def _take(tx: Tx, place: Place, item: Item) -> bool:
+    """Whether it came too early: it may speak of a message that we do not know yet."""
+    company, source = place.company, place.opened.connection.source
+    match item:
+        case StatusReport():
+            await messages.apply(tx, company, source, item, place.now)
+            return await messages.is_early(tx, company, source, item, place.now)
+        case Inbound():
+            await receive(tx, place, item)
+        case Amendment():
+            await actions.amend(tx, company, source, item)
+        case NumberChanged():
+            await contacts.change_number(tx, company, item)
+        case TemplateVerdict():
+            await templates.judge(tx, company, item)
+    return False
+
+
+async def receive(tx: Tx, place: Place, inbound: Inbound) -> None:
+    """Somebody who writes is a customer from then on; one who is written to, or whose machine answers, is not yet."""
+    company, connection = place.company, place.opened.connection
+    is_written = not (inbound.is_echo or inbound.is_imported or inbound.is_automatic)
+    find = contacts.find_or_create if is_written else contacts.find_or_note
+    contact = await find(tx, company, connection.source, inbound.sender, inbound.sender_name)
+    id = MESSAGE_ID.new()
+    message = await actions.receive(
+        tx, company, connection.id, connection.source, inbound, contact,
+        connected_number=place.opened.own_name,
+        id=id,
+        media_url=media.build_address(place.kit, id) if inbound.media else None,
+    )  # fmt: skip
+    if message is None:
+        return
+    await media.note(tx, connection, id, inbound.media)

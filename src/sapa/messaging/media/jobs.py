@@ -1,0 +1,134 @@
+"""The files that customers send: fetched by the worker, bounded and stored."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+
+import structlog
+from msgspec import structs
+
+from sapa.access.actions import get_company
+from sapa.context import Kit
+from sapa.db.pool import Tx
+from sapa.http.endpoints import Base
+from sapa.messaging.channels.interface import BadAccount, Connection, InboundMedia
+from sapa.messaging.connections import accounts
+from sapa.messaging.media import queries
+from sapa.messaging.media.queries import MediaRow, Waiting
+from sapa.outbound.client import NotSent, Unclear
+from sapa.sandbox.channels import files
+from sapa.values.company import Company
+
+MOST_BYTES = 25 * 1_048_576
+MOST_TRIES = 5
+CLAIM_SECONDS = 60.0
+"""Longer than a file may take: being told where it is, and then fetching it."""
+REST_SECONDS = 0.5
+TOGETHER = 6
+MOST_OF_A_COMPANY = 2
+
+log = structlog.get_logger()
+
+
+def build_address(kit: Kit, message_id: str) -> str:
+    """What a message names as its file: the call that tells where its files can be fetched."""
+    return f"{kit.settings.server.address}{Base.MESSAGING}/messages/{message_id}/media"
+
+
+async def note(tx: Tx, connection: Connection, message_id: str, given: Sequence[InboundMedia]) -> None:
+    """Files that came along are stored at once, those that lie elsewhere are fetched later."""
+    for number, media in enumerate(given):
+        row = _build_row(connection, message_id, number, media)
+        await queries.insert_media(tx, connection.company.id, connection.source, row)
+        if media.content is not None and row.status == "stored":
+            await queries.insert_parts(tx, connection.company.id, message_id, number, media.content)
+
+
+def _build_row(connection: Connection, message_id: str, number: int, media: InboundMedia) -> MediaRow:
+    status, size = "waiting", None
+    if media.content is not None:
+        size = len(media.content)
+        status = "stored" if size <= MOST_BYTES else "failed"
+    return MediaRow(
+        message_id, number, connection.id, media.type, media.mime_type, media.media_id, media.url, media.filename,
+        status, size, None, 0,
+    )  # fmt: skip
+
+
+async def fetch_waiting(kit: Kit, stopping: asyncio.Event) -> None:
+    """The worker's service: a few at a time, and the next one as soon as any of them is done. What is under way when it
+    ends is begun again by another worker."""
+    running: dict[Waiting, asyncio.Task[None]] = {}
+    try:
+        while not stopping.is_set():
+            async with kit.database.connection() as db:
+                waiting = await queries.list_waiting(db, MOST_OF_A_COMPANY, TOGETHER)
+            for each in _choose(waiting, running):
+                running[each] = asyncio.create_task(_fetch(kit, each))
+            await _rest(running, stopping)
+    finally:
+        for task in running.values():
+            task.cancel()
+        await asyncio.gather(*running.values(), return_exceptions=True)
+
+
+def _choose(waiting: Sequence[Waiting], running: Collection[Waiting]) -> Sequence[Waiting]:
+    """Those that there is room for. No company has all of it, however slow its files are."""
+    busy, chosen = Counter(each.company_id for each in running), list[Waiting]()
+    for each in waiting:
+        has_room = len(running) + len(chosen) < TOGETHER and busy[each.company_id] < MOST_OF_A_COMPANY
+        if has_room and each not in running:
+            busy[each.company_id] += 1
+            chosen.append(each)
+    return chosen
+
+
+async def _rest(running: dict[Waiting, asyncio.Task[None]], stopping: asyncio.Event) -> None:
+    """Until a file is done, or for a moment in which others may come in."""
+    if running:
+        await asyncio.wait(running.values(), timeout=REST_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    else:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), REST_SECONDS)
+    for each, task in list(running.items()):
+        if task.done():
+            del running[each]
+            task.result()
+
+
+async def _fetch(kit: Kit, waiting: Waiting) -> None:
+    async with kit.database.connection() as db:
+        row = await queries.claim(db, waiting, CLAIM_SECONDS)
+        if row is None:
+            return
+        company = await get_company(db, waiting.company_id)
+        opened = await accounts.open_by_id(kit, db, company, row.connection_id)
+    try:
+        if opened is None:
+            raise BadAccount("the channel is not connected any more")
+        asked = await _locate(kit, company, row)
+        mime_type, content = await opened.channel.fetch_media(opened.connection, asked, MOST_BYTES)
+    except (NotSent, Unclear, BadAccount) as error:
+        await _note_failure(kit, company, row, str(error))
+    except Exception as error:
+        log.exception("a file was not fetched", company_id=company.id, message_id=row.message_id)
+        await _note_failure(kit, company, row, type(error).__name__)
+    else:
+        async with kit.database.transaction() as tx:
+            await queries.store(tx, company.id, row, mime_type, content)
+
+
+async def _note_failure(kit: Kit, company: Company, row: MediaRow, error: str) -> None:
+    retry_in = None if row.tries >= MOST_TRIES else 5.0**row.tries
+    async with kit.database.connection() as db:
+        await queries.note_failure(db, company.id, row, error, retry_in)
+
+
+async def _locate(kit: Kit, company: Company, row: MediaRow) -> InboundMedia:
+    """In the test environment files lie on this process's own loopback address."""
+    media = InboundMedia(row.type, row.mime_type, row.media_id, row.url, row.filename)
+    if company.environment != "test" or row.url is None:
+        return media
+    path = files.PATH + row.url.removeprefix(files.ADDRESS)
+    return structs.replace(media, url=await kit.loopback.address() + path)

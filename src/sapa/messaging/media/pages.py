@@ -1,0 +1,131 @@
+"""Where the files of messages are fetched: at addresses that a company is told, each good for a quarter of an hour."""
+
+import base64
+import binascii
+import time
+from collections.abc import AsyncIterator
+from typing import Annotated
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Meta, Struct
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
+
+from sapa.context import Kit
+from sapa.db.pool import Connection
+from sapa.http.errors import NotFound
+from sapa.http.responses import Timestamp
+from sapa.messaging.media import queries
+from sapa.messaging.media.queries import MediaRow
+from sapa.messaging.messages.types import MessageId2
+from sapa.values.company import Company
+from sapa.values.sealing import BadSecretKey
+
+LINK_SECONDS = 900
+LONGEST_NAME = 200
+_LINK = "media link"
+
+# Shown by a browser these do no harm; whatever else comes is only ever saved.
+_HARMLESS = {
+    "image/png", "image/jpeg", "image/webp", "image/gif", "video/mp4", "audio/ogg", "audio/mpeg", "audio/mp4",
+}  # fmt: skip
+
+
+class MediaFile(Struct, frozen=True, rename="camel"):
+    """A file that came with a message, and where it can be fetched for a quarter of an hour."""
+
+    type: Annotated[str, Meta(examples=["image"])]
+    mime_type: Annotated[str | None, Meta(examples=["image/png"])]
+    filename: Annotated[str | None, Meta(examples=[None])]
+    size: Annotated[int | None, Meta(examples=[20480], description="In bytes; null until it was fetched.")]
+    status: Annotated[str, Meta(examples=["stored"], description="waiting, stored or failed.")]
+    error: Annotated[str | None, Meta(examples=[None])]
+    url: Annotated[
+        str | None,
+        Meta(examples=["https://sapa.example/media/AbC"], description="Needs no key and is nobody else's to have."),
+    ]
+    expires_at: Annotated[Timestamp | None, Meta(examples=["2026-01-31T09:45:00.000Z"])]
+
+
+class MessageFiles(Struct, frozen=True, rename="camel"):
+    """The files of a message."""
+
+    message_id2: MessageId2
+    files: list[MediaFile]
+
+
+class Link(Struct, frozen=True, array_like=True):
+    company_id: int
+    message_id: str
+    number: int
+    until: int
+
+
+async def describe(kit: Kit, db: Connection, company: Company, message_id: str) -> MessageFiles:
+    until = int(time.time()) + LINK_SECONDS
+    rows = await queries.list_media(db, company.id, message_id)
+    return MessageFiles(message_id, [_describe(kit, company, row, until) for row in rows])
+
+
+def _describe(kit: Kit, company: Company, row: MediaRow, until: int) -> MediaFile:
+    is_there = row.status == "stored"
+    url = _build_link(kit, Link(company.id, row.message_id, row.number, until)) if is_there else None
+    expires = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(until)) if is_there else None
+    return MediaFile(row.type, row.mime_type, row.filename, row.size, row.status, row.error, url, expires)
+
+
+def _build_link(kit: Kit, link: Link) -> str:
+    sealed = kit.vault.seal(msgspec.json.encode(link), 0, _LINK)
+    return f"{kit.settings.server.address}/media/{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
+
+
+def _read_link(kit: Kit, token: str) -> Link:
+    """A link that was changed, or whose time is over, leads nowhere."""
+    try:
+        sealed = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
+        link = msgspec.json.decode(kit.vault.open(sealed, 0, _LINK), type=Link)
+    except (BadSecretKey, binascii.Error, ValueError):
+        raise NotFound from None
+    if link.until < time.time():
+        raise NotFound("This link is too old; ask for a new one.")
+    return link
+
+
+def build_pages(kit: Kit) -> list[Route]:
+    async def serve(request: Request) -> Response:
+        link = _read_link(kit, request.path_params["token"])
+        async with kit.database.connection() as db:
+            row = await queries.get_media(db, link.company_id, link.message_id, link.number)
+        if row.status != "stored":
+            raise NotFound
+        return StreamingResponse(_stream(kit, link), headers=_headers(row), media_type=_content_type(row))
+
+    return [Route("/media/{token}", serve, methods=["GET"])]
+
+
+async def _stream(kit: Kit, link: Link) -> AsyncIterator[bytes]:
+    """A part at a time, so that nobody's slow download holds a connection to the database."""
+    part, data = 0, b""
+    while part == 0 or data:
+        async with kit.database.connection() as db:
+            data = await queries.find_part(db, link.company_id, link.message_id, link.number, part) or b""
+        part += 1
+        yield data
+
+
+def _headers(row: MediaRow) -> dict[str, str]:
+    kind = "inline" if row.mime_type in _HARMLESS else "attachment"
+    name = quote((row.filename or f"{row.type}-{row.number}")[:LONGEST_NAME], safe="")
+    return {
+        "content-disposition": f"{kind}; filename*=UTF-8''{name}",
+        "content-length": str(row.size),
+        "cache-control": "private, no-store",
+        "content-security-policy": "default-src 'none'; sandbox",
+        "x-content-type-options": "nosniff",
+    }
+
+
+def _content_type(row: MediaRow) -> str:
+    return row.mime_type if row.mime_type in _HARMLESS else "application/octet-stream"

@@ -1,0 +1,387 @@
+"""How messages and what became of them are stored."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from msgspec import Raw, Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.http.errors import NotFound
+from sapa.messaging.channels.interface import Source
+from sapa.messaging.messages.state import State
+from sapa.messaging.messages.types import Message, MessageEvent
+
+_EXPRESSIONS = {
+    "ack": """CASE status WHEN 'failed' THEN -1 WHEN 'pending' THEN 0 WHEN 'sent' THEN 1 WHEN 'read' THEN 3
+                                 ELSE 2 END AS ack""",
+    "message_id": "provider_id AS message_id",
+    "timestamp": "date_part('epoch', created_at)::bigint AS timestamp",
+    "message_id2": "id AS message_id2",
+}
+COLUMNS = ", ".join(_EXPRESSIONS.get(name, name) for name in Message.__struct_fields__)
+
+
+class Instants(Struct, frozen=True):
+    """One reading of the clock."""
+
+    stored_at: str
+    """The database's time."""
+    now: str
+    """The company's time."""
+
+
+class Moment(Struct, frozen=True):
+    """When a call is dealt with."""
+
+    stored_at: datetime
+    now: datetime
+
+
+class Held(Struct, frozen=True):
+    """A message that is locked, as far as reports of it change it."""
+
+    id: str
+    provider_id: str | None
+    sequence: int
+    status: str
+    created_at: str
+    accepted_at: str | None
+    sent_at: str | None
+    delivered_at: str | None
+    read_at: str | None
+    failed_at: str | None
+    replied_at: str | None
+    conflict: bool
+    error: Raw | None
+
+    @property
+    def state(self) -> State:
+        return State(
+            self.status,
+            datetime.fromisoformat(self.created_at),
+            _instant(self.accepted_at),
+            _instant(self.sent_at),
+            _instant(self.delivered_at),
+            _instant(self.read_at),
+            _instant(self.failed_at),
+            self.conflict,
+        )
+
+
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+class NewMessage(Struct, frozen=True, kw_only=True):
+    """A message to be stored; the fields are the columns."""
+
+    id: str
+    direction: str
+    source: str
+    connection_id: str
+    contact_id: str | None = None
+    customer_id: str | None = None
+    identity_kind: str
+    identity: str
+    client_number: str
+    connected_number: str
+    provider_id: str | None = None
+    quoted: str | None = None
+    thread: list[str] | None = None
+    type: str
+    body: str | None = None
+    subject: str | None = None
+    template_id: str | None = None
+    media_url: str | None = None
+    interactive: bytes | None = None
+    interaction: bytes | None = None
+    metadata: bytes | None = None
+    feature_source: str
+    agent_id: int | None = None
+    ticket_id: str | None = None
+    status: str
+    created_at: datetime
+    sent_at: datetime | None = None
+    delivered_at: datetime | None = None
+    request_id: str | None = None
+    request_stored_at: datetime | None = None
+
+
+class NewEvent(Struct, frozen=True):
+    """Something that became known of a message; the fields are the columns."""
+
+    message_id: str
+    kind: str
+    reported_at: datetime
+    at: datetime
+    is_implied: bool = False
+    sequence: int | None = None
+    code: str | None = None
+    detail: str | None = None
+
+
+READ_CLOCK = sql(
+    """
+    SELECT date_trunc('milliseconds', t.now) AS stored_at, date_trunc('milliseconds', t.now + clock_offset) AS now
+      FROM companies
+     CROSS JOIN (SELECT clock_timestamp() AS now) AS t
+     WHERE company_id = $1""",
+    row=Instants,
+)
+
+GET = sql(f"SELECT {COLUMNS} FROM messages WHERE company_id = $1 AND id = $2", row=Message)
+
+_INSERTED = NewMessage.__struct_fields__
+
+# A message that is known already, by the channel's id of it, is not stored again.
+INSERT = sql(
+    f"""
+    INSERT INTO messages (company_id, {", ".join(_INSERTED)})
+    VALUES ($1, {", ".join(f"${n}" for n in range(2, len(_INSERTED) + 2))})
+        ON CONFLICT (company_id, source, provider_id) DO NOTHING
+    RETURNING {COLUMNS}""",
+    row=Message,
+)
+
+_HELD = ", ".join(Held.__struct_fields__)
+
+LOCK = sql(
+    f"SELECT {_HELD} FROM messages WHERE company_id = $1 AND id = $2 AND direction = 'out' FOR NO KEY UPDATE", row=Held
+)
+
+LOCK_BY_PROVIDER_ID = sql(
+    f"""
+    SELECT {_HELD}
+      FROM messages
+     WHERE company_id = $1 AND source = $2 AND provider_id = $3 AND direction = 'out'
+       FOR NO KEY UPDATE""",
+    row=Held,
+)
+
+# By the time of our call: the channel's own time of the message, which a watermark means, comes after it.
+LOCK_UP_TO = sql(
+    f"""
+    SELECT {_HELD}
+      FROM messages
+     WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND created_at <= $4 AND direction = 'out'
+       AND sent_at IS NOT NULL AND status = ANY($5::text[])
+     ORDER BY created_at, id
+       FOR NO KEY UPDATE""",
+    row=Held,
+)
+
+LOCK_LATEST = sql(
+    f"""
+    SELECT {_HELD}
+      FROM messages
+     WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND created_at BETWEEN $4 AND $5
+       AND direction = 'out' AND status <> 'failed' AND sent_at IS NOT NULL
+     ORDER BY created_at DESC, id DESC
+     LIMIT 1
+       FOR NO KEY UPDATE""",
+    row=Held,
+)
+
+# What can be pressed or chosen goes out as text where a channel has nothing of the kind; its own words are in it.
+LOCK_PENDING = sql(
+    f"""
+    SELECT {_HELD}
+      FROM messages
+     WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND created_at >= $4 AND direction = 'out'
+       AND status = 'pending' AND provider_id IS NULL
+       AND (body IS NOT DISTINCT FROM $5 OR (type = 'interactive' AND strpos($5, body) > 0))
+     ORDER BY created_at, id
+     LIMIT 1
+       FOR NO KEY UPDATE""",
+    row=Held,
+)
+
+UPDATE = sql(
+    f"""
+    UPDATE messages
+       SET status = $3, accepted_at = $4, sent_at = $5, delivered_at = $6, read_at = $7, failed_at = $8, conflict = $9,
+           provider_id = $10, error = $11, sequence = $12
+     WHERE company_id = $1 AND id = $2
+    RETURNING {COLUMNS}""",
+    row=Message,
+)
+
+SET_REPLIED = sql(
+    """
+    UPDATE messages SET replied_at = $3
+     WHERE company_id = $1 AND id = $2 AND replied_at IS NULL"""
+)
+
+SET_ERROR = sql(f"UPDATE messages SET error = $3 WHERE company_id = $1 AND id = $2 RETURNING {COLUMNS}", row=Message)
+
+SET_TICKET = sql(
+    "UPDATE messages SET ticket_id = $3, agent_id = coalesce($4, agent_id) WHERE company_id = $1 AND id = $2"
+)
+
+SET_CONTACT = sql("UPDATE messages SET contact_id = $3, customer_id = $4 WHERE company_id = $1 AND id = $2")
+
+AMEND = sql(
+    f"""
+    UPDATE messages SET body = $3
+     WHERE company_id = $1 AND id = $2
+    RETURNING {COLUMNS}""",
+    row=Message,
+)
+
+FIND_ID = sql("SELECT id FROM messages WHERE company_id = $1 AND source = $2 AND provider_id = $3")
+
+# One who was deleted is nobody.
+FIND_CUSTOMER = sql(
+    """
+    SELECT customers.id
+      FROM contacts
+      JOIN customers ON customers.company_id = $1 AND customers.id = contacts.customer_id
+     WHERE contacts.company_id = $1 AND contacts.id = $2"""
+)
+
+# The columns that an event has, beside its message and its own number.
+_EVENT = NewEvent.__struct_fields__
+
+INSERT_EVENTS = sql(
+    f"""
+    INSERT INTO message_events (company_id, {", ".join(_EVENT)})
+    SELECT $1, {", ".join(f"given.{name}" for name in _EVENT)}
+      FROM unnest($2::text[], $3::text[], $4::timestamptz[], $5::timestamptz[], $6::bool[], $7::int[], $8::text[],
+                  $9::text[])
+           AS given ({", ".join(_EVENT)})
+        ON CONFLICT DO NOTHING"""
+)
+
+LIST_EVENTS = sql(
+    """
+    SELECT kind, at, is_implied, sequence, code, detail
+      FROM message_events
+     WHERE company_id = $1 AND message_id = $2
+     ORDER BY number""",
+    row=MessageEvent,
+)
+
+
+async def read_clock(db: Connection, company_id: int) -> Moment:
+    """The database's time and the company's, to the millisecond."""
+    read = await READ_CLOCK.find(db, company_id)
+    if read is None:
+        raise NotFound
+    return Moment(datetime.fromisoformat(read.stored_at), datetime.fromisoformat(read.now))
+
+
+async def get_message(db: Connection, company_id: int, id: str) -> Message:
+    message = await GET.find(db, company_id, id)
+    if message is None:
+        raise NotFound
+    return message
+
+
+async def find_id(db: Connection, company_id: int, source: Source, provider_id: str) -> str | None:
+    found: str | None = await FIND_ID.value(db, company_id, source, provider_id)
+    return found
+
+
+async def insert_message(tx: Tx, company_id: int, new: NewMessage) -> Message | None:
+    """None when the channel's id of it is known already."""
+    return await INSERT.find(tx, company_id, *(getattr(new, name) for name in _INSERTED))
+
+
+async def store_message(tx: Tx, company_id: int, new: NewMessage) -> Message:
+    """One that no channel has an id for yet, and so is nobody's copy."""
+    message = await insert_message(tx, company_id, new)
+    if message is None:
+        raise RuntimeError("a message without the channel's id was taken for another one")
+    return message
+
+
+async def lock_message(tx: Tx, company_id: int, id: str) -> Held:
+    held = await LOCK.find(tx, company_id, id)
+    if held is None:
+        raise NotFound
+    return held
+
+
+async def find_locked(
+    tx: Tx, company_id: int, source: Source, reference: str | None, provider_id: str | None
+) -> Held | None:
+    """By our own reference where the channel returned it, else by the channel's id."""
+    held = await LOCK.find(tx, company_id, reference) if reference else None
+    if held is None and provider_id:
+        held = await LOCK_BY_PROVIDER_ID.find(tx, company_id, source, provider_id)
+    return held
+
+
+async def lock_up_to(
+    tx: Tx, company_id: int, source: Source, identities: Sequence[str], until: datetime, statuses: Sequence[str]
+) -> list[Held]:
+    """What was sent to somebody up to an instant and has one of these statuses."""
+    return await LOCK_UP_TO.all(tx, company_id, source, list(identities), until, list(statuses))
+
+
+async def find_locked_latest(
+    tx: Tx, company_id: int, source: Source, identities: Sequence[str], since: datetime, until: datetime
+) -> Held | None:
+    return await LOCK_LATEST.find(tx, company_id, source, list(identities), since, until)
+
+
+async def find_locked_pending(
+    tx: Tx, company_id: int, source: Source, identities: Sequence[str], since: datetime, body: str | None
+) -> Held | None:
+    """One of ours with this text whose outcome is not known."""
+    return await LOCK_PENDING.find(tx, company_id, source, list(identities), since, body)
+
+
+async def update_state(
+    tx: Tx, company_id: int, held: Held, state: State, provider_id: str | None, error: bytes | Raw | None, sequence: int
+) -> Message:
+    message = await UPDATE.find(
+        tx, company_id, held.id, state.status, state.accepted_at, state.sent_at, state.delivered_at, state.read_at,
+        state.failed_at, state.conflict, provider_id, error, sequence,
+    )  # fmt: skip
+    if message is None:
+        raise NotFound
+    return message
+
+
+async def find_customer_id(db: Connection, company_id: int, contact_id: str) -> str | None:
+    found: str | None = await FIND_CUSTOMER.value(db, company_id, contact_id)
+    return found
+
+
+async def set_replied(tx: Tx, company_id: int, id: str, at: datetime) -> bool:
+    """Whether it is the first reply."""
+    return await SET_REPLIED.run(tx, company_id, id, at) > 0
+
+
+async def set_error(tx: Tx, company_id: int, id: str, error: bytes) -> Message:
+    message = await SET_ERROR.find(tx, company_id, id, error)
+    if message is None:
+        raise NotFound
+    return message
+
+
+async def set_contact(tx: Tx, company_id: int, id: str, contact_id: str, customer_id: str | None) -> None:
+    await SET_CONTACT.run(tx, company_id, id, contact_id, customer_id)
+
+
+async def set_ticket(tx: Tx, company_id: int, id: str, ticket_id: str, agent_id: int | None = None) -> None:
+    await SET_TICKET.run(tx, company_id, id, ticket_id, agent_id)
+
+
+async def set_body(tx: Tx, company_id: int, id: str, body: str | None) -> Message:
+    message = await AMEND.find(tx, company_id, id, body)
+    if message is None:
+        raise NotFound
+    return message
+
+
+async def insert_events(tx: Tx, company_id: int, events: Sequence[NewEvent]) -> int:
+    """How many of them were new."""
+    columns = [[getattr(event, name) for event in events] for name in _EVENT]
+    return await INSERT_EVENTS.run(tx, company_id, *columns)
+
+
+async def list_events(db: Connection, company_id: int, id: str) -> list[MessageEvent]:
+    return await LIST_EVENTS.all(db, company_id, id)

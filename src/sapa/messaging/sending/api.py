@@ -1,0 +1,89 @@
+"""How messages are reached."""
+
+from sapa.access.types import Scope
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import NotFound
+from sapa.http.outbound_call import Errand
+from sapa.http.responses import Accepted
+from sapa.messaging.history import actions as history
+from sapa.messaging.history.types import RecordsPage, RecordsQuery
+from sapa.messaging.messages import queries as messages
+from sapa.messaging.messages.types import (
+    ActiveTicket,
+    Message,
+    MessageId2,
+    MessageWithEvents,
+    TemplateNotApproved,
+    TemplateNotFound,
+    TemplateParamsMismatch,
+)
+from sapa.messaging.sending import actions
+from sapa.messaging.sending.types import (
+    InteractiveMessageIn,
+    MediaMessageIn,
+    MessageIn,
+    TemplateMessageIn,
+)
+
+routes = Routes("/messages", base=Base.MESSAGING, tag="Messages")
+
+SENDING = (ActiveTicket, *actions.REFUSALS)
+WITH_TEMPLATE = (TemplateNotFound, TemplateNotApproved, TemplateParamsMismatch, *SENDING)
+
+
+@routes.post("/send", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal)
+async def send_message(errand: Errand, body: MessageIn) -> Message | Accepted[Message]:
+    """Send a plain message.
+
+    On channels with a window it is for customers who wrote lately; others get a template. 202 means that the channel
+    did not answer in time: the message stays pending until the channel reports on it, and is not sent again by itself.
+    """
+    return await actions.send(errand, body)
+
+
+@routes.post(
+    "/send-template", scope=Scope.MESSAGES_WRITE, status=200, raises=WITH_TEMPLATE, recorder=history.record_refusal
+)
+async def send_message_template(errand: Errand, body: TemplateMessageIn) -> Message | Accepted[Message]:
+    """Send a template.
+
+    Channels that approve templates send it as approved, at any time; the others as text.
+    """
+    return await actions.send(errand, body)
+
+
+@routes.post("/send-media", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal)
+async def send_message_media(errand: Errand, body: MediaMessageIn) -> Message | Accepted[Message]:
+    """Send a picture, a film, a sound or a document."""
+    return await actions.send(errand, body)
+
+
+@routes.post(
+    "/send-interactive", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal
+)
+async def send_message_interactive(errand: Errand, body: InteractiveMessageIn) -> Message | Accepted[Message]:
+    """Send buttons, a list to choose from, or a link.
+
+    Channels that have no such thing send it as text with numbered choices.
+    """
+    return await actions.send(errand, body)
+
+
+@routes.get("/requests", scope=Scope.MESSAGES_READ)
+async def list_requests(call: Call, query: RecordsQuery) -> RecordsPage:
+    """List the calls that asked for messages.
+
+    The newest first, refused calls included; each as it came in, with the caller's key, so treat the answer as a
+    secret. The retry of a call with the same Idempotency-Key leaves no record of its own.
+    """
+    return await history.list_page(call.db, call.kit.vault, call.company, query)
+
+
+@routes.get("/{messageId2}", scope=Scope.MESSAGES_READ, raises=[NotFound])
+async def get_message(call: Call, message_id2: MessageId2) -> MessageWithEvents:
+    """Get one message, and all that became known of it."""
+    message = await messages.get_message(call.db, call.company.id, message_id2)
+    events = await messages.list_events(call.db, call.company.id, message_id2)
+    return MessageWithEvents(
+        **{name: getattr(message, name) for name in message.__struct_fields__} | {"events": events}
+    )

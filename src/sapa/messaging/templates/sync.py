@@ -1,0 +1,197 @@
+"""Templates at the channel that approves them: submitted, deleted, and kept in step with what it says."""
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import suppress
+from uuid import uuid4
+
+import asyncpg
+import msgspec
+import structlog
+from msgspec import Struct
+
+from sapa.access import actions as access
+from sapa.context import Kit
+from sapa.db.pool import AWAY
+from sapa.db.pool import Connection as Db
+from sapa.db.sql import sql
+from sapa.messaging.channels.interface import (
+    BadAccount,
+    ChannelTemplate,
+    Connection,
+    NewTemplate,
+    Refused,
+    Source,
+    TemplateBook,
+)
+from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.connections.accounts import open_connection
+from sapa.messaging.messages.types import ChannelUnsupported
+from sapa.messaging.templates import actions, queries
+from sapa.messaging.templates.text import list_places, parse_buttons, parse_header
+from sapa.messaging.templates.types import Header, Template
+from sapa.outbound.client import NotSent, Unclear
+from sapa.values.company import Company
+from sapa.work import leases
+
+LEASE = "templates"
+LEASE_SECONDS = 120.0
+ROUND_SECONDS = 300.0
+MOST_COMPANIES = 1_000
+MOST_SUBMITTED = 50
+
+BOOKS: Sequence[Source] = [source for source, channel in CHANNELS.items() if isinstance(channel, TemplateBook)]
+
+log = structlog.get_logger()
+
+
+class Owner(Struct, frozen=True):
+    company_id: int
+
+
+LIST_OWNERS = sql(
+    """
+    SELECT DISTINCT company_id
+      FROM channel_connections
+     WHERE status = 'connected' AND source = ANY($1::text[])
+     ORDER BY company_id
+     LIMIT $2""",
+    row=Owner,
+    crosses="the worker asks every company's channel about its templates",
+)
+
+
+class Book(Struct, frozen=True):
+    """A company's account with the channel that approves its templates."""
+
+    channel: TemplateBook
+    connection: Connection
+
+
+async def find_book(kit: Kit, db: Db, company: Company) -> Book | None:
+    """None in a test environment, where templates need nobody's approval."""
+    if company.environment == "test":
+        return None
+    for source in BOOKS:
+        opened = await open_connection(kit, db, company, source)
+        if opened is not None and isinstance(opened.channel, TemplateBook):
+            return Book(opened.channel, opened.connection)
+    return None
+
+
+def check_header(header: Header | None) -> None:
+    """Raises for what can only be made at the channel itself."""
+    if header is not None and header.type != "text":
+        raise ChannelUnsupported("A template with a media header is made at the channel, and then appears here.")
+
+
+async def submit(book: Book, template: Template) -> ChannelTemplate | Refused | None:
+    """What the channel says; None when nobody can tell, and the next round will."""
+    header = parse_header(template)
+    new = NewTemplate(
+        template.name,
+        template.language,
+        template.category,
+        template.body,
+        [f"text {place}" for place in list_places(template.body)],
+        header.text if header else None,
+        template.footer,
+        [msgspec.to_builtins(_as_given(button)) for button in parse_buttons(template)],
+    )
+    try:
+        return await book.channel.submit_template(book.connection, new)
+    except (NotSent, Unclear, BadAccount) as error:
+        log.warning("template was not submitted", template=template.name, reason=str(error))
+        return None
+
+
+def _as_given(button: object) -> dict[str, object]:
+    """A button in the words that channels use, without what it lacks."""
+    names = {"type": "type", "text": "text", "url": "url", "phone_number": "phone_number"}
+    return {word: value for name, word in names.items() if (value := getattr(button, name)) is not None}
+
+
+async def synchronise(kit: Kit, stopping: asyncio.Event) -> None:
+    """The worker's service: every few minutes each company's channel is asked what it has and has decided."""
+    holder = uuid4().hex
+    while not stopping.is_set():
+        async with kit.database.connection() as db:
+            is_ours = await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
+            owners = await LIST_OWNERS.all(db, list(BOOKS), MOST_COMPANIES) if is_ours else []
+        for owner in owners:
+            if stopping.is_set() or not await _keeps_lease(kit, holder):
+                break
+            await _synchronise_in_peace(kit, owner.company_id)
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), ROUND_SECONDS)
+    async with kit.database.connection() as db:
+        await leases.release_all(db, holder)
+
+
+async def _keeps_lease(kit: Kit, holder: str) -> bool:
+    """A round may take longer than a lease: two workers that submit the same template would have it refused."""
+    async with kit.database.connection() as db:
+        return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
+
+
+async def _synchronise_in_peace(kit: Kit, company_id: int) -> None:
+    """What one company's channel says keeps up no other company."""
+    try:
+        await synchronise_company(kit, company_id)
+    except AWAY:
+        raise
+    except Exception:
+        log.exception("templates were not synchronised", company_id=company_id)
+
+
+async def synchronise_company(kit: Kit, company_id: int) -> None:
+    async with kit.database.connection() as db:
+        company = await access.get_company(db, company_id)
+        book = await find_book(kit, db, company)
+    if book is None:
+        return
+    try:
+        found = await book.channel.list_templates(book.connection)
+    except (NotSent, Unclear, BadAccount) as error:
+        log.warning("templates were not read", company_id=company_id, reason=str(error))
+        return
+    for template in found:
+        await _adopt(kit, company, template)
+    await _submit_rest(kit, company, book)
+
+
+async def _adopt(kit: Kit, company: Company, template: ChannelTemplate) -> None:
+    """Each by itself: one that cannot be kept does no harm to the others."""
+    try:
+        await kit.database.transact(lambda tx: actions.adopt(tx, company, template), (asyncpg.UniqueViolationError,))
+    except AWAY:
+        raise
+    except Exception:
+        log.exception("a template of the channel was not taken over", company_id=company.id, template=template.name)
+
+
+async def _submit_rest(kit: Kit, company: Company, book: Book) -> None:
+    """What the channel does not have after all."""
+    async with kit.database.connection() as db:
+        waiting = await queries.list_unsubmitted(db, company.id, MOST_SUBMITTED)
+    for template in waiting:
+        header = parse_header(template)
+        if header is None or header.type == "text":
+            said = await submit(book, template)
+            async with kit.database.transaction() as tx:
+                await settle(tx, company, template, said)
+
+
+async def settle(tx: Db, company: Company, template: Template, said: ChannelTemplate | Refused | None) -> Template:
+    """Writes down what the channel said of a template that was submitted."""
+    if said is None:
+        return template
+    reason: str | None
+    provider_id: str | None
+    if isinstance(said, Refused):
+        word, reason, provider_id = "REJECTED", f"{said.reason} (code {said.code})", None
+    else:
+        word, reason, provider_id = said.status.upper(), said.reason, said.id or said.name
+    status = actions.APPROVALS.get(word, "PENDING")
+    decided = await queries.decide(tx, company.id, template.name, template.language, status, reason, provider_id)
+    return decided or template

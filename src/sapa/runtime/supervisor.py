@@ -1,0 +1,223 @@
+"""`sapa serve`: starts the database, the API and the worker, restarts what dies, and stops everything together."""
+
+import asyncio
+import os
+import ssl
+import sys
+import time
+from contextlib import AsyncExitStack, suppress
+from shutil import rmtree
+from signal import SIGINT, SIGKILL, SIGTERM, Signals
+from subprocess import Popen
+from tempfile import TemporaryDirectory
+from typing import TextIO
+
+import asyncpg
+
+from sapa.db.migrations import MigrationRefused, migrate
+from sapa.runtime import first_start
+from sapa.runtime.embedded import EmbeddedServer, claim_folder
+from sapa.runtime.processes import (
+    CannotStart,
+    check_port,
+    ended,
+    signal_group,
+    spawn,
+    wait_until,
+)
+from sapa.settings import ServerSettings, Settings
+
+_STOP_SECONDS = 25
+_HEALTHY_SECONDS = 30
+_LONGEST_PAUSE = 5.0
+_EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+
+
+def serve(settings: Settings) -> int:
+    """Runs everything until SIGTERM or Ctrl-C: 0 after a requested stop, 1 when it could not start."""
+    try:
+        asyncio.run(Supervisor(settings).run())
+    except CannotStart as reason:
+        _say(str(reason), sys.stderr)
+        return 1
+    return 0
+
+
+class Supervisor:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._server: EmbeddedServer | None = None
+        self._children: dict[str, Popen[bytes]] = {}
+
+    async def run(self) -> None:
+        work = asyncio.create_task(self._work())
+        for request in (SIGTERM, SIGINT):
+            asyncio.get_running_loop().add_signal_handler(request, self._stop, work)
+        try:
+            await work
+        except asyncio.CancelledError:
+            _say("Sapa has stopped.")
+
+    def _stop(self, work: asyncio.Task[None]) -> None:
+        if not work.cancelling():
+            _say("Stopping Sapa …")
+            work.cancel()
+            return
+        for child in self._children.values():
+            signal_group(child.pid, SIGKILL)
+        if self._server:
+            self._server.hurry()
+
+    async def _work(self) -> None:
+        server = self.settings.server
+        async with AsyncExitStack() as stack:
+            if self.settings.database.url is None:
+                self._server = await stack.enter_async_context(claim_folder(self.settings.data))
+            await check_port(server.host, server.port)
+            owner_url, app_url = await self._open_database(stack)
+            await self._prepare_database(owner_url, app_url)
+            metrics = self._metrics_folder(stack)
+            await self._keep_everything(self._environment(app_url, metrics))
+
+    def _metrics_folder(self, stack: AsyncExitStack) -> str:
+        """Empty at every start; in the data folder, where there is one, so that a kill leaves nothing elsewhere."""
+        if self._server is None:
+            return stack.enter_context(TemporaryDirectory(prefix="sapa-metrics-"))
+        folder = self.settings.data / "metrics"
+        rmtree(folder, ignore_errors=True)
+        folder.mkdir()
+        return str(folder)
+
+    async def _open_database(self, stack: AsyncExitStack) -> tuple[str, str]:
+        database = self.settings.database
+        if self._server:
+            stack.push_async_callback(self._server.stop)
+            await self._server.start()
+            return self._server.owner_url, self._server.app_url
+        url = database.url or ""
+        return database.owner_url or url, url
+
+    async def _prepare_database(self, owner_url: str, app_url: str) -> None:
+        try:
+            await migrate(owner_url, app_url)
+            welcome = await first_start.prepare(app_url, self.settings)
+        except MigrationRefused as reason:
+            raise CannotStart(str(reason)) from reason
+        except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+            where = self._server.log if self._server else "SAPA_DATABASE_URL"
+            raise CannotStart(f"The database cannot be used ({error}); check {where}.") from error
+        if welcome:
+            _say(welcome)
+
+    def _environment(self, app_url: str, metrics: str) -> dict[str, str]:
+        """What the children are told: the settings as they are here, and never the owner's password."""
+        server = self.settings.server
+        environment = {name: value for name, value in os.environ.items() if name != "SAPA_DATABASE_OWNER_URL"}
+        environment |= {
+            "SAPA_DATA": str(self.settings.data),
+            "SAPA_DATABASE_URL": app_url,
+            "SAPA_HOST": server.host,
+            "SAPA_PORT": str(server.port),
+            "SAPA_PROCESSES": str(server.processes),
+            "PROMETHEUS_MULTIPROC_DIR": metrics,
+        }
+        if server.tls_cert and server.tls_key:
+            environment |= {"SAPA_TLS_CERT": str(server.tls_cert), "SAPA_TLS_KEY": str(server.tls_key)}
+        if self._server and not environment.get("SAPA_SECRET_KEY"):
+            environment["SAPA_SECRET_KEY"] = self._server.secret_key
+        return environment
+
+    async def _keep_everything(self, environment: dict[str, str]) -> None:
+        async with asyncio.TaskGroup() as group:
+            for name in ("api", "worker"):
+                group.create_task(self._keep_child(name, environment))
+            if self._server:
+                group.create_task(_keep_server(self._server))
+            group.create_task(_announce(self.settings.server))
+
+    async def _keep_child(self, name: str, environment: dict[str, str]) -> None:
+        pauses = Pauses()
+        while True:
+            child = self._children[name] = spawn([sys.executable, "-m", "sapa", name], SIGTERM, env=environment)
+            try:
+                code = await ended(child)
+            finally:
+                await _end(child)
+            _say(f"sapa {name} {_how(code)}; starting it again.", sys.stderr)
+            await pauses.rest()
+
+
+class Pauses:
+    """Before a restart: none at first, then longer and longer, and none again after a healthy while."""
+
+    def __init__(self) -> None:
+        self._next = 0.0
+        self._since = time.monotonic()
+
+    async def rest(self) -> None:
+        if time.monotonic() - self._since > _HEALTHY_SECONDS:
+            self._next = 0.0
+        pause, self._next = self._next, min(max(0.25, self._next * 2), _LONGEST_PAUSE)
+        await asyncio.sleep(pause)
+        self._since = time.monotonic()
+
+
+async def _keep_server(server: EmbeddedServer) -> None:
+    pauses = Pauses()
+    while True:
+        _say(f"The embedded PostgreSQL {_how(await server.ended())}; starting it again.", sys.stderr)
+        await pauses.rest()
+        try:
+            await server.start()
+        except CannotStart as reason:
+            _say(str(reason), sys.stderr)
+
+
+async def _end(child: Popen[bytes]) -> None:
+    """Asks a child to stop, and leaves nothing of its session behind, so that no one shares its successor's port."""
+    if child.poll() is None:
+        child.terminate()
+        await wait_until(lambda: child.poll() is not None, _STOP_SECONDS)
+    signal_group(child.pid, SIGKILL)
+    await ended(child)
+
+
+async def _announce(server: ServerSettings) -> None:
+    while True:
+        if await _is_ready(server):
+            return _say(f"Sapa is running at {server.address} — Ctrl-C stops it.")
+        await asyncio.sleep(0.05)
+
+
+async def _is_ready(server: ServerSettings) -> bool:
+    with suppress(OSError, EOFError):
+        async with asyncio.timeout(10):
+            return b" 200" in await _first_line(server, "/readyz")
+    return False
+
+
+async def _first_line(server: ServerSettings, path: str) -> bytes:
+    host = _EVERYWHERE.get(server.host, server.host)
+    encryption = _trust_ourselves() if server.tls_cert else None
+    reader, writer = await asyncio.open_connection(host, server.port, ssl=encryption)
+    try:
+        writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        return await reader.readline()
+    finally:
+        writer.close()
+
+
+def _trust_ourselves() -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _how(code: int) -> str:
+    return f"was ended by {Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
+
+
+def _say(sentence: str, where: TextIO | None = None) -> None:
+    with suppress(OSError):
+        print(sentence, file=where or sys.stdout, flush=True)

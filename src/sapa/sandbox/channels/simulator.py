@@ -1,0 +1,101 @@
+"""What every simulator of a channel does: takes a message down, answers by the recipient's script, calls back."""
+
+import asyncio
+import base64
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import uuid4
+
+import msgspec
+from msgspec import Struct
+
+from sapa.context import Kit
+from sapa.db.pool import Tx
+from sapa.http.hooks import HookAnswer, HookCall
+from sapa.sandbox.callbacks import schedule
+from sapa.sandbox.channels import outbox
+from sapa.sandbox.channels.accounts import Account
+from sapa.sandbox.channels.scripts import Script, Step, name_script
+
+HANG_SECONDS = 25.0
+
+
+class Post(Struct, frozen=True):
+    """A callback as the channel would send it."""
+
+    headers: dict[str, str]
+    body: bytes
+
+
+class Taken(Struct, frozen=True):
+    """A message that a simulator was given."""
+
+    account: Account
+    to: str
+    message_id: str
+    """The simulator's own id for it."""
+    at: datetime
+    reference: str | None = None
+    is_template: bool = False
+    choice: tuple[str, str, str] | None = None
+    """The first thing that can be chosen: its kind (button or list), id and title."""
+
+
+Play = Callable[[Taken, Step, datetime], Post | None]
+"""How a channel tells of a step at an instant; None where it tells nothing of the kind."""
+
+
+def build_answer(value: Any, status: int = 200) -> HookAnswer:
+    return HookAnswer(status, msgspec.json.encode(value))
+
+
+def new_token(length: int = 24) -> str:
+    return base64.urlsafe_b64encode(uuid4().bytes + uuid4().bytes).decode()[:length]
+
+
+def is_refused(script: Script, taken: Taken, count: int) -> bool:
+    """Whether this message, the count-th to its recipient, is refused at once."""
+    match script.refuses:
+        case "all":
+            return bool(script.refusal)
+        case "templates":
+            return taken.is_template
+        case "free":
+            return not taken.is_template
+        case _:
+            return count % 3 != 0
+
+
+async def perform(
+    kit: Kit,
+    call: HookCall,
+    taken: Taken,
+    script: Script,
+    accept: Callable[[Taken], HookAnswer],
+    refuse: Callable[[int], HookAnswer],
+    broken: HookAnswer,
+    play: Play,
+) -> HookAnswer:
+    """Everything is stored before the answer leaves; a script that hangs leaves the caller without one."""
+    account = taken.account
+    async with kit.database.transaction() as tx:
+        times = await outbox.count(tx, account.company_id, f"{account.source}/{name_script(taken.to)}/{taken.to}")
+        if script.is_broken:
+            answer = broken
+        elif script.refusal and is_refused(script, taken, times):
+            answer = refuse(script.refusal)
+        else:
+            answer = accept(taken)
+            await call_back(tx, taken, script.steps, play)
+        await outbox.record(tx, account.company_id, account.source, call, answer)
+    if script.hangs:
+        await asyncio.sleep(HANG_SECONDS)
+    return answer
+
+
+async def call_back(tx: Tx, taken: Taken, steps: Sequence[Step], play: Play) -> None:
+    for step in steps:
+        post = play(taken, step, taken.at + timedelta(seconds=step.after))
+        if post is not None:
+            await schedule(tx, taken.account.company_id, taken.account.hook, post.headers, post.body, step.after)

@@ -1,0 +1,92 @@
+"""How the dictionaries of places are reached."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from sapa.access.types import Scope
+from sapa.http.endpoints import Base, Routes
+from sapa.http.errors import Invalid, NotFound, Unauthorized
+from sapa.http.outbound_call import Errand
+from sapa.http.query_string import SearchText
+from sapa.shipping.areas import actions
+from sapa.shipping.areas.actions import Wanted
+from sapa.shipping.areas.types import CoverageArea
+from sapa.shipping.carriers.interface import Level
+from sapa.shipping.connections.actions import ProviderNotConnected
+from sapa.shipping.types import CarrierUnavailable, Provider
+
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+
+AreaKey = Annotated[str, Meta(min_length=1, max_length=64, pattern="^[A-Za-z0-9._-]+$", examples=["31"])]
+RAISES = [NotFound, ProviderNotConnected, CarrierUnavailable]
+
+
+class ProvincesQuery(Struct, frozen=True, kw_only=True, rename="camel"):
+    """Which provinces to list."""
+
+    provider: Provider = "aggregator_carrier"
+    search: Annotated[SearchText, Meta(description="A part of the name.")] | None = None
+
+
+class CitiesQuery(ProvincesQuery, frozen=True, kw_only=True, rename="camel"):
+    """Which cities to list."""
+
+    province_id: (
+        Annotated[AreaKey, Meta(description="Of coverage/provinces. Required, but for ev_courier.", examples=["31"])]
+        | None
+    ) = None
+
+
+class DistrictsQuery(ProvincesQuery, frozen=True, kw_only=True, rename="camel"):
+    """Which districts to list."""
+
+    city_id: Annotated[AreaKey, Meta(description="Of coverage/cities.", examples=["3171"])]
+
+
+class SubDistrictsQuery(ProvincesQuery, frozen=True, kw_only=True, rename="camel"):
+    """Which sub-districts to list."""
+
+    district_id: Annotated[AreaKey, Meta(description="Of coverage/districts.", examples=["317106"])]
+
+
+@routes.get("/coverage/provinces", scope=Scope.ORDERS_READ, raises=RAISES)
+async def list_provinces(errand: Errand, query: ProvincesQuery) -> list[CoverageArea]:
+    """List the provinces that a provider serves.
+
+    The first step of the chain that leads to the ids of districts and sub-districts, which express parcels need. Ids
+    are the carrier's own: pass them on unchanged.
+    """
+    return await _list(errand, query, "provinces", None)
+
+
+@routes.get("/coverage/cities", scope=Scope.ORDERS_READ, raises=RAISES)
+async def list_cities(errand: Errand, query: CitiesQuery) -> list[CoverageArea]:
+    """List the cities and regencies of a province.
+
+    With `provider=ev_courier`: the cities in which it fetches parcels, without a province; one of them is the
+    `pickupCity` of its quotes and shipments.
+    """
+    if query.province_id is None and query.provider != "ev_courier":
+        raise Invalid.field("provinceId", "is required; /shipping/coverage/provinces lists them")
+    return await _list(errand, query, "cities", query.province_id)
+
+
+@routes.get("/coverage/districts", scope=Scope.ORDERS_READ, raises=RAISES)
+async def list_districts(errand: Errand, query: DistrictsQuery) -> list[CoverageArea]:
+    """List the districts (kecamatan) of a city."""
+    return await _list(errand, query, "districts", query.city_id)
+
+
+@routes.get("/coverage/sub-districts", scope=Scope.ORDERS_READ, raises=RAISES)
+async def list_sub_districts(errand: Errand, query: SubDistrictsQuery) -> list[CoverageArea]:
+    """List the sub-districts (kelurahan) of a district."""
+    return await _list(errand, query, "sub-districts", query.district_id)
+
+
+async def _list(errand: Errand, query: ProvincesQuery, level: Level, parent: str | None) -> list[CoverageArea]:
+    if query.search is not None and not query.search.strip():
+        raise Invalid.field("search", "must hold more than blanks")
+    wanted = Wanted(query.provider, level, parent)
+    found = await actions.list_coverage(errand.kit, errand.company, wanted, query.search)
+    return [CoverageArea(area.id, area.name, area.parent_id, area.zip) for area in found]

@@ -1,0 +1,145 @@
+"""How places are stored: the installation's dictionary, and what carriers said of the places they serve."""
+
+from collections.abc import Sequence
+
+from msgspec import Raw, Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.shipping.areas.types import AreaDataset, AreaRow
+from sapa.shipping.carriers.interface import Area
+
+_LOCK = 0xA5EA5  # any number that nothing else in the database takes an advisory lock on
+_DICTIONARY = "the dictionary of places belongs to no company"
+
+
+class Cached(Struct, frozen=True):
+    areas: Raw
+    is_fresh: bool
+
+
+class Changes(Struct, frozen=True):
+    created: int
+    updated: int
+
+
+TAKE_TURN = sql("SELECT pg_advisory_xact_lock($1)", crosses=_DICTIONARY)
+
+LIST_DATASETS = sql(
+    "SELECT name, sha512, areas, imported_at FROM area_datasets ORDER BY id DESC LIMIT $1",
+    row=AreaDataset,
+    crosses=_DICTIONARY,
+)
+
+INSERT_DATASET = sql(
+    "INSERT INTO area_datasets (name, sha512, areas) VALUES ($1, $2, $3) RETURNING name, sha512, areas, imported_at",
+    row=AreaDataset,
+    crosses=_DICTIONARY,
+)
+
+CLEAR_ARRIVALS = sql("DELETE FROM area_arrivals", crosses=_DICTIONARY)
+
+TAKE_IN = sql(
+    """
+    WITH changed AS (
+        INSERT INTO areas AS a (code, level, parent, name)
+        SELECT code, level, parent, name FROM area_arrivals WHERE code = ANY($1::bigint[])
+        ON CONFLICT (code) DO UPDATE SET level = excluded.level, parent = excluded.parent, name = excluded.name,
+                                         retired_at = NULL
+         WHERE a.retired_at IS NOT NULL OR a.name <> excluded.name
+        RETURNING xmax = 0 AS is_new
+    )
+    SELECT count(*) FILTER (WHERE is_new) AS created, count(*) FILTER (WHERE NOT is_new) AS updated FROM changed""",
+    row=Changes,
+    crosses=_DICTIONARY,
+)
+
+RETIRE_VANISHED = sql(
+    """
+    UPDATE areas
+       SET retired_at = now()
+     WHERE retired_at IS NULL AND NOT EXISTS (SELECT FROM area_arrivals AS n WHERE n.code = areas.code)""",
+    crosses=_DICTIONARY,
+)
+
+LIST_AREAS = sql(
+    """
+    SELECT code AS id, name, NULLIF(parent, 0) AS parent_id, NULL::text AS zip
+      FROM areas
+     WHERE parent = $1 AND level = $2 AND retired_at IS NULL
+     ORDER BY name, code""",
+    row=Area,
+    crosses=_DICTIONARY,
+)
+
+HAS_AREAS = sql("SELECT EXISTS (SELECT FROM areas WHERE retired_at IS NULL)", crosses=_DICTIONARY)
+
+FIND_CACHED = sql(
+    """
+    SELECT areas, fetched_at > now() - make_interval(days => $5) AS is_fresh
+      FROM coverage_cache
+     WHERE company_id = $1 AND adapter = $2 AND level = $3 AND parent = $4
+       AND fetched_at > now() - make_interval(days => $6)""",
+    row=Cached,
+)
+
+KEEP = sql(
+    """
+    INSERT INTO coverage_cache (company_id, adapter, level, parent, areas)
+    VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (company_id, adapter, level, parent) DO UPDATE SET areas = excluded.areas, fetched_at = now()"""
+)
+
+
+async def take_turn(tx: Tx) -> None:
+    """Two files at the same time would mix."""
+    await TAKE_TURN.value(tx, _LOCK)
+
+
+async def find_latest_dataset(db: Connection) -> AreaDataset | None:
+    return await LIST_DATASETS.find(db, 1)
+
+
+async def list_datasets(db: Connection, limit: int) -> list[AreaDataset]:
+    """The latest first."""
+    return await LIST_DATASETS.all(db, limit)
+
+
+async def insert_dataset(tx: Tx, name: str, sha512: str, areas: int) -> AreaDataset:
+    (made,) = await INSERT_DATASET.all(tx, name, sha512, areas)
+    return made
+
+
+async def clear_arrivals(tx: Tx) -> None:
+    await CLEAR_ARRIVALS.run(tx)
+
+
+async def take_in(tx: Tx, rows: Sequence[AreaRow]) -> Changes:
+    """How many of these places are new, and how many are another now."""
+    await tx.copy_records_to_table("area_arrivals", records=rows, columns=list(AreaRow._fields))
+    (changes,) = await TAKE_IN.all(tx, [row.code for row in rows])
+    return changes
+
+
+async def retire_vanished(tx: Tx) -> int:
+    """How many places are there no longer."""
+    return await RETIRE_VANISHED.run(tx)
+
+
+async def list_areas(db: Connection, level: int, parent: int) -> list[Area]:
+    """Of the dictionary, by name."""
+    return await LIST_AREAS.all(db, parent, level)
+
+
+async def has_areas(db: Connection) -> bool:
+    return bool(await HAS_AREAS.value(db))
+
+
+async def find_cached(
+    db: Connection, company_id: int, adapter: str, level: str, parent: str, fresh_days: int, kept_days: int
+) -> Cached | None:
+    return await FIND_CACHED.find(db, company_id, adapter, level, parent, fresh_days, kept_days)
+
+
+async def keep(db: Connection, company_id: int, adapter: str, level: str, parent: str, areas: bytes) -> None:
+    await KEEP.run(db, company_id, adapter, level, parent, areas)

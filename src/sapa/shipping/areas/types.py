@@ -1,0 +1,53 @@
+"""Places: what they look like in answers, in files and in the dictionary."""
+
+from typing import Annotated, NamedTuple
+
+from msgspec import Meta, Struct
+
+from sapa.http.errors import Invalid
+from sapa.http.responses import Timestamp
+
+LEVELS = {"provinces": 1, "cities": 2, "districts": 3, "sub-districts": 4}
+"""The levels of the dictionary, from the widest to the narrowest."""
+
+
+class CoverageArea(Struct, frozen=True, rename="camel"):
+    """A place that a provider serves."""
+
+    id: Annotated[int | str, Meta(description="As the carrier numbers it: pass it on unchanged.", examples=[317106])]
+    name: Annotated[str, Meta(examples=["Menteng"])]
+    parent_id: Annotated[int | str | None, Meta(examples=[3171])]
+    zip: Annotated[str | None, Meta(description="Where the carrier tells it.", examples=["10310"])]
+
+
+class AreaRow(NamedTuple):
+    """A place of a file; its code without dots, 0 for the parent of a province."""
+
+    code: int
+    level: int
+    parent: int
+    name: str
+
+
+class AreaDataset(Struct, frozen=True, rename="camel"):
+    """A file that was imported."""
+
+    name: str
+    sha512: str
+    areas: int
+    imported_at: Timestamp
+
+
+class AreaImport(Struct, frozen=True, rename="camel"):
+    """What an import did."""
+
+    dataset: AreaDataset
+    was_known: bool
+    """The same file was the last one imported: nothing was done."""
+    created: int = 0
+    updated: int = 0
+    retired: int = 0
+
+
+class UnusableAreas(Invalid):
+    """The file does not hold the four lists of places."""

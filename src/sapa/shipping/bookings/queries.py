@@ -1,0 +1,253 @@
+"""How bookings are stored: every try, from its intent to its outcome."""
+
+from msgspec import Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.shipping.carriers.interface import Booked
+from sapa.shipping.shipments.due_queries import build_in_turn
+
+LEASE_SECONDS = 15.0
+"""How long whoever intends a booking has to begin sending it, before the worker does."""
+SENDING_SECONDS = 60.0
+"""How long sending may take, before the worker calls the outcome unknown."""
+
+
+class Attempt(Struct, frozen=True):
+    """One try to book a shipment with a carrier."""
+
+    company_id: int
+    shipment_id: str
+    number: int
+    reference: str
+    adapter: str
+    state: str
+    order_no: str | None
+    awb: str | None
+    booking_id: str | None
+    sends: int
+    looks: int
+    not_found: int
+    age: float
+    """Seconds since it was sent, by the company's clock."""
+
+
+# A statement's own names for what it touches: the time of the company that owns the row.
+_COLUMNS = ", ".join(f"b.{name}" for name in Attempt.__struct_fields__ if name != "age")
+_NOW = "(SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1)"
+_AGE = f"coalesce(extract(epoch FROM {_NOW} - b.sent_at), 0)::float8 AS age"
+
+INSERT = sql(
+    f"""
+    INSERT INTO shipment_bookings AS b (company_id, shipment_id, number, reference, adapter, state, due_at)
+    SELECT $1, $2, coalesce(max(number), 0) + 1, $3, $4, 'pending', {_NOW} + make_interval(secs => $5)
+      FROM shipment_bookings
+     WHERE company_id = $1 AND shipment_id = $2
+    RETURNING {_COLUMNS}, 0::float8 AS age""",
+    row=Attempt,
+)
+
+CLOSE = sql(
+    """
+    UPDATE shipment_bookings SET state = 'closed', due_at = NULL
+     WHERE company_id = $1 AND shipment_id = $2 AND state = 'succeeded'"""
+)
+
+# Committed before the first byte leaves: only one process can do it, and once.
+CLAIM = sql(
+    f"""
+    UPDATE shipment_bookings
+       SET state = 'sent', sends = sends + 1, sent_at = {_NOW}, due_at = {_NOW} + make_interval(secs => $4)
+     WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND state = 'pending'"""
+)
+
+# The request certainly never left.
+UNCLAIM = sql(
+    f"""
+    UPDATE shipment_bookings SET state = 'pending', due_at = {_NOW} + make_interval(secs => $4)
+     WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND state = 'sent'"""
+)
+
+NOTE_ANSWER = sql(
+    """
+    UPDATE shipment_bookings
+       SET order_no = coalesce($4, order_no), awb = coalesce($5, awb), booking_id = coalesce($6, booking_id)
+     WHERE company_id = $1 AND shipment_id = $2 AND number = $3"""
+)
+
+SETTLE = sql(
+    f"""
+    UPDATE shipment_bookings
+       SET state = $4, error = $5, resolved_by = $6, due_at = {_NOW} + make_interval(secs => $7)
+     WHERE company_id = $1 AND shipment_id = $2 AND number = $3"""
+)
+
+GET = sql(
+    f"SELECT {_COLUMNS}, {_AGE} FROM shipment_bookings b WHERE company_id = $1 AND shipment_id = $2 AND number = $3",
+    row=Attempt,
+)
+
+FIND_BY_REFERENCE = sql(
+    f"SELECT {_COLUMNS}, {_AGE} FROM shipment_bookings b WHERE company_id = $1 AND reference = $2",
+    row=Attempt,
+)
+
+FIND_BY_ORDER_NO = sql(
+    f"""
+    SELECT {_COLUMNS}, {_AGE} FROM shipment_bookings b
+     WHERE company_id = $1 AND adapter = $2 AND order_no = $3
+     ORDER BY created_at DESC LIMIT 1""",
+    row=Attempt,
+)
+
+# Taken for a while, so that no other worker looks after it meanwhile. What was sent at an instant that the clock was
+# turned back from counts as sent now.
+TAKE = sql(
+    f"""
+    UPDATE shipment_bookings b
+       SET due_at = {_NOW} + make_interval(secs => $4), sent_at = LEAST(sent_at, {_NOW})
+     WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND due_at <= {_NOW}
+    RETURNING {_COLUMNS}, {_AGE}""",
+    row=Attempt,
+)
+
+LOOKED = sql(
+    f"""
+    UPDATE shipment_bookings
+       SET looks = looks + 1, not_found = not_found + $4::int, error = $5,
+           due_at = CASE WHEN $6::float8 IS NULL THEN NULL
+                         ELSE GREATEST(sent_at + make_interval(secs => $6), {_NOW}) END
+     WHERE company_id = $1 AND shipment_id = $2 AND number = $3"""
+)
+
+WAKE = sql(
+    f"""
+    UPDATE shipment_bookings SET due_at = {_NOW}
+     WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND state IN ('unknown', 'failed')"""
+)
+
+REVIVE = sql(
+    f"""
+    UPDATE shipment_bookings
+       SET state = 'unwanted', looks = 0, due_at = {_NOW},
+           order_no = coalesce(order_no, $4), awb = coalesce(awb, $5)
+     WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND state IN ('closed', 'failed')"""
+)
+
+
+class DueAttempt(Struct, frozen=True):
+    company_id: int
+    shipment_id: str
+    number: int
+
+
+# By the real time first, in one index: no company's clock is behind it. statement_timestamp() can be searched for.
+LIST_DUE = sql(
+    """
+    SELECT company_id, shipment_id, number
+      FROM ((SELECT company_id, shipment_id, number, due_at FROM shipment_bookings
+              WHERE due_at <= statement_timestamp()
+              ORDER BY due_at LIMIT $1)
+             UNION ALL
+            (SELECT ahead.company_id, ahead.shipment_id, ahead.number, ahead.due_at
+               FROM companies c
+              CROSS JOIN LATERAL (
+                    SELECT b.company_id, b.shipment_id, b.number, b.due_at - c.clock_offset AS due_at
+                      FROM shipment_bookings b
+                     WHERE b.company_id = c.company_id AND b.due_at > statement_timestamp()
+                       AND b.due_at <= statement_timestamp() + c.clock_offset
+                     ORDER BY b.due_at LIMIT $1) AS ahead
+              WHERE c.clock_offset > interval '0')) AS due
+     ORDER BY due_at
+     LIMIT $1""",
+    row=DueAttempt,
+    crosses="the worker looks for bookings to look after over all companies, then takes them one by one",
+)
+
+LIST_DUE_IN_TURN = sql(
+    build_in_turn("shipment_bookings", "shipment_id, number", "due_at"),
+    row=DueAttempt,
+    crosses="the worker takes bookings from every company in turn, then looks after them one by one",
+)
+
+
+async def insert_attempt(tx: Tx, company_id: int, shipment_id: str, reference: str, adapter: str) -> Attempt:
+    """The next try. What an earlier one booked is over by now."""
+    await close(tx, company_id, shipment_id)
+    made = await INSERT.find(tx, company_id, shipment_id, reference, adapter, LEASE_SECONDS)
+    if made is None:
+        raise RuntimeError("the attempt was not stored")
+    return made
+
+
+async def close(tx: Tx, company_id: int, shipment_id: str) -> None:
+    """What was booked is over."""
+    await CLOSE.run(tx, company_id, shipment_id)
+
+
+async def claim(db: Connection, attempt: Attempt) -> bool:
+    """Whether it is ours to send."""
+    place = (attempt.company_id, attempt.shipment_id, attempt.number)
+    return await CLAIM.run(db, *place, SENDING_SECONDS) == 1
+
+
+async def unclaim(db: Connection, attempt: Attempt) -> None:
+    place = (attempt.company_id, attempt.shipment_id, attempt.number)
+    await UNCLAIM.run(db, *place, LEASE_SECONDS)
+
+
+async def note_answer(db: Connection, attempt: Attempt, booked: Booked) -> None:
+    """The carrier's numbers, in a transaction of their own: whatever happens next, they are not lost."""
+    place = (attempt.company_id, attempt.shipment_id, attempt.number)
+    await NOTE_ANSWER.run(db, *place, booked.order_no, booked.awb, booked.booking_id)
+
+
+async def settle_attempt(
+    tx: Tx, attempt: Attempt, state: str, *, error: str | None = None, by: str, due_in: float | None = None
+) -> None:
+    place = (attempt.company_id, attempt.shipment_id, attempt.number)
+    await SETTLE.run(tx, *place, state, error, by, due_in)
+
+
+async def get_attempt(db: Connection, company_id: int, shipment_id: str, number: int) -> Attempt:
+    found = await GET.find(db, company_id, shipment_id, number)
+    if found is None:
+        raise LookupError("there is no such attempt")
+    return found
+
+
+async def find_by_reference(db: Connection, company_id: int, reference: str | None) -> Attempt | None:
+    return None if reference is None else await FIND_BY_REFERENCE.find(db, company_id, reference)
+
+
+async def find_by_order_no(db: Connection, company_id: int, adapter: str, order_no: str | None) -> Attempt | None:
+    """The newest that a carrier knows by this number."""
+    return None if order_no is None else await FIND_BY_ORDER_NO.find(db, company_id, adapter, order_no)
+
+
+async def take(db: Connection, due: DueAttempt, seconds: float) -> Attempt | None:
+    """None when it is not due any more, or another worker has it."""
+    return await TAKE.find(db, due.company_id, due.shipment_id, due.number, seconds)
+
+
+async def note_look(
+    db: Connection, attempt: Attempt, *, not_found: bool, error: str | None, next_at: float | None
+) -> None:
+    """`next_at` counts from when it was sent."""
+    place = (attempt.company_id, attempt.shipment_id, attempt.number)
+    await LOOKED.run(db, *place, int(not_found), error, next_at)
+
+
+async def wake(db: Connection, attempt: Attempt) -> None:
+    """To be looked after now."""
+    await WAKE.run(db, attempt.company_id, attempt.shipment_id, attempt.number)
+
+
+async def revive(tx: Tx, attempt: Attempt, order_no: str | None, awb: str | None) -> None:
+    """The carrier goes on with it although it was over: to be cancelled there."""
+    await REVIVE.run(tx, attempt.company_id, attempt.shipment_id, attempt.number, order_no, awb)
+
+
+async def list_due(db: Connection, most: int) -> list[DueAttempt]:
+    found = await LIST_DUE.all(db, most)
+    return found if len(found) < most else await LIST_DUE_IN_TURN.all(db, most)

@@ -1,0 +1,185 @@
+"""Bookings that somebody has to look after: not sent yet, of an outcome that nobody knows, or not wanted any more."""
+
+import msgspec
+from msgspec import Struct
+
+from sapa.access import actions as access
+from sapa.context import Kit
+from sapa.shipping.bookings import actions
+from sapa.shipping.bookings import queries as booking_queries
+from sapa.shipping.bookings.actions import (
+    CERTAIN_LOOKS,
+    CERTAIN_SECONDS,
+    LOOKS,
+    WATCH_HOURS,
+    Outcome,
+    Unsure,
+)
+from sapa.shipping.bookings.queries import Attempt, DueAttempt
+from sapa.shipping.carriers.interface import (
+    BadCredentials,
+    Booked,
+    Cancelled,
+    CancelRefused,
+    CannotTell,
+    CarrierAway,
+    NotFound,
+    Rejected,
+    Shipped,
+)
+from sapa.shipping.connections.actions import Opened, find_carrier
+from sapa.shipping.shipments import queries as shipments
+from sapa.shipping.shipments.status_changes import store
+from sapa.shipping.states import GONE
+from sapa.shipping.types import KeptShipment
+from sapa.values.company import Company
+
+TAKEN_SECONDS = 60.0
+HOUR = 3_600.0
+PAUSE_SECONDS = 60.0
+SCHEDULE = (*LOOKS, *(hours * HOUR for hours in range(2, WATCH_HOURS + 1)))
+MOST_CANCELS = 1_500
+"""So often a carrier is asked to cancel what nobody wants, once a minute: for a day at least."""
+
+
+class Over(Struct, frozen=True):
+    """The carrier had cancelled it already: what it told of it was old."""
+
+
+async def look_after(kit: Kit, due: DueAttempt) -> None:
+    """The worker's part in one attempt that is due, unless another worker has it."""
+    async with kit.database.connection() as db:
+        attempt = await booking_queries.take(db, due, TAKEN_SECONDS)
+        if attempt is None:
+            return
+        company = await access.get_company(db, due.company_id)
+        kept = await shipments.get_kept(db, company.id, due.shipment_id)
+        opened = await find_carrier(kit, db, company, kept.provider)
+    if opened is not None and opened.carrier.name != attempt.adapter:
+        opened = None
+    if attempt.state == "pending":
+        await _send(kit, company, opened, kept, attempt)
+    elif attempt.state == "sent":
+        await _settle(kit, company, attempt, Unsure("Whoever sent it ended before the answer came."))
+    elif attempt.state == "unwanted":
+        await _cancel(kit, company, opened, kept, attempt)
+    else:
+        await _find(kit, company, opened, kept, attempt)
+
+
+async def _settle(kit: Kit, company: Company, attempt: Attempt, outcome: Outcome | None) -> None:
+    async with kit.database.transaction() as tx:
+        await actions.settle(tx, company, attempt.shipment_id, attempt.number, outcome, "worker")
+
+
+async def _send(kit: Kit, company: Company, opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> None:
+    """Whoever intended it died before sending it."""
+    if opened is None:
+        outcome: Outcome | None = Rejected("PROVIDER_NOT_CONNECTED", "The provider is not connected any more.")
+    else:
+        outcome = await actions.send(kit, opened, kept, attempt)
+    await _settle(kit, company, attempt, outcome)
+
+
+async def _find(kit: Kit, company: Company, opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> None:
+    """Asks the carrier for a booking by our reference."""
+    answer = await _look(opened, kept, attempt)
+    if isinstance(answer, Booked):
+        await _settle(kit, company, attempt, answer)
+        return
+    is_not_found = isinstance(answer, NotFound)
+    seen = attempt.not_found + is_not_found
+    if is_not_found and attempt.state == "unknown" and seen >= CERTAIN_LOOKS and attempt.age >= CERTAIN_SECONDS:
+        await _settle(kit, company, attempt, NotFound())
+        return
+    error = answer.reason if isinstance(answer, CannotTell) else None
+    async with kit.database.connection() as db:
+        next_at = build_next_look(attempt)
+        await booking_queries.note_look(db, attempt, not_found=is_not_found, error=error, next_at=next_at)
+    if attempt.state == "unknown" and attempt.age >= HOUR and not kept.needs_action:
+        await _ask_for_help(kit, company, attempt)
+
+
+async def _look(opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> Booked | NotFound | CannotTell:
+    if attempt.state == "unknown" and (attempt.order_no or attempt.awb):
+        # The answer had come and was noted; only what was to follow did not happen.
+        return Booked("confirmed", order_no=attempt.order_no, awb=attempt.awb, booking_id=attempt.booking_id)
+    if opened is None:
+        return CannotTell("The carrier is not connected any more.")
+    try:
+        return await opened.carrier.find(opened.connection, attempt.reference, kept.service_type)
+    except (CarrierAway, BadCredentials) as error:
+        return CannotTell(str(error))
+
+
+def build_next_look(attempt: Attempt) -> float | None:
+    """In seconds after sending; None when it was watched long enough.
+
+    Looks that were missed are made up for at once; those that were made besides put off nothing.
+    """
+    in_turn = SCHEDULE[attempt.looks + 1 : attempt.looks + 2]
+    coming = [seconds for seconds in SCHEDULE if seconds > attempt.age][:1]
+    return min((*in_turn, *coming), default=None)
+
+
+async def _ask_for_help(kit: Kit, company: Company, attempt: Attempt) -> None:
+    async with kit.database.transaction() as tx:
+        kept = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
+        if kept.shipping_status == "booking_unknown" and kept.reference == attempt.reference:
+            words = "The carrier cannot tell whether it took the booking; look there, then use resolveBooking."
+            await store(tx, company, kept, msgspec.structs.replace(kept, needs_action=True, problem=words))
+
+
+async def _cancel(kit: Kit, company: Company, opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> None:
+    """A booking that came through although nobody wants it any more."""
+    verdict = await _ask_to_cancel(opened, kept, attempt)
+    async with kit.database.transaction() as tx:
+        now = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
+        if isinstance(verdict, CarrierAway) and attempt.looks < MOST_CANCELS:
+            next_at = attempt.age + PAUSE_SECONDS
+            await booking_queries.note_look(tx, attempt, not_found=False, error=str(verdict), next_at=next_at)
+            if attempt.reference not in (now.problem or ""):
+                await actions.flag_unwanted(tx, company, now, attempt, "it is being cancelled there.")
+            return
+        error = None if isinstance(verdict, Cancelled | Over) else str(verdict)
+        await booking_queries.settle_attempt(tx, attempt, "closed", error=error, by="worker")
+        if not isinstance(verdict, Over) or attempt.reference in (now.problem or ""):
+            fate = f"it could not be cancelled there: {error}" if error else "it was cancelled there."
+            await actions.flag_unwanted(tx, company, now, attempt, fate)
+
+
+async def _ask_to_cancel(
+    opened: Opened | None, kept: KeptShipment, attempt: Attempt
+) -> Cancelled | Over | str | CarrierAway:
+    """Words when it cannot be cancelled; away when it may be asked again."""
+    if opened is None:
+        return "The carrier is not connected any more."
+    shipped = _build_shipped(kept, attempt)
+    try:
+        if shipped.awb is None:  # some carriers cancel by it, and assign it later
+            found = await opened.carrier.find(opened.connection, attempt.reference, kept.service_type)
+            known = (found.order_no, found.awb, found.booking_id) if isinstance(found, Booked) else (None,) * 3
+            shipped = _build_shipped(kept, attempt, *known)
+        told = (await opened.carrier.track(opened.connection, shipped)).events
+        if told and told[-1].status in GONE:
+            return Over()
+        answer = await opened.carrier.cancel(opened.connection, shipped, "Duplicate booking")
+    except (CarrierAway, BadCredentials) as error:
+        return CarrierAway(str(error))
+    if isinstance(answer, CancelRefused):
+        number = shipped.awb if kept.provider == "aggregator_carrier" else shipped.awb or shipped.order_no
+        return answer.reason if number else CarrierAway(answer.reason)
+    return Cancelled()
+
+
+def _build_shipped(
+    kept: KeptShipment, attempt: Attempt, order_no: str | None = None, awb: str | None = None, id: str | None = None
+) -> Shipped:
+    return Shipped(
+        reference=attempt.reference,
+        order_no=attempt.order_no or order_no,
+        awb=attempt.awb or awb,
+        booking_id=attempt.booking_id or id,
+        service_type=kept.service_type,
+        was_picked_up=False,
+    )

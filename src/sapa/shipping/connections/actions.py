@@ -1,0 +1,337 @@
+"""A company's accounts with carriers: which adapter serves a provider, and with which credentials.
+
+In a test environment every provider is connected to its simulator from the start, with nothing stored.
+"""
+
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from hashlib import sha256
+
+import msgspec
+from msgspec import Struct
+
+from sapa.access.actions import get_company
+from sapa.context import Kit
+from sapa.db.pool import Connection as Db
+from sapa.db.pool import Tx
+from sapa.http.errors import Conflict, Invalid
+from sapa.sandbox.accounts import build_secret, find_company_id
+from sapa.shipping.carriers import circuit
+from sapa.shipping.carriers.calls import scrub_words
+from sapa.shipping.carriers.interface import BadCredentials, Carrier, CarrierAway, Connection
+from sapa.shipping.carriers.registry import CARRIERS, SANDBOX
+from sapa.shipping.connections import queries
+from sapa.shipping.connections.queries import Stored
+from sapa.shipping.types import CarrierUnavailable
+from sapa.values.company import Company
+from sapa.values.ids import IdKind
+
+CONNECTION_ID = IdKind("carr_")
+HOOKS = "/hooks/carriers/"
+
+Note = Callable[[Tx], Awaitable[None]]
+"""Writes down who changed something."""
+
+
+class ProviderNotConnected(Conflict):
+    """The provider is not connected; `sapa carrier connect` connects it."""
+
+    code = "PROVIDER_NOT_CONNECTED"
+
+
+class Opened(Struct, frozen=True):
+    """A carrier, and the account to use it with."""
+
+    carrier: Carrier
+    connection: Connection
+
+
+class ConnectionInfo(Struct, frozen=True, rename="camel"):
+    """An account as people see it: never a secret."""
+
+    id: str
+    provider: str
+    adapter: str
+    label: str
+    status: str
+    is_sandbox: bool
+    public_fields: dict[str, str]
+    verified_at: str | None
+    last_error: str | None
+    created_at: str | None
+
+
+class NewConnection(Struct, frozen=True, rename="camel"):
+    """An account, and the address that its carrier has to be told, which is shown this once."""
+
+    connection: ConnectionInfo
+    callback_url: str
+    left_behind: int = 0
+    """Shipments that are on their way with the carrier that served the provider before: it is not asked any more."""
+
+
+class Health(Struct, frozen=True, rename="camel"):
+    """What came of a test."""
+
+    provider: str
+    adapter: str
+    is_working: bool
+    error: str | None
+
+
+async def find_carrier(kit: Kit, db: Db, company: Company, provider: str) -> Opened | None:
+    """The carrier that serves a provider for the company; None when it has no working account."""
+    stored = await queries.find(db, company.id, provider)
+    if stored is not None:
+        return await _open(kit, company, stored) if stored.status == "connected" else None
+    adapter = SANDBOX.get(provider)
+    if company.environment != "test" or adapter is None or adapter not in CARRIERS:
+        return None
+    return await _open_sandbox(kit, company, adapter)
+
+
+async def get_carrier(kit: Kit, db: Db, company: Company, provider: str) -> Opened:
+    opened = await find_carrier(kit, db, company, provider)
+    if opened is None:
+        raise ProviderNotConnected(
+            f"{provider} is not connected: `sapa carrier connect --company {company.id} --provider {provider}` does it."
+        )
+    return opened
+
+
+async def find_adapter(db: Db, company: Company, provider: str) -> str | None:
+    """The name of the adapter that serves a provider for the company, whether its account works or not."""
+    stored = await queries.find(db, company.id, provider)
+    if stored is not None:
+        return stored.adapter
+    return SANDBOX.get(provider) if company.environment == "test" else None
+
+
+async def find_by_token(kit: Kit, db: Db, token: str) -> Opened | None:
+    """Whose callback address a token belongs to."""
+    for adapter in CARRIERS:
+        company_id = find_company_id(kit, token, _purpose(adapter)) if kit.settings.secret_key else None
+        if company_id is not None:
+            return await _open_sandbox(kit, await get_company(db, company_id), adapter)
+    owned = await queries.find_by_token(db, _hash(token))
+    if owned is None:
+        return None
+    company = Company(owned.company_id, owned.environment, owned.region, owned.currency)
+    stored = await queries.find_by_id(db, company.id, owned.id)
+    return await _open(kit, company, stored) if stored else None
+
+
+async def list_connected(kit: Kit, db: Db, company: Company) -> dict[str, str]:
+    """Provider → the name of the adapter that serves it; `custom` and `parcel_carrier` need none and are not listed."""
+    found = {provider: adapter for provider, adapter in SANDBOX.items() if company.environment == "test"}
+    for stored in await queries.list_all(db, company.id):
+        found.pop(stored.provider, None)
+        if stored.status == "connected":
+            found[stored.provider] = stored.adapter
+    return found
+
+
+async def note_health(db: Db, company_id: int, connection_id: str, error: str | None) -> None:
+    """What a call of late came to: shown to people, and cleared by the next that goes well."""
+    await queries.note_health(db, company_id, connection_id, error)
+
+
+async def connect(
+    kit: Kit,
+    company: Company,
+    provider: str,
+    adapter: str | None,
+    given: Mapping[str, str],
+    verify: bool = True,
+    note: Note | None = None,
+) -> NewConnection:
+    """Opens an account with a carrier, in place of the one that the provider had. A note is written with it."""
+    carrier = get_adapter(provider, adapter)
+    credentials = _check_credentials(kit, company, carrier, given)
+    id = CONNECTION_ID.new()
+    connection = await _build_connection(kit, company, id, carrier, credentials)
+    if verify:
+        await _verify(carrier, connection)
+    token = build_token(kit, company, carrier.name)
+    async with kit.database.transaction() as tx:
+        stored = await queries.replace(
+            tx, company.id, id, provider, carrier.name,
+            kit.vault.seal(msgspec.json.encode(credentials), company.id, id),
+            msgspec.json.encode(_public(carrier, credentials)), _hash(token), datetime.now(UTC) if verify else None,
+        )  # fmt: skip
+        left_behind = await queries.count_open(tx, company.id, provider, carrier.name)
+        if note is not None:
+            await note(tx)
+    return NewConnection(_build_info(company, stored), f"{kit.settings.server.address}{HOOKS}{token}", left_behind)
+
+
+def list_providers() -> list[str]:
+    """Those that need an account with a carrier."""
+    return list(dict.fromkeys(carrier.provider for carrier in CARRIERS.values()))
+
+
+def list_adapters(provider: str) -> list[Carrier]:
+    """The carriers that serve a provider; the first is the one unless told otherwise."""
+    return [carrier for carrier in CARRIERS.values() if carrier.provider == provider]
+
+
+def get_adapter(provider: str, adapter: str | None) -> Carrier:
+    """The carrier that a connection of this provider would be with."""
+    fitting = list_adapters(provider)
+    if not fitting:
+        known = ", ".join(sorted(list_providers()))
+        raise Invalid.field("provider", f"must be one of {known}; custom and parcel_carrier need no connection")
+    for carrier in fitting:
+        if adapter in {None, carrier.name}:
+            return carrier
+    raise Invalid.field("adapter", f"must be one of {', '.join(carrier.name for carrier in fitting)}")
+
+
+async def list_connections(db: Db, company: Company) -> list[ConnectionInfo]:
+    """What is stored, and in a test environment the simulators that stand where nothing is."""
+    stored = [_build_info(company, stored) for stored in await queries.list_all(db, company.id)]
+    taken = {info.provider for info in stored}
+    played = [
+        _build_played(provider, adapter)
+        for provider, adapter in SANDBOX.items()
+        if company.environment == "test" and provider not in taken
+    ]
+    return sorted([*stored, *played], key=lambda info: info.provider)
+
+
+async def check(kit: Kit, company: Company, provider: str) -> Health:
+    """Asks the carrier whether the account works, and remembers what it said."""
+    async with kit.database.connection() as db:
+        stored = await queries.find(db, company.id, provider)
+        opened = await _open(kit, company, stored) if stored else await get_carrier(kit, db, company, provider)
+    status, said = await _ask_health(opened, stored.status if stored else "connected")
+    if stored is not None:
+        async with kit.database.transaction() as tx:
+            await queries.note_test(tx, company.id, stored.id, status, said)
+    return Health(provider, opened.carrier.name, said is None, said)
+
+
+async def disconnect(tx: Tx, company: Company, provider: str) -> None:
+    """Forgets an account and its credentials; in a test environment the simulator stands there again."""
+    if not await queries.delete(tx, company.id, provider):
+        if company.environment == "test" and provider in SANDBOX:
+            raise Invalid.field(
+                "provider", f"{provider} is played by a simulator in a test environment, and always there"
+            )
+        raise ProviderNotConnected(f"{provider} is not connected.")
+
+
+def build_token(kit: Kit, company: Company, adapter: str) -> str:
+    """The last part of a callback's address; simulators know theirs without being told."""
+    return (
+        build_secret(kit, company.id, _purpose(adapter)) if company.environment == "test" else secrets.token_urlsafe(24)
+    )
+
+
+def build_sandbox_credentials(kit: Kit, company_id: int, carrier: Carrier) -> dict[str, str]:
+    """What a test environment's account with a simulator consists of."""
+    return {field.name: build_secret(kit, company_id, f"{carrier.name}/{field.name}") for field in carrier.fields}
+
+
+async def _open(kit: Kit, company: Company, stored: Stored) -> Opened:
+    carrier = CARRIERS[stored.adapter]
+    opened = kit.vault.open(stored.sealed, company.id, stored.id)
+    credentials = msgspec.json.decode(opened, type=dict[str, str])
+    return Opened(carrier, await _build_connection(kit, company, stored.id, carrier, credentials))
+
+
+async def _open_sandbox(kit: Kit, company: Company, adapter: str) -> Opened:
+    carrier = CARRIERS[adapter]
+    credentials = build_sandbox_credentials(kit, company.id, carrier)
+    return Opened(carrier, await _build_connection(kit, company, _sandbox_id(adapter), carrier, credentials))
+
+
+async def _build_connection(
+    kit: Kit, company: Company, id: str, carrier: Carrier, credentials: Mapping[str, str]
+) -> Connection:
+    """A test environment never reaches a carrier's real address, whatever is stored."""
+    if company.environment == "test":
+        address = f"{await kit.loopback.address()}/sandbox/{carrier.name}"
+    else:
+        address = kit.settings.upstreams.get(carrier.name) or carrier.address
+    return Connection(company, id, carrier.name, address, credentials, kit.client)
+
+
+async def _verify(carrier: Carrier, connection: Connection) -> None:
+    try:
+        await carrier.verify(connection)
+    except BadCredentials as error:
+        raise Invalid(scrub_words(connection.credentials, f"{error}: nothing was connected.")) from None
+    except CarrierAway as error:
+        words = f"{carrier.label} cannot be asked whether the account works: {error}. --no-verify connects it unasked."
+        raise CarrierUnavailable(scrub_words(connection.credentials, words)) from None
+
+
+async def _ask_health(opened: Opened, status: str) -> tuple[str, str | None]:
+    """The account's status and what is wrong with it; a carrier that is away says nothing about the account."""
+    credentials = opened.connection.credentials
+    circuit.forget(opened.connection)
+    try:
+        await opened.carrier.verify(opened.connection)
+    except BadCredentials as error:
+        return "invalid", scrub_words(credentials, str(error))
+    except CarrierAway as error:
+        return status, scrub_words(credentials, str(error))
+    return "connected", None
+
+
+def _check_credentials(kit: Kit, company: Company, carrier: Carrier, given: Mapping[str, str]) -> dict[str, str]:
+    """All that is needed and nothing unknown; a simulator's account is known without being given."""
+    names = {field.name for field in carrier.fields}
+    unknown = sorted(set(given) - names)
+    if unknown:
+        raise Invalid.field(unknown[0], f"is unknown to {carrier.label}; it takes {', '.join(sorted(names))}")
+    known = build_sandbox_credentials(kit, company.id, carrier) if company.environment == "test" else {}
+    credentials = known | {name: value.strip() for name, value in given.items() if value.strip()}
+    for field in carrier.fields:
+        if field.is_required and field.name not in credentials:
+            raise Invalid.field(field.name, f"is needed: the {field.label} of the account with {carrier.label}")
+        if not credentials.get(field.name, "").isprintable():
+            raise Invalid.field(field.name, "has a character that cannot be part of it")
+    return credentials
+
+
+def _public(carrier: Carrier, credentials: Mapping[str, str]) -> dict[str, str]:
+    return {
+        field.name: credentials[field.name]
+        for field in carrier.fields
+        if not field.is_secret and field.name in credentials
+    }
+
+
+def _build_info(company: Company, stored: Stored) -> ConnectionInfo:
+    return ConnectionInfo(
+        id=stored.id,
+        provider=stored.provider,
+        adapter=stored.adapter,
+        label=CARRIERS[stored.adapter].label,
+        status=stored.status,
+        is_sandbox=company.environment == "test",
+        public_fields=msgspec.json.decode(stored.public_fields, type=dict[str, str]),
+        verified_at=stored.verified_at,
+        last_error=stored.last_error,
+        created_at=stored.created_at,
+    )
+
+
+def _build_played(provider: str, adapter: str) -> ConnectionInfo:
+    label = CARRIERS[adapter].label
+    return ConnectionInfo(_sandbox_id(adapter), provider, adapter, label, "connected", True, {}, None, None, None)
+
+
+def _sandbox_id(adapter: str) -> str:
+    return f"sandbox_{adapter}"
+
+
+def _purpose(adapter: str) -> str:
+    return f"hook/{adapter}"
+
+
+def _hash(token: str) -> bytes:
+    return sha256(token.encode()).digest()

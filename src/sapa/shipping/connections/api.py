@@ -1,0 +1,80 @@
+"""How a company sees its providers."""
+
+from typing import Annotated, get_args
+
+from msgspec import Meta, Struct
+
+from sapa.access.types import Scope
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import Unauthorized
+from sapa.shipping.carriers.interface import Carrier
+from sapa.shipping.carriers.registry import CARRIERS
+from sapa.shipping.connections.actions import list_connected
+from sapa.shipping.types import LABELS, LOCAL, Provider
+
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+
+
+class ProviderCapabilities(Struct, frozen=True, rename="camel"):
+    """What can be done with a provider's shipments."""
+
+    quote: bool
+    book: bool
+    cancel: bool
+    track: bool
+    coverage: bool
+    callbacks: Annotated[bool, Meta(description="Whether its carrier tells of changes by itself.")]
+
+
+class ProviderEntry(Struct, frozen=True, rename="camel"):
+    """A way to ship, and whether the company can use it."""
+
+    provider: Provider
+    label: Annotated[str, Meta(examples=["Aggregator"])]
+    connected: bool
+    capabilities: ProviderCapabilities
+    service_types: Annotated[list[str], Meta(examples=[["EXPRESS"]])]
+    coverage_levels: Annotated[list[str], Meta(examples=[["provinces", "cities", "districts", "sub-districts"]])]
+    adapter: Annotated[str | None, Meta(description="The carrier behind it.", examples=["kiriminaja"])]
+
+
+@routes.get("/providers", scope=Scope.ORDERS_READ)
+async def list_providers(call: Call) -> list[ProviderEntry]:
+    """List the providers, and which of them are connected.
+
+    custom and parcel_carrier are kept here only and need no connection. In the test environment simulators stand in for
+    the carriers, so that all providers are connected.
+    """
+    connected = await list_connected(call.kit, call.db, call.company)
+    return [build_entry(provider, connected.get(provider)) for provider in get_args(Provider)]
+
+
+def build_entry(provider: Provider, adapter: str | None) -> ProviderEntry:
+    carrier = CARRIERS[adapter] if adapter else _find_usual(provider)
+    is_local = provider in LOCAL
+    return ProviderEntry(
+        provider=provider,
+        label=LABELS[provider],
+        connected=is_local or adapter is not None,
+        capabilities=_build_capabilities(carrier, is_local=is_local),
+        service_types=list(carrier.service_types) if carrier else [],
+        coverage_levels=list(carrier.levels) if carrier else [],
+        adapter=adapter,
+    )
+
+
+def _find_usual(provider: str) -> Carrier | None:
+    """Who would serve it if it were connected."""
+    return next((carrier for carrier in CARRIERS.values() if carrier.provider == provider), None)
+
+
+def _build_capabilities(carrier: Carrier | None, *, is_local: bool) -> ProviderCapabilities:
+    has_carrier = carrier is not None
+    return ProviderCapabilities(
+        quote=has_carrier,
+        book=has_carrier or is_local,
+        cancel=has_carrier or is_local,
+        track=has_carrier or is_local,
+        coverage=has_carrier and bool(carrier and carrier.levels),
+        callbacks=bool(carrier and carrier.calls_back),
+    )

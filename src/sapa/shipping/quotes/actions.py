@@ -1,0 +1,155 @@
+"""What a journey costs: asked of the provider's carrier, within five seconds, and remembered for some minutes."""
+
+import asyncio
+from hashlib import sha256
+
+import msgspec
+from msgspec import Struct
+
+from sapa.context import Kit
+from sapa.db.pool import Connection, Database
+from sapa.shipping.areas import actions as areas
+from sapa.shipping.areas.actions import Wanted
+from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, Journey, Note, Offer, Quote
+from sapa.shipping.connections.actions import Opened, get_carrier, note_health
+from sapa.shipping.quotes import queries
+from sapa.shipping.quotes.requests import build_journey, build_key
+from sapa.shipping.quotes.types import (
+    QuoteIn,
+    QuoteMessage,
+    QuoteOption,
+    QuoteResult,
+)
+from sapa.shipping.shipments import rules
+from sapa.shipping.types import LOCAL, CarrierUnavailable
+from sapa.values.company import Company
+from sapa.values.json import encode
+
+ANSWER_SECONDS = 4.7
+"""The whole of it, so that an answer is there in five seconds."""
+
+EXPRESS_MINUTES, INSTANT_MINUTES = 30, 5
+FORGOTTEN_AT_ONCE = 5_000
+
+_decode = msgspec.json.Decoder(QuoteResult).decode
+
+
+class Asked(Struct, frozen=True):
+    """A journey, who is to price it, and where the price is kept."""
+
+    opened: Opened
+    journey: Journey
+    key: bytes
+
+
+async def quote(kit: Kit, company: Company, given: QuoteIn) -> QuoteResult:
+    """Nothing on offer is an answer with at least one message; raises CarrierUnavailable when nobody could say."""
+    journey = build_journey(company, given)
+    if given.provider in LOCAL:
+        words = f"{given.provider} has no price list: give your own fee when you create the shipment."
+        return QuoteResult([], [QuoteMessage(given.provider, "no_price_list", words)])
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            return await _quote(kit, company, given, journey)
+    except TimeoutError:
+        raise CarrierUnavailable(f"The carrier of {given.provider} did not answer in time; try again.") from None
+
+
+async def _quote(kit: Kit, company: Company, given: QuoteIn, journey: Journey) -> QuoteResult:
+    async with kit.database.connection() as db:
+        opened = await get_carrier(kit, db, company, given.provider)
+        key = sha256(build_key(opened.carrier.name, opened.connection.id, journey)).digest()
+        known = await queries.find_quote(db, company.id, key)
+        if known is not None:
+            return _decode(known)
+        await _check_ends(db, company, opened, journey)
+    if given.provider == "ev_courier":
+        journey = await _with_pickup_city(kit, company, journey)
+    return await _ask(kit, company, Asked(opened, journey, key))
+
+
+async def _check_ends(db: Connection, company: Company, opened: Opened, journey: Journey) -> None:
+    for field, place in (("origin", journey.origin), ("destination", journey.destination)):
+        await areas.check_sub_district(
+            db, company, opened.carrier.name, f"{field}.subDistrictId", place.kecamatan_id, place.kelurahan_id
+        )
+
+
+async def _with_pickup_city(kit: Kit, company: Company, journey: Journey) -> Journey:
+    """The city as the carrier writes it."""
+    cities = await areas.list_coverage(kit, company, Wanted("ev_courier", "cities", None), None)
+    city = rules.get_pickup_city("options.pickupCity", journey.wish.pickup_city, cities)
+    return msgspec.structs.replace(journey, wish=msgspec.structs.replace(journey.wish, pickup_city=city.name))
+
+
+async def _ask(kit: Kit, company: Company, asked: Asked) -> QuoteResult:
+    carrier, connection = asked.opened.carrier, asked.opened.connection
+    wanted = asked.journey.wish.service_type
+    if wanted is not None and wanted not in carrier.service_types:
+        words = f"{wanted} is not offered by {carrier.provider}; it has {', '.join(carrier.service_types)}."
+        return QuoteResult([], [QuoteMessage(carrier.provider, "service_type_not_offered", words)])
+    try:
+        told = await carrier.quote(connection, asked.journey)
+    except (CarrierAway, BadCredentials) as error:
+        async with kit.database.connection() as db:
+            await note_health(db, company.id, connection.id, str(error))
+        raise CarrierUnavailable(f"{carrier.label} gave no prices: {error}.") from None
+    result = build_result(asked, told)
+    async with kit.database.connection() as db:
+        await note_health(db, company.id, connection.id, None)
+        if result.options:
+            minutes = _minutes(result)
+            await queries.keep_quote(db, company.id, asked.key, encode(result), minutes)
+    return result
+
+
+def build_result(asked: Asked, told: Quote) -> QuoteResult:
+    """The offers, cheapest first, and why there are none if there are none."""
+    notes = [*told.notes, *_list_hints(asked)]
+    if not told.offers and not told.notes:
+        words = "Nothing is offered for this way with this parcel; try another service type, weight or provider."
+        notes.insert(0, Note(asked.opened.carrier.name, "no_service", words))
+    return QuoteResult(
+        sorted((_build_option(offer) for offer in told.offers), key=lambda option: (option.price, option.service_code)),
+        [QuoteMessage(note.courier, note.code, note.text) for note in notes],
+    )
+
+
+def _list_hints(asked: Asked) -> list[Note]:
+    """A price needs districts only; whoever books it should know what else will be asked for."""
+    ends = {"origin": asked.journey.origin, "destination": asked.journey.destination}
+    missing = [f"{name}.subDistrictId" for name, place in ends.items() if place.kelurahan_id is None]
+    if asked.opened.carrier.provider not in rules.GO_BY_AREA or not missing:
+        return []
+    words = f"Booking needs {' and '.join(missing)} too: /shipping/coverage/sub-districts lists them."
+    return [Note(asked.opened.carrier.name, "sub_district_missing", words)]
+
+
+def _build_option(offer: Offer) -> QuoteOption:
+    return QuoteOption(
+        service_code=offer.service_code,
+        service_name=offer.service_name,
+        service_type=offer.service_type,
+        courier=offer.courier,
+        price=offer.price,
+        currency=offer.currency,
+        estimate=offer.estimate,
+        insurance_fee=offer.insurance_fee,
+        distance=offer.distance,
+        vehicle_type=offer.vehicle_type,
+        package_handover=list(offer.package_handover),
+    )
+
+
+def _minutes(result: QuoteResult) -> int:
+    """On the road prices change by the minute."""
+    is_express = all(option.service_type == "EXPRESS" for option in result.options)
+    return EXPRESS_MINUTES if is_express else INSTANT_MINUTES
+
+
+async def forget_expired(database: Database) -> None:
+    """In small batches, so that nobody waits for a long delete."""
+    gone = FORGOTTEN_AT_ONCE
+    while gone == FORGOTTEN_AT_ONCE:
+        async with database.transaction() as tx:
+            gone = await queries.forget_expired(tx, FORGOTTEN_AT_ONCE)

@@ -1,0 +1,24 @@
+"""How quotes are reached."""
+
+from sapa.access.types import Scope
+from sapa.http.endpoints import Base, Routes
+from sapa.http.errors import Unauthorized
+from sapa.http.outbound_call import Errand
+from sapa.shipping.connections.actions import ProviderNotConnected
+from sapa.shipping.quotes import actions
+from sapa.shipping.quotes.types import QuoteAnswer, QuoteIn
+from sapa.shipping.types import CarrierUnavailable
+
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+
+
+@routes.post("/calculate-fee", scope=Scope.ORDERS_READ, status=200, raises=[ProviderNotConnected, CarrierUnavailable])
+async def calculate_fee(errand: Errand, body: QuoteIn) -> QuoteAnswer:
+    """Ask what a journey costs.
+
+    The options of every provider look the same. Where nothing is offered, `options` is empty and `messages` say why
+    and how to mend it. aggregator_carrier needs `districtId` at both ends, instant_carrier and ev_courier need
+    `coordinates`, ev_courier a `pickupCity` as well. Prices are remembered for some minutes.
+    """
+    result = await actions.quote(errand.kit, errand.company, body)
+    return QuoteAnswer(result, result.options)

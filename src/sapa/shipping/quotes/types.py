@@ -1,0 +1,81 @@
+"""Quotes: what is asked, and what is answered."""
+
+from decimal import Decimal
+from typing import Annotated
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+from sapa.http.responses import Envelope
+from sapa.shipping.types import AreaId, PackageIn, PartyIn, Provider, ServiceType, Short, VehicleType
+
+
+class QuotePlaceIn(PartyIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """An end of the way, of which a provider needs only parts: districts for parcels, coordinates on demand."""
+
+    district_id: Annotated[AreaId, Meta(description="The same as kecamatanId.", examples=[317106])] | None = None
+    sub_district_id: Annotated[AreaId, Meta(description="The same as kelurahanId.", examples=[3171061001])] | None = (
+        None
+    )
+
+
+class QuoteOptionsIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """How it should go."""
+
+    service_type: Annotated[ServiceType, Meta(description="All that the provider has, if none is given.")] | None = None
+    pickup_city: (
+        Annotated[Short, Meta(description="For ev_courier: an id or a name of coverage/cities?provider=ev_courier.")]
+        | None
+    ) = None
+    insurance: bool = False
+    vehicle_type: VehicleType | None = None
+
+
+class QuoteIn(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
+    """A journey to be priced."""
+
+    provider: Annotated[Provider, Meta(examples=["aggregator_carrier"])]
+    origin: QuotePlaceIn
+    destination: QuotePlaceIn
+    package: PackageIn
+    options: QuoteOptionsIn = QuoteOptionsIn()
+    pickup_city: Annotated[Short, Meta(description="The same as options.pickupCity.")] | None | UnsetType = UNSET
+
+
+class QuoteOption(Struct, frozen=True, rename="camel"):
+    """A service that can be booked for the journey."""
+
+    service_code: Annotated[str, Meta(examples=["jne:REG"])]
+    service_name: Annotated[str, Meta(examples=["JNE Reguler"])]
+    service_type: Annotated[str, Meta(examples=["EXPRESS"])]
+    courier: Annotated[str, Meta(examples=["jne"])]
+    price: Annotated[Decimal, Meta(examples=[18000])]
+    currency: Annotated[str, Meta(examples=["IDR"])]
+    estimate: Annotated[
+        str | None, Meta(description="How long it takes, in the carrier's words.", examples=["2-3 days"])
+    ]
+    insurance_fee: Annotated[Decimal | None, Meta(description="In addition to the price.")]
+    distance: Annotated[Decimal | None, Meta(description="In kilometres.")]
+    vehicle_type: str | None
+    package_handover: Annotated[list[str], Meta(examples=[["PICKUP"]])]
+
+
+class QuoteMessage(Struct, frozen=True, rename="camel"):
+    """Why a service is missing, and how to mend it."""
+
+    courier: Annotated[str, Meta(description="The courier or the provider.", examples=["kiriminaja"])]
+    code: Annotated[str, Meta(examples=["no_service"])]
+    text: Annotated[str, Meta(examples=["No courier serves this way with this parcel."])]
+
+
+class QuoteResult(Struct, frozen=True, rename="camel"):
+    """What is offered, cheapest first, and what is to be said about it."""
+
+    options: list[QuoteOption]
+    messages: list[QuoteMessage]
+
+
+class QuoteAnswer(Envelope, frozen=True, rename="camel"):
+    """The same options twice: within the data, and beside it."""
+
+    data: QuoteResult
+    options: list[QuoteOption]

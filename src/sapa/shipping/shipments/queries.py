@@ -1,0 +1,269 @@
+"""How shipments are stored."""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+from msgspec import Raw, Struct
+
+from sapa.db.listing import Listing
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.shipping.carriers.interface import CarrierEvent
+from sapa.shipping.shipments.document import read_party
+from sapa.shipping.types import KeptShipment, Shipment, ShipmentNotFound
+from sapa.values.text_folding import fold
+
+Row = TypeVar("Row", bound=Struct)
+
+COUNTER = "shipments"
+COLUMNS = ", ".join(Shipment.__struct_fields__)
+KEPT_COLUMNS = ", ".join(KeptShipment.__struct_fields__)
+
+_INSTANTS = {"pickup_schedule", "event_timestamp", "picked_up_at", "cancel_due_at", "poll_at"}
+_UNWRITTEN = {"id", "created_at", "updated_at", "cell"}
+_WRITTEN = [name for name in KeptShipment.__struct_fields__ if name not in _UNWRITTEN]
+
+
+def _parameter(name: str, place: int) -> str:
+    return f"${place}::text::timestamptz" if name in _INSTANTS else f"${place}"
+
+
+_VALUES = [_parameter(name, place) for place, name in enumerate(_WRITTEN, start=4)]
+_NEXT = len(_WRITTEN) + 4
+
+GET = sql(f"SELECT {COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=Shipment)
+
+GET_KEPT = sql(f"SELECT {KEPT_COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=KeptShipment)
+
+LOCK = sql(
+    f"SELECT {KEPT_COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2 FOR UPDATE",
+    row=KeptShipment,
+)
+
+INSERT = sql(
+    f"""
+    WITH counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'shipments', ${_NEXT}, 1)
+    )
+    INSERT INTO shipments (company_id, id, search_text, {", ".join(_WRITTEN)}, created_at, updated_at)
+    VALUES ($1, $2, $3, {", ".join(_VALUES)}, clock_timestamp(), clock_timestamp())
+    RETURNING {KEPT_COLUMNS}""",
+    row=KeptShipment,
+)
+
+_ASSIGNED = ", ".join(f"{name} = {value}" for name, value in zip(_WRITTEN, _VALUES, strict=True))
+
+# The row's lock may have been waited for, so the time is that of the change and never falls behind an earlier one. What
+# nobody sees of a shipment changes without a trace.
+SAVE = sql(
+    f"""
+    WITH changed AS (
+        UPDATE shipments
+           SET search_text = $3, {_ASSIGNED},
+               updated_at = CASE WHEN ${_NEXT + 1} THEN GREATEST(clock_timestamp(), updated_at) ELSE updated_at END
+         WHERE company_id = $1 AND id = $2
+        RETURNING {KEPT_COLUMNS}
+    ), counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        SELECT $1, 'shipments', moved.cell, moved.delta
+          FROM changed
+         CROSS JOIN LATERAL (VALUES (${_NEXT}, -1), (changed.cell, 1)) AS moved (cell, delta)
+         WHERE changed.cell <> ${_NEXT}
+    )
+    SELECT {KEPT_COLUMNS} FROM changed""",
+    row=KeptShipment,
+)
+
+DELETE = sql(
+    """
+    WITH deleted AS (
+        DELETE FROM shipments WHERE company_id = $1 AND id = $2 RETURNING cell
+    )
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT $1, 'shipments', cell, -1 FROM deleted"""
+)
+
+LEAVE_STORE = sql(
+    f"""
+    UPDATE shipments
+       SET store_location_id = NULL, updated_at = GREATEST(clock_timestamp(), updated_at)
+     WHERE company_id = $1 AND id = ANY(ARRAY(
+           SELECT id FROM shipments WHERE company_id = $1 AND store_location_id = $2 ORDER BY id LIMIT $3 FOR UPDATE))
+    RETURNING {COLUMNS}""",
+    row=Shipment,
+)
+
+# One value for all: what the folded text holds, and how an id begins.
+_BY_NUMBER = """awb = ({0}::text[])[2] OR order_no = ({0}::text[])[2]
+              OR (id >= ({0}::text[])[2] AND id < ({0}::text[])[3])"""
+
+LISTING = Listing(
+    "shipments",
+    row=Shipment,
+    counter=COUNTER,
+    cell="cell",
+    filters={
+        "search": f"(search_text LIKE ({{0}}::text[])[1] OR {_BY_NUMBER})",
+        "short_search": f"(strpos(search_text, ({{0}}::text[])[1]) > 0 OR {_BY_NUMBER})",
+        "order_id": "order_id = {}",
+        "awb": "awb = {}",
+        "store_location_id": "store_location_id = {}",
+        "needing_action": "(needs_action AND {}::boolean)",
+        "at_ease": "(NOT needs_action AND {}::boolean)",
+        "created_from": "created_at >= {}",
+        "created_to": "created_at <= {}",
+    },
+    sorts={"createdAt": "created_at"},
+)
+
+
+class Clock(Struct, frozen=True):
+    """The company's time, now and at some distances, and the time that no test clock moves."""
+
+    now: str
+    later: str
+    real: str
+
+
+NOW = sql(
+    """
+    SELECT clock_timestamp() + clock_offset AS now,
+           clock_timestamp() + clock_offset + make_interval(secs => $2) AS later,
+           clock_timestamp() AS real
+      FROM companies WHERE company_id = $1""",
+    row=Clock,
+)
+
+
+class ShipmentEvent(Struct, frozen=True):
+    """Something that happened to a shipment, as its history keeps it."""
+
+    occurred_at: str
+    received_at: str
+    status: str | None
+    status_code: int | None
+    text: str
+    reason: str | None
+    receiver: str | None
+    proof: list[str]
+    source: str
+    applied: bool
+
+
+INSERT_EVENT = sql(
+    """
+    INSERT INTO shipment_events (company_id, shipment_id, dedupe_key, occurred_at, status, status_code, text, reason,
+                                 receiver, proof, source, applied)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+        ON CONFLICT (company_id, shipment_id, dedupe_key) DO NOTHING"""
+)
+
+HAS_EVENT = sql("SELECT true FROM shipment_events WHERE company_id = $1 AND shipment_id = $2 AND dedupe_key = $3")
+
+# The latest of a carrier that never stops talking.
+LIST_EVENTS = sql(
+    f"""
+    SELECT {", ".join(ShipmentEvent.__struct_fields__)}
+      FROM (SELECT {", ".join(ShipmentEvent.__struct_fields__)}, dedupe_key
+              FROM shipment_events
+             WHERE company_id = $1 AND shipment_id = $2
+             ORDER BY occurred_at DESC, received_at DESC, dedupe_key DESC
+             LIMIT 1000) AS latest
+     ORDER BY occurred_at, received_at, dedupe_key""",
+    row=ShipmentEvent,
+)
+
+FIND_BY_NUMBERS = sql(
+    """
+    SELECT id FROM shipments
+     WHERE company_id = $1 AND adapter = $2 AND (order_no = $3 OR awb = $4)
+     ORDER BY created_at DESC LIMIT 1"""
+)
+
+
+async def get_shipment(db: Connection, company_id: int, id: str) -> Shipment:
+    return _found(await GET.find(db, company_id, id))
+
+
+async def get_kept(db: Connection, company_id: int, id: str) -> KeptShipment:
+    return _found(await GET_KEPT.find(db, company_id, id))
+
+
+async def lock_shipment(tx: Tx, company_id: int, id: str) -> KeptShipment:
+    return _found(await LOCK.find(tx, company_id, id))
+
+
+async def insert_shipment(tx: Tx, company_id: int, kept: KeptShipment) -> KeptShipment:
+    cell = f"{kept.provider}/{kept.shipping_status}"
+    return _found(await INSERT.find(tx, company_id, kept.id, _search_text(kept), *_written(kept), cell))
+
+
+async def save_shipment(tx: Tx, company_id: int, kept: KeptShipment, is_visible: bool) -> KeptShipment:
+    """`kept.cell` is the one it leaves."""
+    columns = [_search_text(kept), *_written(kept), kept.cell, is_visible]
+    return _found(await SAVE.find(tx, company_id, kept.id, *columns))
+
+
+async def delete_shipment(tx: Tx, company_id: int, id: str) -> None:
+    await DELETE.run(tx, company_id, id)
+
+
+async def leave_store(tx: Tx, company_id: int, store_id: str, most: int) -> list[Shipment]:
+    """Some of the shipments that name the store, which they do no longer."""
+    return await LEAVE_STORE.all(tx, company_id, store_id, most)
+
+
+async def list_shipments(
+    db: Connection, company_id: int, filters: Mapping[str, object], limit: int, offset: int
+) -> tuple[list[Shipment], int]:
+    """One page, newest first, and how many shipments there are in all."""
+    return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
+
+
+async def get_clock(db: Connection, company_id: int, seconds: float = 0) -> Clock:
+    """The company's time now, and so many seconds from now."""
+    return _found(await NOW.find(db, company_id, float(seconds)))
+
+
+async def insert_event(
+    tx: Tx, company_id: int, shipment_id: str, event: CarrierEvent, source: str, applied: bool
+) -> None:
+    await INSERT_EVENT.run(
+        tx, company_id, shipment_id, event.dedupe_key, event.occurred_at, event.status, event.status_code,
+        event.text, event.reason, event.receiver, list(event.proof), source, applied,
+    )  # fmt: skip
+
+
+async def has_event(tx: Tx, company_id: int, shipment_id: str, dedupe_key: str) -> bool:
+    return bool(await HAS_EVENT.value(tx, company_id, shipment_id, dedupe_key))
+
+
+async def list_events(db: Connection, company_id: int, shipment_id: str) -> Sequence[ShipmentEvent]:
+    return await LIST_EVENTS.all(db, company_id, shipment_id)
+
+
+async def find_by_numbers(
+    db: Connection, company_id: int, adapter: str, order_no: str | None, awb: str | None
+) -> str | None:
+    """The id of the shipment that a carrier knows by these numbers."""
+    found: str | None = await FIND_BY_NUMBERS.value(db, company_id, adapter, order_no, awb)
+    return found
+
+
+def _written(kept: KeptShipment) -> list[object]:
+    return [getattr(kept, name) for name in _WRITTEN]
+
+
+def _search_text(kept: KeptShipment) -> str:
+    names = [_name(kept.sender), _name(kept.delivery), kept.name, kept.service_name, kept.awb, kept.order_no]
+    return fold("\n".join(name for name in names if name))
+
+
+def _name(party: Raw | None) -> str | None:
+    return None if party is None else read_party(party).name
+
+
+def _found(row: Row | None) -> Row:
+    if row is None:
+        raise ShipmentNotFound
+    return row

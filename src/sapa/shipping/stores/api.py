@@ -1,0 +1,63 @@
+"""How store locations are reached."""
+
+from sapa.access.types import Scope
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import NotFound, Unauthorized
+from sapa.http.query_string import PageQuery
+from sapa.http.responses import Page, build_page
+from sapa.shipping.stores import actions
+from sapa.shipping.stores.actions import StoreLocation, StoreLocationIn, StoreLocationPatch
+from sapa.shipping.types import LocationId
+
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+
+
+@routes.get("/store-locations", scope=Scope.ORDERS_READ)
+async def list_store_locations(call: Call, query: PageQuery) -> Page[StoreLocation]:
+    """List store locations.
+
+    Newest first.
+    """
+    found, total = await actions.list_stores(call.db, call.company.id, query.limit, query.offset)
+    return build_page(found, query.page, query.limit, total)
+
+
+@routes.post("/store-locations", scope=Scope.ORDERS_WRITE)
+async def create_store_location(call: Call, body: StoreLocationIn) -> StoreLocation:
+    """Create a store location.
+
+    A shipment that names it by `storeLocationId` takes its sender from it. The default one, of which there is at most
+    one, serves shipments that name none and have no sender; the first store location is the default unless it says
+    otherwise.
+    """
+    return await actions.create(call.db, call.company, body)
+
+
+@routes.get("/store-locations/{id}", scope=Scope.ORDERS_READ, raises=[NotFound])
+async def get_store_location(call: Call, id: LocationId) -> StoreLocation:
+    """Get one store location."""
+    return await actions.get_store(call.db, call.company.id, id)
+
+
+@routes.put("/store-locations/{id}", scope=Scope.ORDERS_WRITE, raises=[NotFound])
+async def update_store_location(call: Call, id: LocationId, body: StoreLocationPatch) -> StoreLocation:
+    """Update a store location.
+
+    A field that is absent keeps its value, null clears it. Shipments keep the sender that they were made with.
+    """
+    return await actions.update(call.db, call.company, id, body)
+
+
+@routes.patch("/store-locations/{id}", scope=Scope.ORDERS_WRITE, raises=[NotFound])
+async def patch_store_location(call: Call, id: LocationId, body: StoreLocationPatch) -> StoreLocation:
+    """Update a store location, as PUT does."""
+    return await actions.update(call.db, call.company, id, body)
+
+
+@routes.delete("/store-locations/{id}", scope=Scope.ORDERS_DELETE, raises=[NotFound])
+async def delete_store_location(call: Call, id: LocationId) -> None:
+    """Delete a store location.
+
+    For good: every shipment that named it has its `storeLocationId` cleared, and keeps its sender.
+    """
+    await actions.delete(call.db, call.company, id)

@@ -1,0 +1,43 @@
+"""Everything that is measured, measured again from what happened."""
+
+from collections.abc import Callable
+from functools import partial
+
+from sapa.access.actions import get_company
+from sapa.db.pool import Database, Tx
+from sapa.support import queries
+from sapa.support.ticket_change import Chapter
+from sapa.values.company import Company
+
+BATCH = 500
+
+Progress = Callable[[int], None]
+
+
+async def rebuild(tx: Tx, company: Company, ticket_id: str) -> None:
+    """The samples of one ticket. The last cycle comes last, and leaves the ticket's clock as it should be."""
+    chapter = Chapter(await queries.lock_ticket(tx, company.id, ticket_id))
+    for cycle in range(1, chapter.held.cycle + 1):
+        await chapter.replay(tx, company, cycle)
+
+
+async def rebuild_company(database: Database, company_id: int, progress: Progress) -> int:
+    """Ticket by ticket, each in a transaction of its own, so that support goes on meanwhile; how many there were.
+    `progress` is told of every ticket that is done."""
+    async with database.connection() as db:
+        company = await get_company(db, company_id)
+    done, last = 0, ""
+    while True:
+        async with database.connection() as db:
+            ids = await queries.list_ids(db, company.id, last, BATCH)
+        for id in ids:
+            await database.transact(partial(_rebuild, company, id))
+            progress(1)
+        done += len(ids)
+        if len(ids) < BATCH:
+            return done
+        last = ids[-1]
+
+
+async def _rebuild(company: Company, id: str, tx: Tx) -> None:
+    await rebuild(tx, company, id)

@@ -1,0 +1,51 @@
+"""Counts all of a company's samples anew, while others may be written."""
+
+from collections.abc import Callable, Mapping
+from datetime import date
+
+from sapa.db.pool import Database, Tx
+from sapa.support import sample_queries as queries
+from sapa.support import tallies
+from sapa.support.sample_queries import Ticket
+
+TICKETS_AT_ONCE = 1_000
+
+Progress = Callable[[int, int], None]
+"""How much is done, and of how much."""
+
+
+async def recount(database: Database, company_id: int, progress: Progress) -> int:
+    """Ticket by ticket and day by day; the number of days."""
+    await _retell_tickets(database, company_id)
+    async with database.connection() as db:
+        days = await queries.list_days(db, company_id)
+    for number, day in enumerate(days, start=1):
+        await _recount_day(database, company_id, day)
+        progress(number, len(days))
+    return len(days)
+
+
+async def _retell_tickets(database: Database, company_id: int) -> None:
+    last = Ticket("", 0)
+    while True:
+        async with database.connection() as db:
+            sources = await queries.list_tickets_after(db, company_id, last, TICKETS_AT_ONCE)
+        if not sources:
+            return
+        await _retell(database, company_id, sources)
+        last = max(sources)
+
+
+async def _retell(database: Database, company_id: int, sources: Mapping[Ticket, str]) -> None:
+    async def work(tx: Tx) -> None:
+        begun = await tallies.retell_tickets(tx, company_id, sources)
+        await queries.add_to_cells(tx, company_id, tallies.build_additions([], begun))
+
+    await database.transact(work)
+
+
+async def _recount_day(database: Database, company_id: int, day: date) -> None:
+    async def work(tx: Tx) -> None:
+        await queries.recount_cells(tx, company_id, await queries.list_cells(tx, company_id, day))
+
+    await database.transact(work)

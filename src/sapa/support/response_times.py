@@ -1,0 +1,127 @@
+"""How long customers wait. Pure: what happens to a ticket goes in, in the order in which it happened; samples come out.
+
+A cycle goes from the customer's first message to the ticket's resolution. Whoever writes first and has no answer yet
+waits; an agent's next response ends the wait, however many messages it was. What an AI agent held is not on the clock
+of the human agents who come after it.
+"""
+
+from datetime import datetime
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from sapa.analytics.types import Metric, Sample
+from sapa.messaging.messages.types import Source
+
+AgentType = Literal["human", "ai"]
+
+
+class Cycle(Struct, frozen=True, omit_defaults=True):
+    """What has to be remembered of a cycle to go on measuring it."""
+
+    started_at: datetime | None = None
+    """The customer's first message; None before it, and once the ticket is resolved."""
+    waiting_since: datetime | None = None
+    handover_at: datetime | None = None
+    """When an AI agent last handed it over."""
+    answered_by: tuple[AgentType, ...] = ()
+    """Who has responded: of each kind only the first response is a first response."""
+
+
+class Doer(Struct, frozen=True):
+    """An agent, as what it was at the time."""
+
+    id: int
+    type: AgentType
+
+
+class Heard(Struct, frozen=True):
+    """The customer wrote."""
+
+    at: datetime
+
+
+class Said(Struct, frozen=True):
+    """An agent wrote; one who only announces somebody else's answer does not respond."""
+
+    at: datetime
+    agent: Doer
+    message_id: str
+    is_handover: bool = False
+
+
+class HandedOver(Struct, frozen=True):
+    """An AI agent gave the ticket to people."""
+
+    at: datetime
+
+
+class Resolved(Struct, frozen=True):
+    at: datetime
+    owner: Doer | None
+    resolver: Doer | None
+
+
+Happening = Heard | Said | HandedOver | Resolved
+
+
+class Scene(Struct, frozen=True):
+    """Which ticket's cycle it is."""
+
+    ticket_id: str
+    source: Source
+    number: int
+
+
+def advance(scene: Scene, cycle: Cycle, happening: Happening) -> tuple[Cycle, list[Sample]]:
+    """The cycle after something happened in it, and what can be measured by it."""
+    match happening:
+        case Heard(at=at):
+            return replace(cycle, started_at=cycle.started_at or at, waiting_since=cycle.waiting_since or at), []
+        case HandedOver(at=at):
+            return replace(cycle, handover_at=at), []
+        case Said():
+            return _respond(scene, cycle, happening)
+        case Resolved():
+            return Cycle(answered_by=cycle.answered_by), _resolve(scene, cycle, happening)
+
+
+def _respond(scene: Scene, cycle: Cycle, said: Said) -> tuple[Cycle, list[Sample]]:
+    samples = [_sample(scene, Metric.HANDLED, said.agent, said.at, said.at, said.message_id)]
+    if said.is_handover:
+        return cycle, samples
+    kind = said.agent.type
+    if cycle.waiting_since is not None:
+        start = _start(cycle, cycle.waiting_since, kind)
+        metrics = [Metric.RESPONSE] if kind in cycle.answered_by else [Metric.FIRST_RESPONSE, Metric.RESPONSE]
+        samples += [_sample(scene, metric, said.agent, start, said.at, said.message_id) for metric in metrics]
+    answered_by = cycle.answered_by if kind in cycle.answered_by else (*cycle.answered_by, kind)
+    return replace(cycle, waiting_since=None, answered_by=answered_by), samples
+
+
+def _resolve(scene: Scene, cycle: Cycle, resolved: Resolved) -> list[Sample]:
+    """It is its owner's doing; that of whoever resolved it where nobody owned it."""
+    credited = resolved.owner or resolved.resolver
+    samples = []
+    if resolved.owner is not None:
+        samples.append(_sample(scene, Metric.HANDLED, resolved.owner, resolved.at, resolved.at))
+    if credited is not None and cycle.started_at is not None:
+        start = _start(cycle, cycle.started_at, credited.type)
+        samples.append(_sample(scene, Metric.RESOLUTION, credited, start, resolved.at))
+    return samples
+
+
+def _start(cycle: Cycle, start: datetime, kind: AgentType) -> datetime:
+    """A human agent's time begins when an AI agent let go of the ticket."""
+    return max(start, cycle.handover_at) if kind == "human" and cycle.handover_at else start
+
+
+def _sample(
+    scene: Scene, metric: Metric, agent: Doer, start: datetime, at: datetime, message_id: str | None = None
+) -> Sample:
+    """Clocks differ: what seems to end before it began took no time."""
+    seconds = max(0.0, (at - start).total_seconds())
+    return Sample(
+        agent.id, scene.ticket_id, scene.number, scene.source, metric, seconds, min(start, at), at, message_id
+    )

@@ -1,0 +1,84 @@
+"""What samples add up to: by day for sums and counts, by ticket because a ticket of several days is one ticket."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+
+from sapa.analytics.types import Metric
+from sapa.db.pool import Tx
+from sapa.support import sample_queries as queries
+from sapa.support.sample_queries import (
+    Addition,
+    Cell,
+    HandledDays,
+    Stored,
+    Ticket,
+)
+
+
+async def add(tx: Tx, company_id: int, added: Sequence[Stored]) -> None:
+    """Counts samples that were just added."""
+    if not added:
+        return
+    begun = await _add_days(tx, company_id, [one for one in added if one.metric == Metric.HANDLED])
+    await queries.add_to_cells(tx, company_id, build_additions(added, begun))
+
+
+async def retell(tx: Tx, company_id: int, changed: Sequence[Stored]) -> None:
+    """Counts anew whatever samples that came or went had a part in."""
+    sources = {one.ticket: one.source for one in changed if one.metric == Metric.HANDLED}
+    begun = await retell_tickets(tx, company_id, sources)
+    await queries.recount_cells(tx, company_id, {one.cell for one in changed} | begun.keys())
+
+
+async def retell_tickets(tx: Tx, company_id: int, sources: Mapping[Ticket, str]) -> Counter[Cell]:
+    """Reads the tickets' days from the samples; how many tickets more or fewer begin in each cell now."""
+    if not sources:
+        return Counter()
+    locked = await queries.lock_tickets(tx, company_id, sources)
+    told = await queries.list_handled_days(tx, company_id, list(sources))
+    return await _write_days(tx, company_id, locked, told)
+
+
+async def _add_days(tx: Tx, company_id: int, handled: Sequence[Stored]) -> Counter[Cell]:
+    if not handled:
+        return Counter()
+    locked = await queries.lock_tickets(tx, company_id, {one.ticket: one.source for one in handled})
+    days: dict[Ticket, set[date]] = defaultdict(set, {one.ticket: set(one.days) for one in locked})
+    for sample in handled:
+        days[sample.ticket].add(sample.at.date())
+    return await _write_days(tx, company_id, locked, {ticket: sorted(found) for ticket, found in days.items()})
+
+
+async def _write_days(
+    tx: Tx, company_id: int, locked: Iterable[HandledDays], told: Mapping[Ticket, list[date]]
+) -> Counter[Cell]:
+    begun: Counter[Cell] = Counter()
+    changed: dict[Ticket, list[date]] = {}
+    for one in locked:
+        days = told.get(one.ticket, [])
+        if days != one.days:
+            changed[one.ticket] = days
+            begun.update(Cell(day, one.agent_id, one.source) for day in days[:1])
+            begun.subtract(Cell(day, one.agent_id, one.source) for day in one.days[:1])
+    if changed:
+        await queries.set_days(tx, company_id, changed)
+    return begun
+
+
+def build_additions(added: Iterable[Stored], begun: Mapping[Cell, int]) -> dict[Cell, Addition]:
+    """What each cell grows by."""
+    additions: dict[Cell, Addition] = defaultdict(Addition)
+    for sample in added:
+        _grow(additions[sample.cell], sample)
+    for cell, tickets in begun.items():
+        additions[cell].tickets_begun += tickets
+    return additions
+
+
+def _grow(addition: Addition, sample: Stored) -> None:
+    if sample.metric == Metric.HANDLED:
+        addition.last_handled_at = max(addition.last_handled_at or sample.at, sample.at)
+        return
+    for name, amount in ((f"{sample.metric}_count", 1), (f"{sample.metric}_micros", sample.micros)):
+        setattr(addition, name, getattr(addition, name) + amount)

@@ -1,0 +1,201 @@
+"""What happens to a ticket in one transaction: gathered while its row is locked, written together at the end."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from msgspec.structs import replace
+
+from sapa.analytics.types import Metric, Sample
+from sapa.db.pool import Tx, ring_after_commit
+from sapa.support import queries
+from sapa.support import samples as analytics
+from sapa.support.queries import Entry, Held, PastEntry
+from sapa.support.response_times import (
+    Cycle,
+    Doer,
+    HandedOver,
+    Happening,
+    Heard,
+    Resolved,
+    Said,
+    advance,
+)
+from sapa.support.types import Agent, Reason, Ticket, build_bell
+from sapa.values.company import Company
+
+LONGEST_PREVIEW = 200
+IN_FORCE = frozenset({"sent", "delivered", "read"})
+"""The statuses of a message that has gone out, as far as anybody knows."""
+
+
+class Chapter:
+    """Changes of a locked ticket. What agents wrote is noted before it leaves, and counts once it has gone out."""
+
+    def __init__(self, held: Held) -> None:
+        self.held = held
+        self.answers = 0
+        """How many waits more are known to have ended than before; fewer, where an answer was taken back."""
+        self._samples: list[Sample] = []
+        self._left = held.cell
+        self._clock = held.read_clock()
+        self._entries: list[Entry] = []
+
+    @property
+    def waiting_since(self) -> datetime | None:
+        return self._clock.waiting_since
+
+    @property
+    def is_changed(self) -> bool:
+        return bool(self._entries)
+
+    def change(self, **fields: Any) -> None:
+        self.held = replace(self.held, **fields)
+
+    def hear(self, at: datetime, message_id: str, body: str | None) -> None:
+        self._note("heard", at, message_id=message_id)
+        self._advance(Heard(at))
+        self._show(at, body)
+
+    def say(self, at: datetime, agent: Agent, message_id: str, body: str | None, *, is_handover: bool = False) -> None:
+        kind = "announced" if is_handover else "said"
+        self._note(kind, at, agent_id=agent.id, agent_type=agent.type, message_id=message_id)
+        self._show(at, body)
+
+    def open(self, at: datetime) -> None:
+        self._note("opened", at)
+
+    def assign(self, at: datetime, agent: Agent | None) -> None:
+        """People who take it keep AI agents out, until one gets it again."""
+        if agent is None:
+            self.change(agent_id=None, agent_type=None, status="open")
+            self._note("unassigned", at)
+            return
+        self.change(agent_id=agent.id, agent_type=agent.type, status="assigned", ai_paused=agent.type == "human")
+        self._note("assigned", at, agent_id=agent.id, agent_type=agent.type)
+
+    def hand_over(self, at: datetime, giver: Doer | None, to: Agent | None) -> None:
+        """From the clock of people the time before counts only if no AI agent held the ticket then."""
+        self.change(
+            agent_id=to.id if to else None,
+            agent_type=to.type if to else None,
+            status="assigned" if to else "open",
+            ai_paused=to is None or to.type == "human",
+        )
+        self._note(
+            "handover", at,
+            agent_id=to.id if to else None,
+            agent_type=to.type if to else None,
+            actor_id=giver.id if giver else None,
+            actor_type=giver.type if giver else None,
+        )  # fmt: skip
+        if giver is not None and giver.type == "ai":
+            self._advance(HandedOver(at))
+
+    def resolve(self, at: datetime, resolver: Doer | None, reason: Reason) -> None:
+        owner = find_doer(self.held.agent_id, self.held.agent_type)
+        self._note(
+            "resolved", at,
+            agent_id=self.held.agent_id,
+            agent_type=self.held.agent_type,
+            actor_id=resolver.id if resolver else None,
+            actor_type=resolver.type if resolver else None,
+            reason=reason,
+        )  # fmt: skip
+        self._advance(Resolved(at, owner, resolver))
+        self.change(status="resolved", resolved_at=at.isoformat(), resolved_reason=reason)
+
+    def merge(self, at: datetime) -> None:
+        """Its conversation goes on in another ticket: nobody resolved it, and nothing is measured by that."""
+        self._note("resolved", at, agent_id=self.held.agent_id, agent_type=self.held.agent_type, reason="merged")
+        self._advance(Resolved(at, None, None))
+        self.change(status="resolved", resolved_at=at.isoformat(), resolved_reason="merged")
+
+    def inherit(self, other: "Chapter") -> None:
+        """What the customer waits for in a ticket that is about to be merged into this one."""
+        since = other.waiting_since
+        if since is None or self.waiting_since is not None:
+            return
+        self._note("heard", since)
+        self._advance(Heard(since))
+        self._show(since, other.held.last_message)
+
+    def reopen(self, at: datetime, owner: Agent | None) -> None:
+        """A new cycle, whose clock the customer's next message starts."""
+        self.change(
+            status="assigned" if owner else "open",
+            agent_id=owner.id if owner else None,
+            agent_type=owner.type if owner else None,
+            ai_paused=owner is not None and owner.type == "human",
+            cycle=self.held.cycle + 1,
+            silent_since=_later(self.held.silent_since, at),
+            resolved_at=None,
+            resolved_reason=None,
+        )
+        self._clock = Cycle()
+        self._note("reopened", at, agent_id=self.held.agent_id, agent_type=self.held.agent_type)
+
+    def count(self, happening: Happening) -> None:
+        """Something that was noted before, and is in force only now."""
+        self._advance(happening)
+
+    async def write(self, tx: Tx, company: Company) -> Ticket:
+        if self._entries:
+            await queries.insert_entries(tx, company.id, self.held.id, self._entries)
+        if self._samples:
+            await analytics.record(tx, company.id, self._samples)
+        ring_after_commit(tx, build_bell(company.id))
+        return await queries.update_ticket(tx, company.id, self.held, self._clock, self._left)
+
+    async def replay(self, tx: Tx, company: Company, cycle: int) -> None:
+        """Measures a cycle again from its beginning, and corrects what was measured otherwise."""
+        scene = replace(self.held.scene, number=cycle)
+        clock, found = Cycle(), list[Sample]()
+        for entry in await queries.list_entries(tx, company.id, self.held.id, cycle):
+            if (happening := build_happening(entry)) is not None:
+                clock, samples = advance(scene, clock, happening)
+                found += samples
+        self.answers += (await analytics.replace(tx, company.id, self.held.id, cycle, found))[Metric.RESPONSE]
+        if cycle == self.held.cycle:
+            self._clock = clock
+            await queries.set_clock(tx, company.id, self.held.id, clock)
+
+    def _note(self, kind: str, at: datetime, **fields: Any) -> None:
+        self.change(number=self.held.number + 1)
+        self._entries.append(Entry(self.held.number, self.held.cycle, kind, at, **fields))
+
+    def _advance(self, happening: Happening) -> None:
+        self._clock, samples = advance(self.held.scene, self._clock, happening)
+        self._samples += samples
+        self.answers += sum(sample.metric is Metric.RESPONSE for sample in samples)
+
+    def _show(self, at: datetime, body: str | None) -> None:
+        """The newest message; one that comes late shows no more than that."""
+        if datetime.fromisoformat(self.held.last_message_at) <= at or self.held.last_message is None:
+            self.change(last_message=(body or "")[:LONGEST_PREVIEW] or None)
+        self.change(
+            last_message_at=_later(self.held.last_message_at, at), silent_since=_later(self.held.silent_since, at)
+        )
+
+
+def build_happening(entry: PastEntry) -> Happening | None:
+    """What an entry means to the clock; nothing if it was a message that did not go out."""
+    at = datetime.fromisoformat(entry.at)
+    agent, actor = find_doer(entry.agent_id, entry.agent_type), find_doer(entry.actor_id, entry.actor_type)
+    match entry.kind:
+        case "heard":
+            return Heard(at)
+        case "said" | "announced" if entry.status in IN_FORCE and agent and entry.message_id:
+            return Said(at, agent, entry.message_id, entry.kind == "announced")
+        case "handover" if actor is not None and actor.type == "ai":
+            return HandedOver(at)
+        case "resolved":
+            return Resolved(at, agent, actor) if entry.reason != "merged" else Resolved(at, None, None)
+    return None
+
+
+def find_doer(id: int | None, type: Any) -> Doer | None:
+    return None if id is None or type is None else Doer(id, type)
+
+
+def _later(known: str, at: datetime) -> str:
+    return max(datetime.fromisoformat(known), at).astimezone(UTC).isoformat()

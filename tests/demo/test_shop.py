@@ -1,0 +1,56 @@
+"""The demo shop: believable, the same everywhere, and only filled once."""
+
+from typing import Any
+
+import pytest
+
+from sapa.db.pool import Database
+from sapa.demo import shop
+from sapa.demo.products import build_products
+from tests.conftest import Installation, connect
+from tests.factories import make_key
+
+COUNTS = """
+    SELECT (SELECT count(*) FROM customers WHERE company_id = $1 AND external_id LIKE 'demo-%'),
+           (SELECT count(*) FROM products WHERE company_id = $1 AND product_id LIKE 'demo-%'),
+           (SELECT count(*) FROM orders WHERE company_id = $1 AND order_id LIKE 'demo-%'),
+           (SELECT count(*) FROM events WHERE company_id = $1)"""
+
+
+@pytest.fixture
+def small_shop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shop, "CUSTOMERS", 30)
+    monkeypatch.setattr(shop, "ORDERS", 60)
+
+
+@pytest.mark.usefixtures("small_shop")
+async def test_the_shop_is_filled_once_and_reads_like_one(installation: Installation, database: Database) -> None:
+    company = await shop.fill(database, lambda *_: None)
+    async with database.connection() as db:
+        first = tuple(await db.fetchrow(COUNTS, company.id) or ())
+    assert first[:3] == (30, 120, 60)
+    await shop.fill(database, lambda *_: None)
+    async with database.connection() as db:
+        assert tuple(await db.fetchrow(COUNTS, company.id) or ()) == first
+    key = await make_key(database, company.id)
+    async with connect(installation, key.raw) as api:
+        orders = (await api.get("/orders", params={"search": "demo-", "limit": 100})).json()["data"]
+        customers = (await api.get("/customers", params={"limit": 100})).json()["data"]
+    _check_story(orders, {customer["id"]: customer for customer in customers})
+
+
+def _check_story(orders: list[dict[str, Any]], customers: dict[str, dict[str, Any]]) -> None:
+    """In time and number alike, in rupiah, each to its buyer's own address, of several fates."""
+    assert [int(order["orderNumber"]) for order in orders] == sorted(
+        (int(order["orderNumber"]) for order in orders), reverse=True
+    )
+    assert {order["currency"] for order in orders} == {"IDR"}
+    assert len({order["status"] for order in orders}) > 1
+    for order in orders:
+        home = customers[order["customer"]["id"]]["addresses"][0]
+        assert order["shippingAddress"]["city"] == home["city"]
+
+
+def test_people_and_goods_are_the_same_everywhere() -> None:
+    assert list(shop.build_customers()) == list(shop.build_customers())
+    assert list(build_products()) == list(build_products())

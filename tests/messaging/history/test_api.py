@@ -1,0 +1,296 @@
+"""The records of calls: what they hold, how they are found, how long they are kept."""
+
+import random
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.access.types import Scope
+from sapa.db.counters import fold
+from sapa.db.pool import Database, open_database
+from sapa.domains import build_jobs
+from sapa.messaging.history import queries
+from sapa.messaging.history.queries import (
+    EARLIEST,
+    LATEST,
+    NewRecord,
+    Wanted,
+)
+from sapa.messaging.history.types import RECORD_ID
+from sapa.settings import read_settings
+from tests.conftest import Installation
+from tests.db.scratch import Scratch, connect, migrated_database
+from tests.factories import Environments, make_company, make_key
+from tests.messaging.conftest import connect_messaging
+from tests.messaging.send_steps import (
+    BUTTONS,
+    NUMBER,
+    build_message,
+    list_records,
+    make_template,
+    send,
+)
+
+Json = dict[str, Any]
+
+
+async def test_a_record_holds_the_call_as_it_came(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    key = (await make_key(database, company.test)).raw
+    numbers = b'{"n": 1.0, "big": 12345678901234567890}'
+    body = b'{"to": "+628123456789",\n "message": "Halo \xe2\x98\x95", "metadata": %s}' % numbers
+    headers = {"content-type": "application/json", "x-forwarded-for": "203.0.113.7, 10.0.0.1", "x-own": "Own"}
+    async with connect_messaging(installation, key) as client:
+        answer = await client.post("/messages/send", content=body, headers=headers)
+        assert answer.status_code == 200, answer.text
+        listed = await client.get("/messages/requests")
+        (record,) = listed.json()["data"]
+    assert numbers in listed.content
+    request = record["request"]
+    assert request["ip"] == "127.0.0.1"
+    assert request["ips"] == ["203.0.113.7", "10.0.0.1"]
+    assert (request["query"], request["baseUrl"], request["hostname"]) == ({}, "/messaging/v1", "127.0.0.1")
+    assert (request["headers"]["x-api-key"], request["headers"]["x-own"]) == (key, "Own")
+    assert (record["companyId"], record["response"]["data"]) == (company.test, answer.json()["data"])
+
+
+async def test_nothing_of_it_can_be_read_in_the_database(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    key = (await make_key(database, company.test)).raw
+    async with connect_messaging(installation, key) as client:
+        await send(client, message="a secret errand")
+    async with database.connection() as db:
+        (sealed,) = await db.fetch("SELECT snapshot FROM api_requests WHERE company_id = $1", company.test)
+    assert key.encode() not in sealed[0]
+    assert b"secret" not in sealed[0]
+
+
+@pytest.mark.parametrize(
+    ("path", "content", "kind"),
+    [
+        ("/messages/send", b"{", "send_message"),
+        ("/messages/send", b'"text"', "send_message"),
+        ("/messages/send-template", b'{"template_name": "order_update", "sources": ["mail"]}', "send_message_template"),
+        ("/messages/send-media", b"\xff\xfe", "send_message_media"),
+        ("/messages/send-interactive", b"[" * 5000, "send_message_interactive"),
+        ("/messages/send?page=1", b"{}", "send_message"),
+    ],
+)
+async def test_calls_that_cannot_be_read_are_recorded_too(
+    sandbox: httpx.AsyncClient, path: str, content: bytes, kind: str
+) -> None:
+    answer = await sandbox.post(path, content=content, headers={"content-type": "application/json"})
+    assert answer.status_code == 400
+    (record,) = (await list_records(sandbox))["data"]
+    assert (record["endpointType"], record["messageId2"]) == (kind, None)
+    assert record["response"] == answer.json()
+    assert record["failedAt"] == record["createdAt"]
+    has_template = b"order_update" in content
+    assert (record["templateId"], record["source"]) == (("order_update", "MAIL") if has_template else (None, None))
+
+
+async def test_calls_from_a_closed_address_are_recorded_and_those_without_the_scope_are_not(
+    installation: Installation, database: Database, company: Environments, sandbox: httpx.AsyncClient
+) -> None:
+    closed = await make_key(database, company.test, allow_list=["192.0.2.1"])
+    reader = await make_key(database, company.test, scopes=[Scope.MESSAGES_READ])
+    for key, code in ((closed, "IP_NOT_ALLOWED"), (reader, "INSUFFICIENT_SCOPE")):
+        async with connect_messaging(installation, key.raw) as client:
+            answer = await client.post("/messages/send", json=build_message())
+            assert answer.json()["error"]["code"] == code
+    (record,) = (await list_records(sandbox))["data"]
+    assert record["response"]["error"]["code"] == "IP_NOT_ALLOWED"
+    assert record["request"]["body"] == build_message()
+
+
+async def test_a_body_of_another_kind_is_recorded_as_it_came(sandbox: httpx.AsyncClient) -> None:
+    answer = await sandbox.post("/messages/send", content=b"to=%2B628", headers={"content-type": "text/plain"})
+    assert answer.status_code == 415
+    (record,) = (await list_records(sandbox))["data"]
+    assert record["request"]["body"] == "to=%2B628"
+
+
+async def test_filters(sandbox: httpx.AsyncClient) -> None:
+    await make_template(sandbox, body="Halo")
+    message = await send(sandbox)
+    body = {"to": NUMBER, "sources": "MSGAPP_CLOUD", "template_name": "order_update"}
+    template = (await sandbox.post("/messages/send-template", json=body)).json()["data"]
+    await sandbox.post("/messages/send-interactive", json={"to": "x", "interactive": BUTTONS})
+    everything = (await list_records(sandbox))["data"]
+    assert [record["endpointType"] for record in everything] == [
+        "send_message_interactive",
+        "send_message_template",
+        "send_message",
+    ]
+    first = everything[-1]["createdAt"]
+    for params, count in (
+        ({"responseId": message["messageId2"]}, 1),
+        ({"responseId": message["messageId"]}, 1),
+        ({"responseId": "unknown"}, 0),
+        ({"templateId": "order_update"}, 1),
+        ({"templateId": "order"}, 0),
+        ({"responseId": template["messageId2"], "templateId": "order_update"}, 1),
+        ({"responseId": message["messageId2"], "templateId": "order_update"}, 0),
+        ({"startDate": first}, 3),
+        ({"startDate": first, "endDate": first}, 1),
+        ({"endDate": first}, 1),
+        ({"endDate": "2020-01-01T00:00:00Z"}, 0),
+        ({"startDate": "9999-12-31T23:59:59Z"}, 0),
+        ({"startDate": "0001-01-01T00:00:00Z", "endDate": "9999-12-31T23:59:59Z"}, 3),
+        ({"startDate": first, "endDate": "2020-01-01T00:00:00Z"}, 0),
+        ({"templateId": "order_update", "startDate": first}, 1),
+        ({"responseId": message["messageId2"], "endDate": "2020-01-01T00:00:00Z"}, 0),
+    ):
+        found = await list_records(sandbox, **params)
+        assert (found["meta"]["total"], len(found["data"])) == (count, count), params
+
+
+async def test_pages_and_their_meta(sandbox: httpx.AsyncClient) -> None:
+    sent = [(await send(sandbox))["messageId2"] for _ in range(5)]
+    seen = []
+    for page, expected in ((1, (True, False)), (2, (True, True)), (3, (False, True)), (4, (False, True))):
+        found = await list_records(sandbox, limit=2, page=page)
+        seen += [record["messageId2"] for record in found["data"]]
+        meta = found["meta"]
+        assert (meta["page"], meta["limit"], meta["total"], meta["totalPages"]) == (page, 2, 5, 3)
+        assert (meta["hasNextPage"], meta["hasPreviousPage"]) == expected
+    assert seen == sent[::-1]
+    empty = (await list_records(sandbox, templateId="none"))["meta"]
+    assert (empty["total"], empty["totalPages"], empty["hasNextPage"], empty["hasPreviousPage"]) == (0, 0, False, False)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "startDate=yesterday", "endDate=2026-01-31", "startDate=2026-13-01T00:00:00Z", "startDate=2026-01-31T09:30:00",
+        "page=0", "page=-1", "page=x", "limit=0", "limit=101", "limit=", "responseId=", "templateId=", "search=x",
+        "page=1&page=2",
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_read_is_refused(sandbox: httpx.AsyncClient, query: str) -> None:
+    answer = await sandbox.get(f"/messages/requests?{query}")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
+
+
+@pytest.mark.parametrize("query", ["limit=1", "limit=100", "page=1000000", "startDate=2026-01-31T09:30:00%2B07:00"])
+async def test_what_lies_at_the_bounds_is_taken(sandbox: httpx.AsyncClient, query: str) -> None:
+    assert (await sandbox.get(f"/messages/requests?{query}")).status_code == 200
+
+
+async def test_another_company_s_records_are_not_seen(sandbox: httpx.AsyncClient, live: httpx.AsyncClient) -> None:
+    message = await send(sandbox)
+    assert (await list_records(live))["meta"]["total"] == 0
+    assert (await list_records(live, responseId=message["messageId2"]))["data"] == []
+
+
+@pytest.fixture(scope="module")
+async def scratch(installation: Installation) -> AsyncIterator[Scratch]:
+    async with migrated_database(installation.server) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+async def quiet(scratch: Scratch) -> AsyncIterator[Database]:
+    async with open_database(scratch.app_url) as database:
+        yield database
+
+
+async def store(database: Database, company_id: int, at: datetime, template: str | None, now: datetime) -> None:
+    async with database.transaction() as tx:
+        new = NewRecord(now, RECORD_ID.new(), at, None, template, None, "send_message", at, b"")
+        await queries.insert_record(tx, company_id, new)
+
+
+def edge(random_: random.Random, now: datetime) -> datetime:
+    """An instant at, just before, just after or somewhere between the records."""
+    hour = now.replace(minute=0, second=0, microsecond=0) - timedelta(hours=random_.randrange(60))
+    within = timedelta(seconds=random_.randrange(3600))
+    return hour + random_.choice([timedelta(0), timedelta(milliseconds=-1), timedelta(milliseconds=1), within])
+
+
+async def test_totals_and_pages_are_exact_for_every_window(quiet: Database) -> None:
+    """Against counting and sorting all records, for windows that begin and end anywhere."""
+    company, other = await make_company(quiet), await make_company(quiet)
+    rng, now = random.Random(7), datetime.now(UTC).replace(microsecond=0)
+    records = [(edge(rng, now), rng.choice([None, "a", "b"])) for _ in range(400)]
+    for at, template in records:
+        await store(quiet, company.live, at, template, now)
+    await store(quiet, other.live, now, "a", now)
+    for round_ in range(3):
+        for _ in range(40):
+            wanted = Wanted(rng.choice([None, "a", "b", "c"]), edge(rng, now), edge(rng, now))
+            await compare(quiet, company.live, records, wanted, rng)
+        for template in (None, "a"):
+            await compare(quiet, company.live, records, Wanted(template, EARLIEST, LATEST), rng)
+        if round_ == 0:
+            await fold(quiet)
+        else:
+            await store(quiet, company.live, now, "a", now)
+            records.append((now, "a"))
+
+
+async def compare(
+    database: Database, company_id: int, records: list[tuple[datetime, str | None]], wanted: Wanted, rng: random.Random
+) -> None:
+    fitting = sorted(
+        (at for at, template in records
+         if wanted.since <= at <= wanted.until and wanted.template_id in {None, template}),
+        reverse=True,
+    )  # fmt: skip
+    async with database.connection() as db:
+        assert await queries.count_records(db, company_id, wanted) == len(fitting), wanted
+        offset = rng.randrange(len(fitting) + 3)
+        shallow = await queries.list_records(db, company_id, wanted, 5, offset)
+        place = await queries.seek(db, company_id, wanted, offset)
+        deep = shallow if place is None else await queries.list_records(db, company_id, place[0], 5, place[1])
+    assert [datetime.fromisoformat(record.created_at) for record in shallow] == fitting[offset : offset + 5]
+    assert deep == shallow[: len(deep)]
+    assert len(deep) == len(shallow)
+
+
+@pytest.mark.parametrize("months", [12, 5])
+async def test_old_months_go_with_their_totals_and_the_rest_stays(
+    scratch: Scratch, quiet: Database, months: int
+) -> None:
+    """As many as the operator says."""
+    settings = read_settings({"SAPA_HISTORY_MONTHS": str(months)})
+    keep_partitions = next(job.run for job in build_jobs(settings) if job.name == "keep partitions")
+    company = await make_company(quiet)
+    now = datetime.now(UTC)
+    this_month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    kept = (this_month - timedelta(days=30 * months - 30)).replace(day=1)
+    gone = (this_month - timedelta(days=31 * months + 10)).replace(day=1)
+    async with connect(scratch.owner_url) as owner:
+        for month in (kept, gone):
+            following = (month + timedelta(days=32)).replace(day=1)
+            await owner.execute(
+                f"CREATE TABLE IF NOT EXISTS api_requests_{month:%Y%m} PARTITION OF api_requests"
+                f" FOR VALUES FROM ('{month.isoformat()}') TO ('{following.isoformat()}')"
+            )
+    for at in (now, kept, gone, gone - timedelta(days=90)):
+        await store(quiet, company.live, at, "a", at)
+    for is_folded in (False, True):
+        if is_folded:
+            await fold(quiet)
+        await keep_partitions(quiet)
+        async with quiet.connection() as db:
+            for template in (None, "a"):
+                wanted = Wanted(template, EARLIEST, LATEST)
+                assert await queries.count_records(db, company.live, wanted) == 2
+                assert len(await queries.list_records(db, company.live, wanted, 10, 0)) == 2
+            tables = {
+                row[0] for row in await db.fetch("SELECT relname FROM pg_class WHERE relname LIKE 'api_requests_2%'")
+            }
+    assert f"api_requests_{gone:%Y%m}" not in tables
+    assert f"api_requests_{now:%Y%m}" in tables
+
+
+async def test_the_product_cannot_ask_for_more_than_that(quiet: Database) -> None:
+    async with quiet.connection() as db:
+        with pytest.raises(Exception, match="not partitioned by month"):
+            await db.execute("SELECT keep_month_partitions('messages', 1, 1)")

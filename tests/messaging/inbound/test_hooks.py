@@ -1,0 +1,237 @@
+"""Callbacks of channels: let in by their signature, kept as they came, dealt with once."""
+
+import asyncio
+import json
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.context import Kit, build_kit
+from sapa.db.pool import Database
+from sapa.messaging.inbound import hooks as callbacks
+from sapa.messaging.inbound import jobs as inbound
+from sapa.messaging.inbound.queries import Lane
+from sapa.settings import read_settings
+from tests.cli.command import sapa
+from tests.conftest import Installation
+from tests.factories import Environments
+from tests.http.wire import eventually
+from tests.messaging.conversation_steps import get_message, heard, list_inbound
+from tests.messaging.whatsapp_account import (
+    WORD,
+    Hooked,
+    build_body,
+    build_text,
+    connect_whatsapp,
+    said,
+    sign,
+)
+
+COUNT = "SELECT count(*) FROM channel_callbacks WHERE company_id = $1"
+STATUSES = "SELECT status, position, error FROM channel_callbacks WHERE company_id = $1 ORDER BY id"
+AGE = """
+    UPDATE channel_callbacks SET received_at = now() - make_interval(days => $3) WHERE company_id = $1 AND id = $2"""
+IDS = "SELECT id FROM channel_callbacks WHERE company_id = $1 ORDER BY id"
+EVENTS = "SELECT count(*) FROM events WHERE company_id = $1 AND kind = 'message.received'"
+
+
+@pytest.fixture
+def hooked(installation: Installation, company: Environments) -> Hooked:
+    return connect_whatsapp(installation, company.live)
+
+
+async def count(database: Database, statement: str, company: Environments) -> int:
+    async with database.connection() as db:
+        number: int = await db.fetchval(statement, company.live)
+        return number
+
+
+async def dealt_with(database: Database, company: Environments, callbacks: int) -> list[Any]:
+    """The callbacks, once nobody has to look at them any more."""
+
+    async def look() -> list[Any] | None:
+        async with database.connection() as db:
+            rows = await db.fetch(STATUSES, company.live)
+        return rows if len(rows) == callbacks and all(row["status"] != "waiting" for row in rows) else None
+
+    return await eventually(look)
+
+
+async def test_the_channel_is_told_its_challenge(hooked: Hooked) -> None:
+    query = {"hub.mode": "subscribe", "hub.verify_token": WORD, "hub.challenge": "1158201444"}
+    async with httpx.AsyncClient() as client:
+        answer = await client.get(hooked.address, params=query)
+        assert (answer.status_code, answer.text) == (200, "1158201444")
+        assert answer.headers["content-type"].startswith("text/plain")
+        wrong = await client.get(hooked.address, params={**query, "hub.verify_token": "guess"})
+        assert (wrong.status_code, wrong.json()["error"]["code"]) == (403, "INVALID_VERIFY_TOKEN")
+
+
+@pytest.mark.parametrize("signature", ["", "sha256=", "sha256=" + "0" * 64, sign(b"another body")])
+async def test_a_wrong_signature_is_refused_and_changes_nothing(
+    hooked: Hooked, database: Database, company: Environments, signature: str
+) -> None:
+    answer = await hooked.post(build_body(said(build_text("628123456789"))), signature)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "INVALID_SIGNATURE")
+    assert await count(database, COUNT, company) == 0
+
+
+async def test_an_address_that_nobody_was_told_leads_nowhere(hooked: Hooked, company: Environments) -> None:
+    body = build_body(said(build_text("628123456789")))
+    for token in ("x", f"hook_{company.live}_" + "A" * 43, f"sbx_{company.test}_" + "0" * 32):
+        elsewhere = Hooked(hooked.address.rpartition("/")[0] + "/" + token, "")
+        assert (await elsewhere.post(body)).status_code == 404
+
+
+async def test_a_callback_is_kept_and_answered_before_it_is_dealt_with(
+    hooked: Hooked, database: Database, company: Environments
+) -> None:
+    body = build_body(said(build_text("628123456789", "Halo ☕")))
+    assert (await hooked.post(body)).status_code == 200
+    async with database.connection() as db:
+        assert await db.fetchval("SELECT body FROM channel_callbacks WHERE company_id = $1", company.live) == body
+    (message,) = await heard(database, company.live)
+    assert (message["body"], message["client_number"]) == ("Halo ☕", "+628123456789")
+
+
+async def test_every_item_of_every_array_is_dealt_with(
+    hooked: Hooked, database: Database, company: Environments
+) -> None:
+    people = [f"6281234567{number:02d}" for number in range(12)]
+    values = [said(*(build_text(number) for number in people[start : start + 3])) for start in range(0, 12, 3)]
+    await hooked.tell(*values)
+    messages = await heard(database, company.live, 12)
+    assert {message["client_number"] for message in messages} == {f"+{number}" for number in people}
+
+
+async def test_a_long_history_is_gone_through_in_parts_and_announces_nothing(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    phone = connect_whatsapp(installation, company.live, "MSGAPP_COEX")
+    messages = [build_text("628123456789", str(number), at=1_700_000_000 + number) for number in range(250)]
+    history = {"history": [{"metadata": {"phase": 0}, "threads": [{"id": "628123456789", "messages": messages}]}]}
+    await phone.tell(history, field="history")
+    found = await heard(database, company.live, 250)
+    assert [message["body"] for message in found] == [str(number) for number in range(250)]
+    assert {message["feature_source"] for message in found} == {"IMPORT"}
+    assert await count(database, EVENTS, company) == 0
+    (row,) = await dealt_with(database, company, 1)
+    assert (row["status"], row["position"]) == ("done", 250)
+
+
+async def test_the_same_callback_again_changes_nothing(
+    hooked: Hooked, database: Database, company: Environments
+) -> None:
+    message = build_text("628123456789")
+    body = build_body(said(message))
+    for _ in range(3):
+        assert (await hooked.post(body)).status_code == 200
+    await hooked.tell(said(message, build_text("628123456789", "Kedua")))
+    await dealt_with(database, company, 2)
+    assert [each["body"] for each in await list_inbound(database, company.live)] == ["Halo", "Kedua"]
+    assert await count(database, EVENTS, company) == 2
+
+
+async def test_two_workers_deal_with_each_item_once_and_in_order(
+    installation: Installation, hooked: Hooked, database: Database, company: Environments
+) -> None:
+    """Besides the installation's own worker, three more that look all the time."""
+    kits = [open_kit(installation, database) for _ in range(3)]
+    lane = Lane(company.live, hooked.connection_id)
+    is_over = asyncio.Event()
+
+    async def hurry(kit: Kit) -> None:
+        while not is_over.is_set():
+            await inbound.advance(kit, lane)
+            await asyncio.sleep(0.005)
+
+    rush = asyncio.gather(*map(hurry, kits))
+    try:
+        for number in range(20):
+            await hooked.tell(said(build_text("628123456789", str(number), at=1_700_000_000 + number)))
+        await dealt_with(database, company, 20)
+    finally:
+        is_over.set()
+        await rush
+        for kit in kits:
+            await kit.close()
+    assert [each["body"] for each in await list_inbound(database, company.live)] == [str(n) for n in range(20)]
+    assert await count(database, EVENTS, company) == 20
+    async with database.connection() as db:
+        order = "SELECT body FROM events WHERE company_id = $1 AND kind = 'message.received' ORDER BY created_at, id"
+        bodies = [json.loads(row["body"])["body"] for row in await db.fetch(order, company.live)]
+    assert bodies == [str(n) for n in range(20)]
+
+
+def open_kit(installation: Installation, database: Database) -> Kit:
+    return build_kit(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
+
+
+async def test_what_is_replayed_changes_nothing_more(
+    installation: Installation, hooked: Hooked, database: Database, company: Environments
+) -> None:
+    await hooked.tell(said(build_text("628123456789")))
+    await dealt_with(database, company, 1)
+    before = await list_inbound(database, company.live)
+    where = ["--company", str(company.live), "--source", "MSGAPP_CLOUD"]
+    outcome = sapa(installation.data, "channel", "replay", *where, "--json")
+    assert outcome.json() == {"source": "MSGAPP_CLOUD", "replayed": 1}
+    await dealt_with(database, company, 1)
+    assert await list_inbound(database, company.live) == before
+    assert await count(database, EVENTS, company) == 1
+
+
+async def test_callbacks_are_forgotten_after_a_month_and_never_before_they_are_dealt_with(
+    hooked: Hooked, database: Database, company: Environments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that waits keeps up none that do not."""
+    monkeypatch.setattr(callbacks, "_BATCH", 1)
+    for body in ("waiting", "old", "young"):
+        await hooked.tell(said(build_text("628123456789", body)))
+    await dealt_with(database, company, 3)
+    async with database.connection() as db:
+        ids = [row[0] for row in await db.fetch(IDS, company.live)]
+        for id, days in zip(ids, (40, 31, 29), strict=True):
+            await db.execute(AGE, company.live, id, days)
+        await db.execute(
+            "UPDATE channel_callbacks SET status = 'waiting', due_at = now() + interval '1 day' WHERE id = $1", ids[0]
+        )
+    await callbacks.forget_old(database)
+    async with database.connection() as db:
+        assert [row[0] for row in await db.fetch(IDS, company.live)] == [ids[0], ids[2]]
+
+
+async def test_what_nobody_understands_is_kept(hooked: Hooked, database: Database, company: Environments) -> None:
+    await hooked.tell({"new_things": [{"id": "1"}]}, field="things_of_tomorrow")
+    (row,) = await dealt_with(database, company, 1)
+    assert (row["status"], row["error"]) == ("done", None)
+    odd = build_text("628123456789", type="hologram", hologram={"depth": 3})
+    await hooked.tell(said(odd))
+    (message,) = await heard(database, company.live)
+    assert message["type"] == "unsupported"
+
+
+async def test_a_report_that_comes_before_its_message_waits_for_it(
+    hooked: Hooked, live: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    """The channel is faster than our own call: the message is stored under its id only afterwards."""
+    echo = build_text("622150001234", "Dari telepon", id="wamid.early", at=1_700_000_000, to="628123456789")
+    status = {"id": "wamid.early", "status": "read", "timestamp": "1700000005", "recipient_id": "628123456789"}
+    await hooked.tell({"statuses": [status]})
+    await hooked.tell({"message_echoes": [echo]}, field="smb_message_echoes")
+    (message,) = await heard(database, company.live)
+
+    async def look() -> bool | None:
+        return (await get_message(live, message["id"]))["status"] == "read" or None
+
+    await eventually(look)
+
+
+async def test_a_report_of_somebody_elses_message_is_given_up(
+    hooked: Hooked, database: Database, company: Environments
+) -> None:
+    """It holds nobody up meanwhile."""
+    await hooked.tell({"statuses": [{"id": "wamid.theirs", "status": "sent", "timestamp": "1700000000"}]})
+    await hooked.tell(said(build_text("628123456789")))
+    assert await heard(database, company.live)

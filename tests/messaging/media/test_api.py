@@ -1,0 +1,109 @@
+"""Files that customers send: fetched, stored, and shown to their company only."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from sapa.sandbox.channels.files import FILES, MIME_TYPES
+from tests.conftest import Installation
+from tests.factories import Environments, make_company, make_key
+from tests.http.wire import eventually
+from tests.messaging.conftest import connect_messaging
+from tests.messaging.conversation_steps import get_message, heard, speak
+from tests.messaging.whatsapp_account import (
+    Hooked,
+    build_text,
+    connect_whatsapp,
+    said,
+)
+
+Json = dict[str, Any]
+
+KINDS = [
+    ("MSGAPP_CLOUD", "+628123456789", "image"),
+    ("MSGAPP_CLOUD", "+628123456789", "document"),
+    ("MSGAPP_COEX", "+628123456789", "audio"),
+    ("SOCIAL_NETWORK", "24681357", "video"),
+    ("PHOTO_SOCIAL", "17841400123", "image"),
+    ("SHORT_VIDEO", "conversation-7", "image"),
+    ("MAIL", "ayu@example.com", "document"),
+]
+
+
+async def get_file(client: httpx.AsyncClient, message: Json, status: str = "stored") -> Json:
+    """The file's description, once it is fetched or given up."""
+    path = message["mediaUrl"].partition("/messaging/v1")[2]
+
+    async def look() -> Json | None:
+        answer = await client.get(path)
+        assert answer.status_code == 200, answer.text
+        (found,) = answer.json()["data"]["files"]
+        return found if found["status"] == status else None
+
+    return await eventually(look)
+
+
+def reach(installation: Installation, url: str) -> str:
+    """The same address at the port that this installation has."""
+    return installation.address + "/media/" + url.partition("/media/")[2]
+
+
+@pytest.mark.parametrize(("source", "sender", "kind"), KINDS)
+async def test_a_file_is_fetched_and_served(
+    installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments,
+    source: str, sender: str, kind: str,
+) -> None:  # fmt: skip
+    await speak(sandbox, source=source, media=kind, **{"from": sender})
+    (row,) = await heard(database, company.test)
+    file = await get_file(sandbox, await get_message(sandbox, row["id"]))
+    assert (file["type"], file["mimeType"], file["size"]) == (kind, MIME_TYPES[kind], len(FILES[kind]))
+    async with httpx.AsyncClient() as browser:
+        served = await browser.get(reach(installation, file["url"]))
+    assert (served.status_code, served.content) == (200, FILES[kind])
+    assert served.headers["x-content-type-options"] == "nosniff"
+    is_shown = served.headers["content-disposition"].startswith("inline")
+    assert is_shown == (kind != "document")
+
+
+async def test_a_file_is_its_companys_only(
+    installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    await speak(sandbox, source="MSGAPP_CLOUD", media="image", **{"from": "+628123456789"})
+    (row,) = await heard(database, company.test)
+    message = await get_message(sandbox, row["id"])
+    file = await get_file(sandbox, message)
+    key = await make_key(database, (await make_company(database)).test)
+    async with connect_messaging(installation, key.raw) as other:
+        assert (await other.get(f"/messages/{row['id']}/media")).status_code == 404
+    async with connect_messaging(installation, None) as nobody:
+        assert (await nobody.get(f"/messages/{row['id']}/media")).status_code == 401
+    link = reach(installation, file["url"])
+    async with httpx.AsyncClient() as browser:
+        for changed in (
+            link[:-2] + ("AA" if link[-2:] != "AA" else "BB"),
+            link[:-10],
+            link + "x",
+            reach(installation, "/media/x"),
+        ):
+            assert (await browser.get(changed)).status_code == 404  # fmt: skip
+
+
+async def test_what_lies_inside_the_network_is_not_fetched(
+    installation: Installation, live: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    """A page's callback names an address: it is fetched through the guard, and the failure is shown."""
+    hooked: Hooked = connect_whatsapp(installation, company.live)
+    image = {"mime_type": "image/png", "url": f"{installation.address}/healthz"}
+    await hooked.tell(said(build_text("628123456789", type="image", image=image)))
+    (row,) = await heard(database, company.live)
+    message = await get_message(live, row["id"])
+    assert message["mediaUrl"].endswith(f"/messages/{row['id']}/media")
+
+    async def look() -> Json | None:
+        (found,) = (await live.get(f"/messages/{row['id']}/media")).json()["data"]["files"]
+        return found if found["error"] else None
+
+    file = await eventually(look)
+    assert (file["url"], file["size"]) == (None, None)

@@ -1,0 +1,76 @@
+"""Files that take long: they keep up no others."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from uuid import uuid4
+
+import pytest
+
+from sapa.access.actions import get_company
+from sapa.context import Kit, build_kit
+from sapa.db.pool import Database, open_database
+from sapa.messaging.channels.interface import Connection, InboundMedia, Source
+from sapa.messaging.connections import accounts
+from sapa.messaging.connections import actions as connecting
+from sapa.messaging.media import jobs as media
+from sapa.settings import read_settings
+from tests.conftest import Installation
+from tests.db.scratch import migrated_database
+from tests.factories import make_company
+from tests.http.wire import eventually
+from tests.messaging.channels.peer import open_peer
+
+PAGE = {"page_id": "5566", "access_token": "token", "app_secret": "secret"}
+
+
+@pytest.fixture
+async def kit(installation: Installation) -> AsyncIterator[Kit]:
+    """A worker's, on a database that no other worker looks at; it may reach this machine."""
+    variables = {"SAPA_SECRET_KEY": installation.server.secret_key, "SAPA_WEBHOOK_ALLOW_INSECURE": "1"}
+    async with migrated_database(installation.server) as scratch, open_database(scratch.app_url, size=4) as quiet:
+        made = build_kit(read_settings(variables), quiet)
+        yield made
+        await made.close()
+
+
+async def connect_page(kit: Kit) -> Connection:
+    made = await make_company(kit.database)
+    async with kit.database.transaction() as tx:
+        company = await get_company(tx, made.live)
+        draft = await connecting.prepare(kit, tx, company, Source.SOCIAL_NETWORK, PAGE)
+        await connecting.connect(kit, tx, company, draft)
+        opened = await accounts.open_connection(kit, tx, company, Source.SOCIAL_NETWORK)
+    assert opened is not None
+    return opened.connection
+
+
+async def bring(kit: Kit, connection: Connection, *urls: str) -> str:
+    """A message with these files; its id."""
+    id = str(uuid4())
+    async with kit.database.transaction() as tx:
+        await media.note(tx, connection, id, [InboundMedia("image", url=url) for url in urls])
+    return id
+
+
+async def list_statuses(database: Database, id: str) -> list[str]:
+    async with database.connection() as db:
+        rows = await db.fetch("SELECT status FROM message_media WHERE message_id = $1 ORDER BY number", id)
+    return [row[0] for row in rows]
+
+
+async def test_a_company_with_slow_files_keeps_up_nobody_else(kit: Kit) -> None:
+    slow_page, quick_page, stopping = await connect_page(kit), await connect_page(kit), asyncio.Event()
+    async with open_peer() as slow, open_peer() as quick:
+        slow.answers, quick.answers = [30.0], [(200, b"GIF89a")]
+        hanging = await bring(kit, slow_page, *(f"{slow.address}/{number}" for number in range(8)))
+        fetched = await bring(kit, quick_page, *(f"{quick.address}/{number}" for number in range(3)))
+        service = asyncio.create_task(media.fetch_waiting(kit, stopping))
+
+        async def is_there() -> bool | None:
+            return await list_statuses(kit.database, fetched) == ["stored"] * 3 or None
+
+        await eventually(is_there)
+        assert len(slow.asked) == media.MOST_OF_A_COMPANY
+        assert await list_statuses(kit.database, hanging) == ["waiting"] * 8
+        stopping.set()
+        await service

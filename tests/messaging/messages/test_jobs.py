@@ -1,0 +1,43 @@
+"""Messages of which nothing is ever heard: after a day they failed, once, and whoever waits is told."""
+
+import httpx
+
+from sapa.db.pool import Database
+from sapa.messaging.messages.actions import SILENCE
+from sapa.messaging.messages.jobs import give_up
+from sapa.messaging.messages.types import NO_WORD
+from tests.factories import Environments
+from tests.messaging.conversation_steps import advance, list_events
+from tests.messaging.send_steps import (
+    await_message,
+    get_message,
+    get_record,
+    magic,
+    send,
+)
+
+
+async def test_a_message_of_which_nothing_is_heard_fails_after_a_day(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    unclear = (await send(sandbox, 202, to=magic(117)))["messageId2"]
+    sent = (await send(sandbox, to=magic(102)))["messageId2"]
+    await advance(sandbox, int(SILENCE.total_seconds()) - 600)
+    await give_up(database)
+    assert (await get_message(sandbox, unclear))["status"] == "pending"
+    late = (await send(sandbox, 202, to=magic(117)))["messageId2"]
+
+    await advance(sandbox, 1200)
+    failed = await await_message(sandbox, unclear, lambda message: message["status"] != "pending")
+    assert (failed["status"], failed["ack"], failed["error"]["code"], failed["sentAt"]) == ("failed", -1, NO_WORD, None)
+    assert [event["kind"] for event in failed["events"]] == ["unclear", "failed"]
+    record = await get_record(sandbox, unclear)
+    assert record["failedAt"] == failed["failedAt"]
+    assert record["response"] == {"error": {"code": "SEND_FAILED", "message": failed["error"]["message"]}}
+
+    await give_up(database)
+    assert (await get_message(sandbox, unclear)) == failed
+    assert [(await get_message(sandbox, id))["status"] for id in (sent, late)] == ["sent", "pending"]
+    updates = await list_events(database, company.test, "message.status.updated")
+    told = [(update["previousStatus"], update["status"]) for update in updates if update["messageId2"] == unclear]
+    assert told == [("pending", "failed")]

@@ -1,0 +1,224 @@
+"""The four kinds of send: what is answered, what is kept, and that nothing goes out twice."""
+
+import asyncio
+import time
+from typing import Any
+from uuid import uuid4
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from tests.conftest import Installation
+from tests.factories import Environments, make_key
+from tests.http.wire import eventually
+from tests.messaging.conftest import connect_messaging
+from tests.messaging.provider import NUMBER_SENT, open_live
+from tests.messaging.send_steps import (
+    BUTTONS,
+    NUMBER,
+    await_message,
+    build_message,
+    get_message,
+    get_record,
+    list_records,
+    magic,
+    make_template,
+    send,
+)
+from tests.messaging.whatsapp_account import build_text, said
+
+Json = dict[str, Any]
+
+
+async def outbox_total(client: httpx.AsyncClient) -> int:
+    total: int = (await client.get("/sandbox/outbox")).json()["meta"]["total"]
+    return total
+
+
+async def test_a_plain_message_is_answered_as_it_was_sent(sandbox: httpx.AsyncClient) -> None:
+    agent = (await sandbox.post("/agents", json={"name": "Sari"})).json()["data"]["id"]
+    message = await send(sandbox, agentId=agent, metadata={"order": "INV-1"})
+    assert (message["ack"], message["status"], message["type"], message["body"]) == (1, "sent", "text", "Halo!")
+    assert (message["clientNumber"], message["source"], message["direction"]) == (NUMBER, "MSGAPP_CLOUD", "out")
+    assert message["connectedNumber"].startswith("+")
+    assert (message["featureSource"], message["agentId"], message["metadata"]) == ("API", agent, {"order": "INV-1"})
+    assert message["messageId"]
+    assert message["sentAt"]
+    assert (message["deliveredAt"], message["failedAt"], message["error"], message["ticketId"]) == (None,) * 4
+    record = await get_record(sandbox, message["messageId2"])
+    assert record["response"] == {"data": message}
+    assert (record["sentAt"], record["createdAt"] <= record["sentAt"]) == (message["sentAt"], True)
+    assert (record["endpointType"], record["source"], record["templateId"]) == ("send_message", "MSGAPP_CLOUD", None)
+
+
+async def test_the_other_three_kinds_are_kept_with_what_they_carry(sandbox: httpx.AsyncClient) -> None:
+    await make_template(sandbox)
+    params = {"template_name": "order_update", "params": ["Ayu", "INV-1"], "template_source": "CRM"}
+    template = await sandbox.post("/messages/send-template", json={"to": NUMBER, "sources": "MSGAPP_CLOUD", **params})
+    data = template.json()["data"]
+    assert (data["type"], data["templateId"]) == ("template", "order_update")
+    assert data["body"] == "Halo Ayu, pesanan INV-1 dikirim."
+    url = "https://shop.example/kopi.mp4"
+    media = await sandbox.post("/messages/send-media", json={"to": NUMBER, "mediaUrl": url, "caption": "Lihat"})
+    data = media.json()["data"]
+    assert (data["type"], data["mediaUrl"], data["body"]) == ("video", url, "Lihat")
+    pressed = await sandbox.post("/messages/send-interactive", json={"to": NUMBER, "interactive": BUTTONS})
+    data = pressed.json()["data"]
+    assert (data["type"], data["body"], data["interactive"]["buttons"]) == ("interactive", "Benar?", BUTTONS["buttons"])
+    kinds = [record["endpointType"] for record in (await list_records(sandbox))["data"]]
+    assert kinds == ["send_message_interactive", "send_message_media", "send_message_template"]
+
+
+async def test_a_plain_message_may_bring_a_picture(sandbox: httpx.AsyncClient) -> None:
+    message = await send(sandbox, imageUrl="https://shop.example/kopi.jpg")
+    assert (message["type"], message["body"]) == ("image", "Halo!")
+    assert message["mediaUrl"] == "https://shop.example/kopi.jpg"
+    sent = (await sandbox.get("/sandbox/outbox")).json()["data"][0]
+    assert "kopi.jpg" in sent["body"]
+    assert "Halo!" in sent["body"]
+
+
+async def test_a_refusal_of_the_channel_is_answered_with_its_reason(sandbox: httpx.AsyncClient) -> None:
+    answer = await sandbox.post("/messages/send", json=build_message(to=magic(110)))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
+    assert "131026" in answer.json()["error"]["message"]
+    (record,) = (await list_records(sandbox))["data"]
+    assert record["response"] == answer.json()
+    assert record["sentAt"] is None
+    message = await get_message(sandbox, record["messageId2"])
+    assert (message["ack"], message["status"], message["sentAt"]) == (-1, "failed", None)
+    assert message["failedAt"] == record["failedAt"] is not None
+    assert message["error"]["code"] == "131026"
+
+
+async def test_a_refusal_that_is_over_soon_is_tried_again_within_the_call(sandbox: httpx.AsyncClient) -> None:
+    message = await send(sandbox, to=magic(114))
+    assert message["status"] == "sent"
+    assert await outbox_total(sandbox) == 3
+    assert (await list_records(sandbox))["meta"]["total"] == 1
+
+
+async def test_a_refusal_that_takes_longer_is_answered(sandbox: httpx.AsyncClient) -> None:
+    answer = await sandbox.post("/messages/send", json=build_message(to=magic(115)))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
+    assert await outbox_total(sandbox) == 1
+
+
+async def test_an_error_of_the_channel_leaves_the_message_open(sandbox: httpx.AsyncClient) -> None:
+    message = await send(sandbox, 202, to=magic(117))
+    assert (message["ack"], message["status"], message["sentAt"]) == (0, "pending", None)
+    assert message["error"]["code"] == "UNCLEAR"
+    record = await get_record(sandbox, message["messageId2"])
+    assert (record["response"], record["failedAt"]) == ({"data": message}, None)
+    assert await outbox_total(sandbox) == 1
+
+
+async def test_a_message_without_an_answer_is_settled_by_its_report_and_not_sent_again(
+    sandbox: httpx.AsyncClient,
+) -> None:
+    once = {"idempotency-key": uuid4().hex}
+    first = await sandbox.post("/messages/send", json=build_message(to=magic(118)), headers=once)
+    assert first.status_code in {200, 202}, "its report may be there before we give up waiting"
+    id = first.json()["data"]["messageId2"]
+    message = await await_message(sandbox, id, lambda found: found["readAt"])
+    assert (message["ack"], message["error"]) == (3, None)
+    assert message["messageId"]
+    again = await sandbox.post("/messages/send", json=build_message(to=magic(118)), headers=once)
+    assert (again.content, again.headers["idempotency-replayed"]) == (first.content, "true")
+    assert await outbox_total(sandbox) == 1
+    assert (await list_records(sandbox))["meta"]["total"] == 1
+
+
+async def test_twins_send_once_and_leave_one_record(
+    installation: Installation, database: Database, company: Environments, sandbox: httpx.AsyncClient
+) -> None:
+    once = {"idempotency-key": uuid4().hex}
+    key = await make_key(database, company.test)
+    async with connect_messaging(installation, key.raw) as other:
+        calls = [
+            client.post("/messages/send", json=build_message(), headers=once)
+            for client in (sandbox, other)
+            for _ in range(5)
+        ]
+        answers = await asyncio.gather(*calls)
+    assert {(answer.status_code, answer.content) for answer in answers} == {(200, answers[0].content)}
+    assert await outbox_total(sandbox) == 1
+    assert (await list_records(sandbox))["meta"]["total"] == 1
+
+
+async def test_after_a_refusal_the_same_key_may_be_tried_again(sandbox: httpx.AsyncClient) -> None:
+    once = {"idempotency-key": uuid4().hex}
+    for _ in range(2):
+        answer = await sandbox.post("/messages/send", json=build_message(to=magic(110)), headers=once)
+        assert answer.status_code == 502
+    assert await outbox_total(sandbox) == 2
+
+
+@pytest.mark.parametrize("number", [112, 113])
+async def test_a_template_that_the_channel_refuses(sandbox: httpx.AsyncClient, number: int) -> None:
+    await make_template(sandbox, body="Halo")
+    body = {"to": magic(number), "sources": "MSGAPP_CLOUD", "template_name": "order_update"}
+    answer = await sandbox.post("/messages/send-template", json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
+    assert {112: "132001", 113: "132000"}[number] in answer.json()["error"]["message"]
+    (record,) = (await list_records(sandbox))["data"]
+    assert (record["templateId"], record["messageId2"] is not None) == ("order_update", True)
+
+
+async def test_a_slow_channel_keeps_nobody_else_waiting(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    """Two hundred callers hang on one channel; another channel's message is answered before any of theirs."""
+    limits = httpx.Limits(max_connections=400)
+    async with httpx.AsyncClient(
+        base_url=str(sandbox.base_url), headers=sandbox.headers, timeout=60, limits=limits
+    ) as crowd:
+        hanging = [
+            asyncio.create_task(crowd.post("/messages/send", json=build_message(to=magic(118)))) for _ in range(200)
+        ]
+
+        async def most_hang() -> bool | None:
+            async with database.connection() as db:
+                asked = await db.fetchval("SELECT count(*) FROM sandbox_outbox WHERE company_id = $1", company.test)
+            return asked >= 150 or None
+
+        await eventually(most_hang)
+        await send(sandbox, to="ayu@example.com", sources="MAIL")
+        await send(sandbox, to="sim_happy", sources="SHORT_VIDEO")
+        unanswered = sum(not task.done() for task in hanging)
+        answers = await asyncio.gather(*hanging)
+    assert unanswered >= 150
+    assert sum(answer.status_code in {200, 202} for answer in answers) >= 150
+
+
+async def test_what_a_channel_calls_somebody_is_remembered(sandbox: httpx.AsyncClient, database: Database) -> None:
+    message = await send(sandbox, to=magic(121))
+    assert message["clientNumber"] == magic(121)
+    async with database.connection() as db:
+        spellings = await db.fetch("SELECT contact_id FROM contact_identities WHERE key LIKE '+1201555019%'")
+    assert spellings
+
+
+async def test_a_request_that_got_no_answer_is_not_made_again_and_one_that_never_left_is(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    async with open_live(installation, database, company.live) as live:
+        await live.hooked.tell(said(build_text("628123456789", at=int(time.time()))))
+
+        async def window_is_open() -> httpx.Response | None:
+            live.peer.answers = [(200, NUMBER_SENT)]
+            answer = await live.post("/messages/send", **build_message())
+            return answer if answer.status_code != 409 else None
+
+        assert (await eventually(window_is_open)).status_code == 200
+        live.peer.asked.clear()
+        live.peer.answers = [None, (200, NUMBER_SENT)]
+        unclear = await live.post("/messages/send", **build_message())
+        assert (unclear.status_code, unclear.json()["data"]["status"]) == (202, "pending")
+        assert len(live.peer.asked) == 1
+    hooked = live.hooked
+    async with open_live(installation, database, company.live, "http://127.0.0.1:9", hooked) as nobody:
+        answer = await nobody.post("/messages/send", **build_message())
+        assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
+        assert "could not be reached" in answer.json()["error"]["message"]

@@ -1,0 +1,131 @@
+"""Each connection at its own pace, over all processes; nobody waits for anybody else's."""
+
+import asyncio
+import time
+from itertools import pairwise
+
+import pytest
+
+from sapa.context import Kit
+from sapa.db.pool import Database
+from sapa.messaging.channels.interface import Media, Outgoing, Source, Text
+from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.sending.pacing import (
+    ChannelBusy,
+    book,
+    find_gap,
+    wait_for_turn,
+)
+from sapa.outbound.client import Client
+from sapa.values.company import Company
+from tests.factories import Environments
+from tests.messaging.channels.accounts import RECIPIENTS, REFERENCE, build_connection
+from tests.messaging.channels.contents import CONTENTS
+from tests.messaging.channels.peer import Peer, open_peer
+
+ID, OTHER = "chan_01jc9y3q5me8w92v7x4t6r0n1k", "chan_01jc9y3q5me8w92v7x4t6r0n1m"
+
+
+async def test_places_are_booked_one_after_the_other(database: Database, company: Environments) -> None:
+    """By many at once, each over a connection of its own: no place is given twice."""
+
+    async def take(gap: float = 1.0) -> float:
+        async with database.connection() as db:
+            return await book(db, company.live, ID, gap, most=1000)
+
+    assert await take() == 0
+    waits = sorted(await asyncio.gather(*(take() for _ in range(20))))
+    apart = [later - sooner for sooner, later in pairwise(waits)]
+    assert all(0.5 < gap < 1.5 for gap in apart), waits
+    assert 19 < waits[-1] <= 20
+
+
+async def test_an_idle_connection_does_not_wait(database: Database, company: Environments) -> None:
+    async with database.connection() as db:
+        assert await book(db, company.live, ID, 0.001) == 0
+        await asyncio.sleep(0.01)
+        assert await book(db, company.live, ID, 0.001) == 0
+        assert await book(db, company.live, OTHER, 100.0) == 0
+        assert await book(db, company.test, ID, 100.0) == 0
+
+
+async def test_who_would_wait_too_long_is_told_how_long(database: Database, company: Environments) -> None:
+    async with database.connection() as db:
+        await book(db, company.live, ID, 10.0)
+        assert 9 < await book(db, company.live, ID, 10.0) <= 10
+        for _ in range(3):
+            with pytest.raises(ChannelBusy) as busy:
+                await book(db, company.live, ID, 10.0)
+            assert busy.value.status == 429
+            assert 18 <= int(busy.value.headers["retry-after"]) <= 20
+
+
+@pytest.mark.parametrize(
+    ("source", "text", "media"),
+    [
+        (Source.MSGAPP_CLOUD, 80, 80),
+        (Source.MSGAPP_COEX, 20, 20),
+        (Source.SOCIAL_NETWORK, 300, 10),
+        (Source.PHOTO_SOCIAL, 300, 10),
+    ],
+)
+def test_the_pace_is_the_channels_own(source: Source, text: float, media: float) -> None:
+    capabilities = CHANNELS[source].capabilities
+    assert find_gap(capabilities, Text("x")) == pytest.approx(1 / text)
+    assert find_gap(capabilities, Media("image", "https://x.example")) == pytest.approx(1 / media)
+
+
+async def test_a_slow_channel_delays_no_other(kit: Kit, client: Client, peer: Peer, company: Environments) -> None:
+    """200 sends hang with one; another's is through while all of them still wait."""
+    live = Company(company.live, "live", "ID", "IDR")
+    peer.answers = [30.0]
+
+    async def send(source: Source, address: str) -> float:
+        connection = build_connection(source, address, client, live)
+        channel = CHANNELS[source]
+        await wait_for_turn(kit, Opened(channel, connection), CONTENTS["text"])
+        begun = time.monotonic()
+        await channel.send(connection, Outgoing(REFERENCE, RECIPIENTS[source], CONTENTS["text"]))
+        return time.monotonic() - begun
+
+    slow = [asyncio.create_task(send(Source.MSGAPP_CLOUD, peer.address)) for _ in range(200)]
+    deadline = time.monotonic() + 30
+    while len(peer.asked) < 200 and time.monotonic() < deadline:  # noqa: ASYNC110
+        await asyncio.sleep(0.02)
+    assert len(peer.asked) == 200
+    assert kit.database.opened == kit.database.idle
+    async with open_peer() as quick:
+        quick.answers = [(200, {"message_id": "m_1"})]
+        await send(Source.SOCIAL_NETWORK, quick.address)
+    assert not all(task.done() for task in slow)
+    for task in slow:
+        task.cancel()
+    await asyncio.gather(*slow, return_exceptions=True)
+
+
+async def test_the_pace_is_kept_by_what_really_leaves(
+    kit: Kit, client: Client, peer: Peer, company: Environments
+) -> None:
+    """40 messages at once over a connection that takes 20 a second: never sooner than two seconds less one gap."""
+    live = Company(company.live, "live", "ID", "IDR")
+    peer.answers = [(200, {"messages": [{"id": "wamid.1"}]})]
+    channel = CHANNELS[Source.MSGAPP_COEX]
+    connection = build_connection(Source.MSGAPP_COEX, peer.address, client, live)
+
+    async def send() -> float:
+        await wait_for_turn(kit, Opened(channel, connection), CONTENTS["text"])
+        return time.monotonic()
+
+    begun = time.monotonic()
+    ends = await asyncio.gather(*(send() for _ in range(40)))
+    assert max(ends) - begun >= 1.9
+
+
+async def test_simulators_take_what_they_are_given(kit: Kit, client: Client, company: Environments) -> None:
+    tester = Company(company.test, "test", "ID", "IDR")
+    connection = build_connection(Source.MSGAPP_COEX, "", client, tester)
+    for _ in range(50):
+        await wait_for_turn(kit, Opened(CHANNELS[Source.MSGAPP_COEX], connection), CONTENTS["text"])
+    async with kit.database.connection() as db:
+        assert await db.fetchval("SELECT count(*) FROM channel_paces WHERE company_id = $1", company.test) == 0

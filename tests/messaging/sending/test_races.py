@@ -1,0 +1,172 @@
+"""A send, and what happens while it is on its way: nothing of it is lost, and nothing doubled."""
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.access.actions import get_company
+from sapa.context import Kit, build_kit
+from sapa.db.pool import Database
+from sapa.messaging.channels.interface import Source
+from sapa.messaging.connections import actions as connections
+from sapa.messaging.messages import actions as messages
+from sapa.messaging.messages.queries import NewMessage, insert_message, read_clock
+from sapa.messaging.messages.types import MESSAGE_ID
+from sapa.messaging.sending.pacing import book
+from sapa.sandbox.channels import social, tiktok
+from sapa.sandbox.channels.accounts import Account, build_account
+from sapa.sandbox.channels.scripts import Step
+from sapa.sandbox.channels.simulator import Post, Taken
+from sapa.settings import read_settings
+from tests.conftest import Installation
+from tests.factories import Environments
+from tests.http.wire import eventually
+from tests.messaging.conversation_steps import (
+    heard,
+    list_events,
+    list_inbound,
+    read_outbox,
+)
+from tests.messaging.provider import NUMBER_SENT, open_live
+from tests.messaging.send_steps import (
+    BUTTONS,
+    await_message,
+    build_message,
+    send,
+)
+from tests.messaging.whatsapp_account import build_text, connect_whatsapp, said
+
+SILENT = "sim_broken"
+"""Of whose messages nobody ever says anything, unless the test does."""
+WAIT_SECONDS = 5.0
+
+
+@pytest.fixture
+async def kit(installation: Installation, database: Database) -> AsyncIterator[Kit]:
+    made = build_kit(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
+    yield made
+    await made.close()
+
+
+async def call_back(installation: Installation, account: Account, post: Post | None) -> None:
+    assert post is not None
+    async with httpx.AsyncClient() as client:
+        answer = await client.post(installation.address + account.hook, content=post.body, headers=post.headers)
+    assert answer.status_code == 200, answer.text
+
+
+async def test_a_watermark_that_comes_before_our_call_is_answered_is_not_lost(
+    installation: Installation, kit: Kit, sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    sent = await send(sandbox, 202, to=SILENT, sources="SOCIAL_NETWORK")
+    account, at = build_account(kit, company.test, Source.SOCIAL_NETWORK), datetime.now(UTC) + timedelta(seconds=1)
+    await call_back(installation, account, social.play(Taken(account, SILENT, "", at), Step(0, "read"), at, {}))
+
+    async def is_put_off() -> bool | None:
+        async with database.connection() as db:
+            tries = await db.fetchval("SELECT max(tries) FROM channel_callbacks WHERE company_id = $1", company.test)
+        return bool(tries) or None
+
+    await eventually(is_put_off)
+    async with database.transaction() as tx:
+        owner, now = await get_company(tx, company.test), (await read_clock(tx, company.test)).now
+        await messages.accept(tx, owner, Source.SOCIAL_NETWORK, sent["messageId2"], "m_1", now)
+    seen = await await_message(sandbox, sent["messageId2"], lambda message: message["readAt"])
+    assert (seen["status"], seen["messageId"]) == ("read", "m_1")
+
+
+async def test_an_echo_settles_buttons_that_went_out_as_text(
+    installation: Installation, kit: Kit, sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    """The channel has no reference of ours to return: what was said tells whose it is."""
+    body = {"to": SILENT, "sources": "SHORT_VIDEO", "interactive": BUTTONS}
+    answer = await sandbox.post("/messages/send-interactive", json=body)
+    assert answer.status_code == 202, answer.text
+    text = json.loads((await read_outbox(sandbox))[0]["body"])["text"]
+    assert text["body"] != BUTTONS["body"]
+    account, at = build_account(kit, company.test, Source.SHORT_VIDEO), datetime.now(UTC)
+    taken, content = Taken(account, SILENT, "t_1", at), {"type": "text", "text": text}
+    await call_back(installation, account, tiktok.play(taken, Step(0, "sent"), at, content))
+    id = answer.json()["data"]["messageId2"]
+    message = await await_message(sandbox, id, lambda message: message["sentAt"])
+    assert (message["status"], message["messageId"], message["error"]) == ("sent", "t_1", None)
+    assert await list_inbound(database, company.test) == []
+
+
+async def test_nothing_is_sent_over_a_channel_that_is_disconnected_while_it_waits_for_its_turn(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    async with open_live(installation, database, company.live) as live:
+        await live.hooked.tell(said(build_text("628123456789", at=int(time.time()))))
+        await heard(database, company.live)
+        async with database.connection() as db:
+            owner = await get_company(db, company.live)
+            await book(db, company.live, live.hooked.connection_id, WAIT_SECONDS)
+        before = await find_free_place(database, company)
+        call = asyncio.create_task(live.post("/messages/send", **build_message()))
+
+        async def is_waiting() -> bool | None:
+            return await find_free_place(database, company) != before or None
+
+        await eventually(is_waiting)
+        async with database.transaction() as tx:
+            await connections.disconnect(tx, owner, Source.MSGAPP_CLOUD)
+        answer = await call
+        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CHANNEL_NOT_CONNECTED"), answer.text
+        assert live.peer.asked == []
+
+
+async def test_an_echo_that_is_stored_in_the_same_moment_does_no_harm(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    """The channel's id of the message is somebody else's before we have written it down."""
+    async with open_live(installation, database, company.live) as live:
+        live.peer.answers = [(200, NUMBER_SENT)]
+        await live.hooked.tell(said(build_text("628123456789", at=int(time.time()))))
+        await heard(database, company.live)
+        echo = NewMessage(
+            id=MESSAGE_ID.new(), direction="out", source="MSGAPP_CLOUD", connection_id=live.hooked.connection_id,
+            identity_kind="phone", identity="+628123456789", client_number="+628123456789", connected_number="+62",
+            provider_id=NUMBER_SENT["messages"][0]["id"], type="text", body="Lain", feature_source="BUSINESS_APP",
+            status="delivered", created_at=datetime.now(UTC),
+        )  # fmt: skip
+        async with database.transaction() as tx:
+            await insert_message(tx, company.live, echo)
+            call = asyncio.create_task(live.post("/messages/send", **build_message()))
+            await eventually(partial(is_in_the_way, database, await tx.fetchval("SELECT pg_backend_pid()")))
+        answer = await call
+        assert (answer.status_code, answer.json()["data"]["status"]) == (200, "sent"), answer.text
+        assert len(live.peer.asked) == 1
+
+
+async def is_in_the_way(database: Database, pid: int) -> bool | None:
+    """Whether somebody waits for what this connection does."""
+    blocked = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid)))"
+    async with database.connection() as db:
+        return await db.fetchval(blocked, pid) or None
+
+
+async def find_free_place(database: Database, company: Environments) -> Any:
+    async with database.connection() as db:
+        return await db.fetchval("SELECT free_at FROM channel_paces WHERE company_id = $1", company.live)
+
+
+async def test_a_message_that_comes_in_late_closes_no_window(
+    installation: Installation, database: Database, company: Environments
+) -> None:
+    hooked, now = connect_whatsapp(installation, company.live), int(time.time())
+    await hooked.tell(said(build_text("628123456789", at=now)))
+    await heard(database, company.live)
+    await hooked.tell(said(build_text("628123456789", "Terlambat", at=now - 7200)))
+    await heard(database, company.live, 2)
+    received = await list_events(database, company.live, "message.received")
+    assert [message["body"] for message in received] == ["Halo", "Terlambat"]
+    closes = datetime.fromtimestamp(now, UTC) + timedelta(hours=24)
+    assert [datetime.fromisoformat(message["window"]["closesAt"]) for message in received] == [closes, closes]

@@ -1,0 +1,249 @@
+"""Templates: made, changed, previewed, approved by whoever approves them."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from sapa.db.pool import Database
+from sapa.messaging.templates.sync import synchronise_company
+from tests.conftest import Installation
+from tests.factories import Environments
+from tests.http.wire import eventually
+from tests.messaging.provider import NUMBER_SENT, Live, open_live
+from tests.messaging.send_steps import NUMBER, make_template
+
+Json = dict[str, Any]
+FULL: Json = {
+    "header": {"type": "text", "text": "Pesanan Anda"},
+    "footer": "Toko Kopi",
+    "buttons": [
+        {"type": "quick_reply", "text": "Terima kasih"},
+        {"type": "url", "text": "Lihat", "url": "https://shop.example/orders"},
+    ],
+}
+
+
+async def test_a_template_is_approved_at_once_in_the_test_environment(sandbox: httpx.AsyncClient) -> None:
+    made = await make_template(sandbox, **FULL)
+    assert (made["status"], made["source"], made["reason"]) == ("APPROVED", "CRM", None)
+    assert (made["header"], made["footer"]) == (FULL["header"], FULL["footer"])
+    assert [button["text"] for button in made["buttons"]] == ["Terima kasih", "Lihat"]
+    assert (await sandbox.get(f"/templates/{made['id']}")).json()["data"] == made
+    assert (await sandbox.get("/sandbox/outbox")).json()["meta"]["total"] == 0
+
+
+async def test_a_header_may_be_given_as_its_text_and_the_source_follows_the_category(
+    sandbox: httpx.AsyncClient,
+) -> None:
+    made = await make_template(sandbox, header="Pesanan", category="AUTHENTICATION")
+    assert (made["header"], made["source"]) == ({"type": "text", "text": "Pesanan"}, "AUTH")
+
+
+async def test_name_and_language_are_taken_together(sandbox: httpx.AsyncClient) -> None:
+    await make_template(sandbox)
+    await make_template(sandbox, language="en_US")
+    again = {"name": "order_update", "language": "id", "category": "UTILITY", "body": "x"}
+    answer = await sandbox.post("/templates", json=again)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (409, "TEMPLATE_EXISTS")
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"name": "Order Update"}, "name: "),
+        ({"name": "order_update\n"}, "name: "),
+        ({"language": "id\n"}, "language: "),
+        ({"body": " \n"}, "blanks"),
+        ({"body": "Halo {{1"}, "braces"),
+        ({"body": "Halo {{1}} }}"}, "braces"),
+        ({"language": "bahasa indonesia"}, "language: "),
+        ({"category": "NEWS"}, "category: "),
+        ({"body": ""}, "body: "),
+        ({"body": "x" * 1025}, "body: "),
+        ({"body": "Halo {{2}}"}, "without a gap"),
+        ({"body": "Halo {{name}}"}, "must number"),
+        ({"body": "Halo {{0}}"}, "must number"),
+        ({"header": {"type": "text"}}, "header.text: "),
+        ({"header": {"type": "image", "text": "x"}}, "header.text: "),
+        ({"header": "Halo {{1}}"}, "takes no parameters"),
+        ({"footer": "x" * 61}, "footer: "),
+        ({"buttons": [{"type": "url", "text": "x"}]}, "buttons[0].url: "),
+        ({"buttons": [{"type": "quick_reply", "text": "x", "url": "https://a.example"}]}, "buttons[0].url: "),
+        ({"buttons": [{"type": "phone_number", "text": "x"}]}, "buttons[0].phoneNumber: "),
+        ({"colour": "red"}, "colour: "),
+    ],
+)
+async def test_what_no_template_can_be_is_refused(sandbox: httpx.AsyncClient, fields: Json, words: str) -> None:
+    body = {"name": "order_update", "language": "id", "category": "UTILITY", "body": "Halo", **fields}
+    answer = await sandbox.post("/templates", json=body)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR"), answer.text
+    assert words in answer.json()["error"]["message"]
+
+
+async def test_changes_keep_what_is_absent_and_clear_what_is_null(sandbox: httpx.AsyncClient) -> None:
+    made = await make_template(sandbox, **FULL)
+    changed = await sandbox.put(f"/templates/{made['id']}", json={"body": "Hai {{1}}", "footer": None})
+    data = changed.json()["data"]
+    assert (data["body"], data["footer"], data["header"]) == ("Hai {{1}}", None, made["header"])
+    assert data["buttons"] == made["buttons"]
+    assert (await sandbox.put(f"/templates/{made['id']}", json={"body": "Hai {{3}}"})).status_code == 400
+    assert (await sandbox.put(f"/templates/{made['id']}", json={"name": "other"})).status_code == 400
+
+
+async def test_a_preview_fills_the_parameters_in(sandbox: httpx.AsyncClient) -> None:
+    made = await make_template(sandbox, **FULL)
+    answer = await sandbox.post(f"/templates/{made['id']}/preview", json={"params": ["{{2}}", "INV-1"]})
+    assert answer.json()["data"] == {
+        "header": "Pesanan Anda",
+        "body": "Halo {{2}}, pesanan INV-1 dikirim.",
+        "footer": "Toko Kopi",
+        "buttons": ["Terima kasih", "Lihat"],
+        "text": "Pesanan Anda\n\nHalo {{2}}, pesanan INV-1 dikirim.\n\nToko Kopi\n\nLihat: https://shop.example/orders",
+    }
+    refused = await sandbox.post(f"/templates/{made['id']}/preview", json={"params": []})
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "TEMPLATE_PARAMS_MISMATCH")
+
+
+async def test_a_deleted_template_is_gone(sandbox: httpx.AsyncClient) -> None:
+    made = await make_template(sandbox)
+    assert (await sandbox.delete(f"/templates/{made['id']}")).status_code == 204
+    assert (await sandbox.get(f"/templates/{made['id']}")).status_code == 404
+    assert (await sandbox.delete(f"/templates/{made['id']}")).status_code == 404
+    assert (await sandbox.get("/templates")).json()["meta"]["total"] == 0
+
+
+async def test_the_list_and_its_filters(sandbox: httpx.AsyncClient) -> None:
+    for name, language, category in (
+        ("order_update", "id", "UTILITY"),
+        ("order_update", "en", "UTILITY"),
+        ("login_code", "id", "AUTHENTICATION"),
+    ):
+        await make_template(sandbox, name=name, language=language, category=category)
+    for params, names in (
+        ({}, ["login_code", "order_update", "order_update"]),
+        ({"search": "login"}, ["login_code"]),
+        ({"search": "r_u"}, ["order_update", "order_update"]),
+        ({"search": "%"}, []),
+        ({"language": "id"}, ["login_code", "order_update"]),
+        ({"source": "AUTH"}, ["login_code"]),
+        ({"status": "PENDING"}, []),
+        ({"limit": 1, "page": 3}, ["order_update"]),
+    ):
+        found = (await sandbox.get("/templates", params=params)).json()
+        assert [template["name"] for template in found["data"]] == names, params
+
+
+async def test_of_several_languages_the_one_that_is_asked_for_is_sent(sandbox: httpx.AsyncClient) -> None:
+    await make_template(sandbox, body="Halo")
+    await make_template(sandbox, body="Hello", language="en")
+    body = {"to": NUMBER, "sources": "MAIL", "template_name": "order_update"}
+    for language, text in ((None, "Halo"), ("en", "Hello"), ("id", "Halo")):
+        given = {**body, "to": "ayu@example.com", **({"language": language} if language else {})}
+        answer = await sandbox.post("/messages/send-template", json=given)
+        assert answer.json()["data"]["body"] == text
+
+
+async def test_a_media_header_needs_a_file_with_each_send(sandbox: httpx.AsyncClient) -> None:
+    await make_template(sandbox, body="Halo", header={"type": "image"})
+    body = {"to": NUMBER, "sources": "MSGAPP_CLOUD", "template_name": "order_update"}
+    refused = await sandbox.post("/messages/send-template", json=body)
+    assert refused.json()["error"]["message"].startswith("mediaUrl: is required")
+    url = "https://shop.example/kopi.png"
+    sent = await sandbox.post("/messages/send-template", json={**body, "mediaUrl": url})
+    assert sent.json()["data"]["mediaUrl"] == url
+    assert url in (await sandbox.get("/sandbox/outbox")).json()["data"][0]["body"]
+
+
+@pytest.fixture
+async def live_company(installation: Installation, database: Database, company: Environments) -> AsyncIterator[Live]:
+    async with open_live(installation, database, company.live) as opened:
+        yield opened
+
+
+LIVE: Json = {"name": "order_update", "language": "id", "category": "UTILITY", "body": "Halo {{1}}"}
+
+
+async def test_a_live_template_waits_for_the_channel_s_decision(live_company: Live) -> None:
+    live_company.peer.answers = [(200, {"id": "88", "status": "PENDING", "category": "UTILITY"}), (200, NUMBER_SENT)]
+    made = (await live_company.post("/templates", **LIVE, footer="Toko")).json()["data"]
+    assert made["status"] == "PENDING"
+    (asked,) = live_company.peer.asked
+    assert asked.path.endswith("/message_templates")
+    assert (asked.json["name"], asked.json["components"][0]["text"]) == ("order_update", "Halo {{1}}")
+    send = {"to": NUMBER, "template_name": "order_update", "params": ["Ayu"]}
+    refused = await live_company.post("/messages/send-template", **send)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "TEMPLATE_NOT_APPROVED")
+    changed = await live_company.client.put(
+        f"http://probe/messaging/v1/templates/{made['id']}", json={"body": "Hai {{1}}"}
+    )
+    assert changed.json()["error"]["code"] == "TEMPLATE_ON_CHANNEL"
+    verdict = {"event": "APPROVED", "message_template_name": "order_update", "message_template_language": "id"}
+    await live_company.hooked.tell(verdict, field="message_template_status_update")
+
+    async def approved() -> bool | None:
+        return (await live_company.get(f"/templates/{made['id']}"))["status"] == "APPROVED" or None
+
+    await eventually(approved)
+    sent = await live_company.post("/messages/send-template", **send)
+    assert sent.status_code == 200, sent.text
+
+
+async def test_a_template_that_the_channel_refuses_says_why(live_company: Live) -> None:
+    live_company.peer.answers = [(400, {"error": {"code": 100, "message": "Too many variables"}})]
+    made = (await live_company.post("/templates", **LIVE)).json()["data"]
+    assert made["status"] == "REJECTED"
+    assert "Too many variables" in made["reason"]
+
+
+async def test_a_live_template_is_deleted_at_the_channel_with_its_last_language(live_company: Live) -> None:
+    live_company.peer.answers = [(200, {"id": "88", "status": "APPROVED"})]
+    made = [
+        (await live_company.post("/templates", **{**LIVE, "language": language})).json()["data"]
+        for language in ("id", "en")
+    ]
+    live_company.peer.answers = [(500, {}), (200, {"success": True})]
+    address = "http://probe/messaging/v1/templates/"
+    assert (await live_company.client.delete(address + made[0]["id"])).status_code == 204
+    assert [asked.method for asked in live_company.peer.asked] == ["POST", "POST"]
+    refused = await live_company.client.delete(address + made[1]["id"])
+    assert refused.json()["error"]["code"] == "TEMPLATE_NOT_DELETED"
+    assert (await live_company.client.delete(address + made[1]["id"])).status_code == 204
+    assert [asked.method for asked in live_company.peer.asked] == ["POST", "POST", "DELETE", "DELETE"]
+
+
+async def test_what_the_channel_has_and_decided_is_taken_over(live_company: Live, company: Environments) -> None:
+    live_company.peer.answers = [None]  # nobody knows whether it was taken
+    made = (await live_company.post("/templates", **LIVE)).json()["data"]
+    assert made["status"] == "PENDING"
+    listed = [
+        {"name": "order_update", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "1",
+         "components": [{"type": "BODY", "text": "Halo {{1}}"}]},
+        {"name": "broken", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "6",
+         "components": [{"type": "BODY", "text": "Halo \0"}]},
+        {"name": "promo", "language": "id", "category": "MARKETING", "status": "PAUSED", "id": "2",
+         "components": [{"type": "HEADER", "format": "IMAGE"}, {"type": "BODY", "text": "Diskon"}]},
+        {"name": "named", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "3",
+         "components": [{"type": "BODY", "text": "Halo {{name}}"}]},
+        {"name": "titled", "language": "id", "category": "UTILITY", "status": "APPROVED", "id": "4",
+         "components": [{"type": "HEADER", "format": "TEXT", "text": "{{1}}"}, {"type": "BODY", "text": "Halo"}]},
+        {"name": "odd", "language": "id", "category": "UTILITY", "status": "THINKING", "id": "5",
+         "components": [{"type": "BODY", "text": "Halo"}]},
+    ]  # fmt: skip
+    live_company.peer.answers = [(200, {"data": listed})]
+    for _ in range(2):
+        await synchronise_company(live_company.kit, company.live)
+        found = {template["name"]: template for template in await live_company.get("/templates")}
+        assert set(found) == {"order_update", "promo"}
+        assert (found["order_update"]["id"], found["order_update"]["status"]) == (made["id"], "APPROVED")
+        assert (found["promo"]["status"], found["promo"]["header"]) == ("PAUSED", {"type": "image", "text": None})
+
+
+async def test_what_the_channel_lacks_is_submitted_in_the_next_round(live_company: Live, company: Environments) -> None:
+    live_company.peer.answers = [None]
+    made = (await live_company.post("/templates", **LIVE)).json()["data"]
+    live_company.peer.answers = [(200, {"data": []}), (200, {"id": "5", "status": "APPROVED"})]
+    await synchronise_company(live_company.kit, company.live)
+    assert (await live_company.get(f"/templates/{made['id']}"))["status"] == "APPROVED"
+    assert [asked.method for asked in live_company.peer.asked] == ["POST", "GET", "POST"]

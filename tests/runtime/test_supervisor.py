@@ -1,0 +1,274 @@
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Callable, Iterator
+from pathlib import Path
+from tempfile import mkdtemp
+
+import httpx
+import psutil
+import pytest
+
+from sapa.runtime.embedded import open_embedded
+from sapa.runtime.processes import wait_until
+
+PATIENCE = 60
+
+
+class Serving:
+    """One `sapa serve`, and what an onlooker sees of it."""
+
+    def __init__(self, folder: Path, port: int, **environment: str) -> None:
+        self.port = port
+        self._output = Path(mkdtemp(dir=folder, prefix="output-")) / "output"
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "sapa", "serve", "--port", str(port), "--data", str(folder / "data")],
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+                env={**os.environ, "SAPA_PROCESSES": "2", **environment},
+            )
+        self.supervisor = psutil.Process(self._process.pid)
+
+    @property
+    def output(self) -> str:
+        return self._output.read_text()
+
+    def answers(self) -> bool:
+        try:
+            return httpx.get(f"http://127.0.0.1:{self.port}/readyz", timeout=10).status_code == 200
+        except httpx.HTTPError:
+            return False
+
+    async def sees(self, condition: Callable[[], bool]) -> None:
+        assert await wait_until(condition, PATIENCE), self.output
+
+    async def ready(self) -> None:
+        await self.sees(lambda: "Sapa is running at" in self.output)
+        await self.sees(self.answers)
+
+    def everything(self) -> list[psutil.Process]:
+        return [self.supervisor, *self.supervisor.children(recursive=True)]
+
+    def find(self, name: str) -> psutil.Process | None:
+        """The direct child called `api`, `worker` or `postgres`."""
+        return next((child for child in self.supervisor.children() if name_of(child) == name), None)
+
+    def get(self, name: str) -> psutil.Process:
+        found = self.find(name)
+        assert found, self.output
+        return found
+
+    async def replaced(self, name: str, before: psutil.Process) -> None:
+        await self.sees(lambda: self.find(name) not in {None, before})
+
+    async def exit_code(self) -> int:
+        await self.sees(lambda: self._process.poll() is not None)
+        return int(self._process.returncode)
+
+    async def clean_up(self) -> None:
+        family = self.everything() if self.supervisor.is_running() else []
+        if self._process.poll() is None:
+            self._process.terminate()
+        self._process.wait(PATIENCE)
+        assert await wait_until(lambda: not any(map(is_alive, family)), PATIENCE)
+
+
+Start = Callable[..., Serving]
+
+
+def name_of(process: psutil.Process) -> str:
+    try:
+        command = process.cmdline()
+    except psutil.NoSuchProcess:
+        return ""
+    return "postgres" if command and Path(command[0]).name == "postgres" else "".join(command[-1:])
+
+
+def is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+async def all_gone(processes: list[psutil.Process]) -> bool:
+    return await wait_until(lambda: not any(map(is_alive, processes)), PATIENCE)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    path = Path(mkdtemp(prefix="sapa-test-"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path)
+
+
+@pytest.fixture
+def port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@pytest.fixture
+async def serve(folder: Path, port: int) -> AsyncIterator[Start]:
+    """Starts `sapa serve` on the test's folder and port, and cleans up after it."""
+    started: list[Serving] = []
+
+    def start(port: int = port, **environment: str) -> Serving:
+        started.append(Serving(folder, port, **environment))
+        return started[-1]
+
+    yield start
+    for serving in started:
+        await serving.clean_up()
+
+
+@pytest.fixture
+def sapa(serve: Start) -> Serving:
+    return serve()
+
+
+@pytest.mark.parametrize("request_to_stop", [signal.SIGTERM, signal.SIGINT])
+async def test_stops_everything_when_asked(sapa: Serving, request_to_stop: signal.Signals) -> None:
+    await sapa.ready()
+    everything = sapa.everything()
+    # As a terminal does it: the whole foreground process group gets the signal.
+    os.killpg(sapa.supervisor.pid, request_to_stop)
+    assert await sapa.exit_code() == 0
+    assert not any(map(is_alive, everything))
+    assert "Sapa has stopped." in sapa.output
+
+
+async def test_second_request_hurries(sapa: Serving) -> None:
+    await sapa.ready()
+    everything = sapa.everything()
+    sapa.get("worker").suspend()
+    sapa.supervisor.send_signal(signal.SIGINT)
+    await sapa.sees(lambda: "Stopping Sapa" in sapa.output)
+    sapa.supervisor.send_signal(signal.SIGINT)
+    assert await sapa.exit_code() == 0
+    assert not any(map(is_alive, everything))
+
+
+async def test_stop_during_the_first_start(sapa: Serving, folder: Path, serve: Start) -> None:
+    await sapa.sees(lambda: (folder / "data" / "lock").exists())
+    sapa.supervisor.send_signal(signal.SIGTERM)
+    assert await sapa.exit_code() == 0
+    await serve().ready()
+
+
+async def test_second_start_on_the_same_folder_is_refused(sapa: Serving, serve: Start) -> None:
+    await sapa.ready()
+    second = serve(port=1)
+    assert await second.exit_code() == 1
+    assert "already runs on the data folder" in second.output
+    assert second.output.count("\n") == 1
+    assert sapa.answers()
+
+
+async def test_taken_port_is_refused(serve: Start, folder: Path, port: int) -> None:
+    with socket.create_server(("127.0.0.1", port)):
+        sapa = serve()
+        assert await sapa.exit_code() == 1
+        assert f"Port {port} on 127.0.0.1 is taken" in sapa.output
+        assert not (folder / "data" / "pg").exists()
+
+
+async def test_kill_of_the_supervisor_leaves_nothing_behind(sapa: Serving, serve: Start) -> None:
+    await sapa.ready()
+    everything = sapa.everything()
+    assert {"api", "worker", "postgres"} <= {name_of(process) for process in everything}
+    sapa.supervisor.kill()
+    assert await sapa.exit_code() == -signal.SIGKILL
+    assert await all_gone(everything)
+    await serve().ready()
+
+
+async def test_start_right_after_a_kill_of_the_supervisor(sapa: Serving, serve: Start) -> None:
+    await sapa.ready()
+    everything = sapa.everything()
+    sapa.supervisor.kill()
+    await serve().ready()
+    assert not any(map(is_alive, everything))
+
+
+async def test_kill_of_an_api_process_and_at_once_of_its_successor(sapa: Serving) -> None:
+    await sapa.ready()
+    api = sapa.get("api")
+    before = [api, *api.children()]
+    victim = api.children()[0]
+    victim.kill()
+    await sapa.sees(lambda: bool(set(api.children()) - set(before)))
+    (successor,) = set(api.children()) - set(before)
+    successor.kill()
+    await sapa.replaced("api", api)
+    await sapa.sees(sapa.answers)
+    assert not any(map(is_alive, [*before, successor]))
+
+
+async def test_kill_of_the_api_twice(sapa: Serving) -> None:
+    await sapa.ready()
+    killed: list[psutil.Process] = []
+    for _ in range(2):
+        api = sapa.get("api")
+        killed += [api, *api.children()]
+        api.kill()
+        await sapa.replaced("api", api)
+    await sapa.sees(sapa.answers)
+    assert not any(map(is_alive, killed))
+
+
+async def test_kill_of_the_worker(sapa: Serving) -> None:
+    await sapa.ready()
+    api, worker = sapa.get("api"), sapa.get("worker")
+    worker.kill()
+    await sapa.replaced("worker", worker)
+    assert "sapa worker was ended by SIGKILL; starting it again." in sapa.output
+    assert sapa.get("api") == api
+    assert sapa.answers()
+
+
+async def test_kill_of_the_embedded_server(sapa: Serving) -> None:
+    await sapa.ready()
+    api, postgres = sapa.get("api"), sapa.get("postgres")
+    serving = set(api.children())
+    postgres.kill()
+    await sapa.replaced("postgres", postgres)
+    await sapa.sees(sapa.answers)
+    assert set(sapa.get("api").children()) == serving
+    assert "The embedded PostgreSQL was ended by SIGKILL; starting it again." in sapa.output
+
+
+async def test_children_are_told_the_lesser_password_only(sapa: Serving) -> None:
+    await sapa.ready()
+    for name in ("api", "worker"):
+        environment = sapa.get(name).environ()
+        assert environment["SAPA_DATABASE_URL"].startswith("postgresql://sapa_app:")
+        assert environment["SAPA_SECRET_KEY"]
+        assert "sapa_owner" not in str(environment)
+    assert "SAPA_SECRET_KEY" not in sapa.get("postgres").environ()
+
+
+async def test_outside_database(serve: Start, folder: Path) -> None:
+    async with open_embedded(folder / "outside") as outside:
+        urls = {"SAPA_DATABASE_URL": outside.app_url, "SAPA_DATABASE_OWNER_URL": outside.owner_url}
+        sapa = serve(SAPA_SECRET_KEY=outside.secret_key, **urls)
+        await sapa.ready()
+        assert sapa.find("postgres") is None
+        assert "SAPA_DATABASE_OWNER_URL" not in sapa.get("api").environ()
+        assert not (folder / "data").exists()
+        await sapa.clean_up()
+
+
+async def test_outside_database_that_is_away_is_told_in_a_sentence(serve: Start, port: int) -> None:
+    sapa = serve(SAPA_DATABASE_URL=f"postgresql://nobody:secret@127.0.0.1:{port}/sapa")
+    assert await sapa.exit_code() == 1
+    assert "The database cannot be used" in sapa.output
+    assert "secret" not in sapa.output
+    assert "Traceback" not in sapa.output

@@ -1,0 +1,289 @@
+"""Accounts with carriers: sealed, one for each provider, simulators from the start, never a secret in sight."""
+
+import httpx
+import msgspec
+import pytest
+from msgspec import Struct
+
+from sapa.context import Kit
+from sapa.db.pool import Database
+from sapa.http.errors import Invalid
+from sapa.shipping.carriers import call_log
+from sapa.shipping.carriers.interface import Booked, Driver, Rejected
+from sapa.shipping.carriers.registry import CARRIERS, SANDBOX
+from sapa.shipping.connections import actions as connections
+from sapa.shipping.connections.actions import Opened, ProviderNotConnected
+from sapa.shipping.types import CarrierUnavailable
+from sapa.values.company import Company
+from sapa.values.sealing import BadSecretKey
+from tests.conftest import Installation
+from tests.factories import Environments, make_company
+from tests.shipping.carriers.cases import CREDENTIALS
+from tests.shipping.carriers.journeys import PROVIDERS
+from tests.shipping.carriers.peer import Reply, open_connection, open_peer
+from tests.shipping.parcels import create
+
+KEY = "kiriminaja-secret-5f1d"
+
+
+async def find(kit: Kit, company: Company, provider: str) -> Opened | None:
+    async with kit.database.connection() as db:
+        return await connections.find_carrier(kit, db, company, provider)
+
+
+async def list_connected(kit: Kit, company: Company) -> dict[str, str]:
+    async with kit.database.connection() as db:
+        return await connections.list_connected(kit, db, company)
+
+
+async def list_infos(kit: Kit, company: Company) -> dict[str, connections.ConnectionInfo]:
+    async with kit.database.connection() as db:
+        return {info.provider: info for info in await connections.list_connections(db, company)}
+
+
+async def connect(kit: Kit, company: Company, adapter: str = "kiriminaja", verify: bool = False) -> str:
+    """The token of the callback address."""
+    given = {"api_key": KEY} if adapter == "kiriminaja" else CREDENTIALS[adapter]
+    made = await connections.connect(kit, company, PROVIDERS[adapter], adapter, given, verify=verify)
+    return made.callback_url.rpartition("/")[2]
+
+
+async def test_a_test_environment_is_connected_from_the_start(kit: Kit, tester: Company) -> None:
+    assert await list_connected(kit, tester) == SANDBOX
+    for provider, adapter in SANDBOX.items():
+        opened = await find(kit, tester, provider)
+        assert opened is not None
+        assert opened.carrier.name == adapter
+    assert {info.status for info in (await list_infos(kit, tester)).values()} == {"connected"}
+
+
+async def test_a_live_environment_is_not(kit: Kit, owner: Company) -> None:
+    assert await list_connected(kit, owner) == {}
+    assert await list_infos(kit, owner) == {}
+    async with kit.database.connection() as db:
+        with pytest.raises(ProviderNotConnected, match=f"sapa carrier connect --company {owner.id}"):
+            await connections.get_carrier(kit, db, owner, "instant_carrier")
+
+
+@pytest.mark.parametrize("provider", ["custom", "parcel_carrier", "pigeon"])
+async def test_other_providers_have_no_carrier(kit: Kit, tester: Company, provider: str) -> None:
+    assert await find(kit, tester, provider) is None
+    with pytest.raises(Invalid, match="provider"):
+        await connections.connect(kit, tester, provider, None, {}, verify=False)
+
+
+@pytest.mark.parametrize("adapter", list(CARRIERS))
+async def test_an_account_opens_with_what_it_was_given(kit: Kit, owner: Company, adapter: str) -> None:
+    given = CREDENTIALS[adapter]
+    await connections.connect(kit, owner, PROVIDERS[adapter], adapter, given, verify=False)
+    opened = await find(kit, owner, PROVIDERS[adapter])
+    assert opened is not None
+    assert (opened.carrier.name, opened.connection.credentials) == (adapter, given)
+    assert opened.connection.address == CARRIERS[adapter].address
+    assert await list_connected(kit, owner) == {PROVIDERS[adapter]: adapter}
+
+
+async def test_an_operator_may_put_another_address_in_a_carriers_place(
+    kit: Kit, owner: Company, tester: Company
+) -> None:
+    settings = msgspec.structs.replace(kit.settings, upstreams={"kiriminaja": "https://staging.example.com"})
+    elsewhere = msgspec.structs.replace(kit, settings=settings)
+    for company in (owner, tester):
+        await connect(elsewhere, company)
+    live, test = await find(elsewhere, owner, "aggregator_carrier"), await find(elsewhere, tester, "aggregator_carrier")
+    assert live is not None
+    assert test is not None
+    assert live.connection.address == "https://staging.example.com"
+    assert test.connection.address == f"{await kit.loopback.address()}/sandbox/kiriminaja"
+
+
+async def test_a_test_environment_may_have_another_aggregator(kit: Kit, tester: Company) -> None:
+    await connections.connect(kit, tester, "aggregator_carrier", "biteship", {})
+    assert (await list_connected(kit, tester))["aggregator_carrier"] == "biteship"
+    async with kit.database.transaction() as tx:
+        await connections.disconnect(tx, tester, "aggregator_carrier")
+    assert await list_connected(kit, tester) == SANDBOX
+    async with kit.database.transaction() as tx:
+        with pytest.raises(Invalid, match="simulator"):
+            await connections.disconnect(tx, tester, "aggregator_carrier")
+
+
+async def test_a_new_account_takes_the_place_of_the_one_before(kit: Kit, owner: Company) -> None:
+    first = await connect(kit, owner)
+    second = await connect(kit, owner, "biteship")
+    assert await list_connected(kit, owner) == {"aggregator_carrier": "biteship"}
+    async with kit.database.connection() as db:
+        assert await connections.find_by_token(kit, db, first) is None
+        found = await connections.find_by_token(kit, db, second)
+    assert found is not None
+    assert (found.carrier.name, found.connection.company) == ("biteship", owner)
+
+
+async def test_a_token_tells_whose_callback_it_is(kit: Kit, owner: Company, tester: Company) -> None:
+    async with kit.database.connection() as db:
+        for adapter in CARRIERS:
+            token = connections.build_token(kit, tester, adapter)
+            found = await connections.find_by_token(kit, db, token)
+            assert found is not None
+            assert (found.carrier.name, found.connection.company.id) == (adapter, tester.id)
+        for token in ("", "x", "sbx_1_" + "0" * 32, "é", "%00"):
+            assert await connections.find_by_token(kit, db, token) is None
+
+
+async def test_a_carrier_may_go_on_calling_where_it_was_told_to(kit: Kit, owner: Company) -> None:
+    async def find_adapter(token: str) -> str | None:
+        async with kit.database.connection() as db:
+            found = await connections.find_by_token(kit, db, token)
+        return None if found is None else found.carrier.name
+
+    tokens = [await connect(kit, owner) for _ in range(3)]
+    assert [await find_adapter(token) for token in tokens] == ["kiriminaja"] * 3
+    other = await connect(kit, owner, "biteship")
+    assert [await find_adapter(token) for token in (*tokens, other)] == [None, None, None, "biteship"]
+
+
+async def test_whoever_changes_the_carrier_is_told_of_shipments_on_their_way(
+    kit: Kit, tester: Company, sandbox: httpx.AsyncClient
+) -> None:
+    await create(sandbox, "aggregator_carrier", autoBook=True)
+    again = await connections.connect(kit, tester, "aggregator_carrier", "kiriminaja", {})
+    other = await connections.connect(kit, tester, "aggregator_carrier", "biteship", {})
+    assert (again.left_behind, other.left_behind) == (0, 1)
+
+
+async def test_what_is_stored_holds_no_secret_and_no_token(kit: Kit, owner: Company, database: Database) -> None:
+    token = await connect(kit, owner)
+    await connect(kit, owner, "gosend")
+    async with database.connection() as db:
+        rows = await db.fetch("SELECT k::text FROM carrier_connections k WHERE company_id = $1", owner.id)
+    stored = " ".join(row[0] for row in rows)
+    assert len(rows) == 2
+    assert "toko-kopi" in stored
+    for secret in (token, KEY, *(CREDENTIALS["gosend"][name] for name in ("pass_key", "callback_token"))):
+        assert secret not in stored
+        assert secret.encode().hex() not in stored
+
+
+async def test_a_sealed_account_does_not_open_for_another_company(kit: Kit, owner: Company, database: Database) -> None:
+    await connect(kit, owner)
+    other = await make_company(database)
+    async with database.transaction() as tx:
+        await tx.execute(
+            "INSERT INTO carrier_connections SELECT $2, id, provider, adapter, sealed, public_fields, status,"
+            " verified_at, last_error, sha256(hook_hash), created_at FROM carrier_connections WHERE company_id = $1",
+            owner.id,
+            other.live,
+        )
+    with pytest.raises(BadSecretKey):
+        await find(kit, Company(other.live, "live", "ID", "IDR"), "aggregator_carrier")
+
+
+@pytest.mark.parametrize(
+    ("adapter", "given", "words"),
+    [
+        ("kiriminaja", {}, "api_key: is needed"),
+        ("kiriminaja", {"api_key": "  "}, "api_key: is needed"),
+        ("kiriminaja", {"api_key": "a\nb"}, "cannot be part of it"),
+        ("kiriminaja", {"api_key": "a", "pin": KEY}, "pin: is unknown to KiriminAja"),
+        ("gosend", {"client_id": "a"}, "pass_key: is needed"),
+        ("dash", {"client_secret": KEY}, "client_key: is needed"),
+        ("lalamove", {}, "adapter: must be one of kiriminaja, biteship"),
+    ],
+)
+async def test_an_account_that_is_not_whole_is_refused(
+    kit: Kit, owner: Company, adapter: str, given: dict[str, str], words: str
+) -> None:
+    provider = PROVIDERS.get(adapter, "aggregator_carrier")
+    with pytest.raises(Invalid, match=words) as refusal:
+        await connections.connect(kit, owner, provider, adapter, given, verify=False)
+    assert KEY not in str(refusal.value)
+    assert await list_connected(kit, owner) == {}
+
+
+def reach(kit: Kit, address: str, adapter: str = "kiriminaja") -> Kit:
+    return msgspec.structs.replace(kit, settings=msgspec.structs.replace(kit.settings, upstreams={adapter: address}))
+
+
+async def test_connecting_asks_the_carrier_first(kit: Kit, owner: Company) -> None:
+    async with open_peer() as peer:
+        live = reach(kit, peer.address)
+        peer.replies = [Reply(401, {"status": False, "text": f"unknown key {KEY}"})]
+        with pytest.raises(Invalid, match="refuses the API key") as refusal:
+            await connect(live, owner, verify=True)
+        assert KEY not in str(refusal.value)
+        peer.replies = [Reply(500, {"text": KEY})]
+        with pytest.raises(CarrierUnavailable, match="--no-verify") as away:
+            await connect(live, owner, verify=True)
+        assert KEY not in str(away.value)
+        assert await list_connected(live, owner) == {}
+        peer.replies = [Reply(200, {"status": True})]
+        await connect(live, owner, verify=True)
+    info = (await list_infos(kit, owner))["aggregator_carrier"]
+    assert info.verified_at
+    assert info.last_error is None
+
+
+async def test_a_test_of_an_account_is_remembered(kit: Kit, owner: Company) -> None:
+    await connect(kit, owner)
+    async with open_peer() as peer:
+        live = reach(kit, peer.address)
+        peer.replies = [Reply(500, {"text": KEY})]
+        assert not (await connections.check(live, owner, "aggregator_carrier")).is_working
+        info = (await list_infos(kit, owner))["aggregator_carrier"]
+        assert (info.status, info.verified_at, info.last_error) == ("connected", None, "it answered 500")
+        peer.replies = [Reply(401, {"text": KEY})]
+        assert not (await connections.check(live, owner, "aggregator_carrier")).is_working
+        assert (await list_infos(kit, owner))["aggregator_carrier"].status == "invalid"
+        assert await find(kit, owner, "aggregator_carrier") is None
+        assert await list_connected(kit, owner) == {}
+        peer.replies = [Reply(200, {"status": True})]
+        assert (await connections.check(live, owner, "aggregator_carrier")).is_working
+    info = (await list_infos(kit, owner))["aggregator_carrier"]
+    assert (info.status, info.last_error, bool(info.verified_at)) == ("connected", None, True)
+
+
+async def test_health_is_noted_and_cleared(kit: Kit, owner: Company) -> None:
+    await connect(kit, owner)
+    id = (await list_infos(kit, owner))["aggregator_carrier"].id
+    for error in ("it answered 503", None):
+        async with kit.database.connection() as db:
+            await connections.note_health(db, owner.id, id, error)
+        assert (await list_infos(kit, owner))["aggregator_carrier"].last_error == error
+
+
+class Odd(Struct, frozen=True):
+    """An outcome with more than may be written down."""
+
+    order_no: str
+    api_key: str
+    driver: Driver
+
+
+async def test_the_journal_keeps_what_it_knows_and_no_secret(kit: Kit, owner: Company, database: Database) -> None:
+    credentials = {"api_key": KEY}
+    async with open_connection("kiriminaja", "https://carrier.example", credentials) as plain:
+        connection = msgspec.structs.replace(plain, company=owner)
+        driver = Driver("Agus", "+628990000001")
+        outcomes: list[Struct | BaseException] = [
+            Booked("confirmed", order_no="KA-1", tracking_url=f"https://x.example/?key={KEY}", driver=driver),
+            Rejected("422", f"the key {KEY} is wrong"),
+            Odd("KA-2", KEY, driver),
+            RuntimeError(f"Authorization: Bearer {KEY} and Bearer abc"),
+        ]
+        for outcome in outcomes:
+            await call_log.record(database, connection, "book", "SP1", outcome)
+        assert KEY not in repr(connection)
+    async with database.connection() as db:
+        rows = await db.fetch(
+            "SELECT outcome, details::text FROM carrier_calls WHERE company_id = $1 ORDER BY id", owner.id
+        )
+    assert [row[0] for row in rows] == ["Booked", "Rejected", "Odd", "RuntimeError"]
+    written = " ".join(row[1] for row in rows)
+    assert "KA-1" in written
+    assert "KA-2" in written
+    for secret in (KEY, "Agus", "+628990000001", "abc"):
+        assert secret not in written
+
+
+def test_the_installations_log_names_no_secret(installation: Installation, company: Environments) -> None:
+    assert KEY not in installation.log.read_text()

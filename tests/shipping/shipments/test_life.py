@@ -1,0 +1,188 @@
+"""The whole life of a shipment on every provider, from a quote to its end, with its events delivered."""
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from sapa.db.pool import Database, open_database
+from sapa.values.sealing import Vault
+from tests.cli.command import sapa_process
+from tests.conftest import Installation, start_installation, stop_installation
+from tests.factories import Environments, make_endpoint, make_order
+from tests.shipping.parcels import (
+    DELIVERY,
+    PACKAGE,
+    SENDER,
+    advance,
+    cancel,
+    change,
+    create,
+    get,
+    list_events,
+    until_status,
+)
+from tests.webhooks.station import Station, open_station, until
+
+ALL = ["aggregator_carrier", "instant_carrier", "ev_courier", "custom", "parcel_carrier"]
+LOCAL = {"custom", "parcel_carrier"}
+
+
+@pytest.fixture(scope="module")
+def installation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Installation]:
+    """One whose webhooks may reach a receiver on this machine."""
+    running = start_installation(tmp_path_factory.mktemp("life") / "data", SAPA_WEBHOOK_ALLOW_INSECURE="1")
+    yield running
+    assert stop_installation(running) == 0
+
+
+@pytest.fixture(scope="module")
+async def database(installation: Installation) -> AsyncIterator[Database]:
+    async with open_database(installation.server.app_url, size=5) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def station() -> AsyncIterator[Station]:
+    async with open_station() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def told(installation: Installation, database: Database, company: Environments, station: Station) -> Station:
+    """A receiver of everything that the test company announces."""
+    await make_endpoint(database, Vault(installation.server.secret_key), company.test, station.url("hooks"))
+    return station
+
+
+async def quote(api: httpx.AsyncClient, provider: str) -> dict[str, Any]:
+    """The cheapest offer, in the fields of a shipment."""
+    if provider in LOCAL:
+        return {}
+    body = {
+        "provider": provider, "origin": {"districtId": 317106, "coordinates": SENDER["coordinates"]},
+        "destination": {"districtId": 317407, "coordinates": DELIVERY["coordinates"]}, "package": PACKAGE,
+        "options": {"pickupCity": "Jakarta Pusat"} if provider == "ev_courier" else {},
+    }  # fmt: skip
+    answer = await api.post("/shipping/calculate-fee", json=body)
+    assert answer.status_code == 200, answer.text
+    offer = answer.json()["options"][0]
+    names = ("serviceCode", "serviceName", "serviceType")
+    return {"fee": offer["price"], **{name: offer[name] for name in names}}
+
+
+async def book(
+    installation: Installation, api: httpx.AsyncClient, company: Environments, provider: str, **fields: Any
+) -> dict[str, Any]:
+    """From the quote to a shipment that its carrier has."""
+    made = await create(api, provider, **{**await quote(api, provider), "autoBook": True, **fields})
+    if provider == "instant_carrier":
+        assert made["shippingStatus"] == "awaiting"
+        sapa_process(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()
+    if provider in {"aggregator_carrier", "ev_courier"}:
+        made = await until_status(api, made["id"], awb=...)
+    return await get(api, made["id"])
+
+
+async def go(api: httpx.AsyncClient, shipment: dict[str, Any], status: str) -> dict[str, Any]:
+    if shipment["provider"] in LOCAL:
+        assert (await change(api, shipment["id"], shippingStatus=status)).status_code == 200
+    else:
+        await advance(api, shipment["id"], status)
+    return await until_status(api, shipment["id"], status)
+
+
+def arrivals_of(told: Station, id: str) -> list[tuple[str, str]]:
+    """Kind and state of what the receiver heard of a resource."""
+    return [
+        (arrival.headers["X-Service-Webhook-Event"], str(msgspec.json.decode(arrival.body)["shippingStatus"]))
+        for arrival in told.arrivals
+        if arrival.resource == id
+    ]
+
+
+@pytest.mark.parametrize("provider", ALL)
+async def test_from_a_quote_to_the_door(
+    installation: Installation,
+    sandbox: httpx.AsyncClient,
+    database: Database,
+    company: Environments,
+    told: Station,
+    provider: str,
+) -> None:
+    order = await make_order(sandbox)
+    made = await book(installation, sandbox, company, provider, orderId=order["id"])
+    await go(sandbox, made, "picked_up")
+    assert (await sandbox.get(f"/orders/{order['id']}")).json()["data"]["fulfillmentStatus"] == "fulfilled"
+    done = await go(sandbox, made, "delivered")
+    if provider not in LOCAL:
+        assert done["eventTimestamp"] is not None
+    if provider in {"instant_carrier", "ev_courier"}:
+        assert done["driver"]["name"]
+        assert done["driver"]["phone"]
+    events = await list_events(database, company.test, made["id"])
+    assert events[-1] == ("shipment.status.updated", done)
+    await until(lambda: len(arrivals_of(told, made["id"])) == len(events))
+    heard = arrivals_of(told, made["id"])
+    assert heard == [(kind, body["shippingStatus"]) for kind, body in events]
+    assert heard[0][0] == "shipment.created"
+    assert [kind for kind, _ in heard].count("shipment.booked") == 1
+    assert heard[-1] == ("shipment.status.updated", "delivered")
+
+
+@pytest.mark.parametrize("provider", ALL)
+async def test_what_comes_back(
+    installation: Installation, sandbox: httpx.AsyncClient, company: Environments, told: Station, provider: str
+) -> None:
+    made = await book(installation, sandbox, company, provider, sim="returned")
+    await go(sandbox, made, "picked_up")
+    if provider in {"instant_carrier", "ev_courier"}:
+        await go(sandbox, made, "returning")  # and says no more: whoever gets the goods back tells
+        answer = await change(sandbox, made["id"], shippingStatus="returned")
+        assert answer.status_code == 200, answer.text
+        done = answer.json()["data"]
+    else:
+        done = await go(sandbox, made, "returned")
+    assert done["shippingStatus"] == "returned"
+    assert (await get(sandbox, made["id"])) == done
+    await until(lambda: ("shipment.status.updated", "returned") in arrivals_of(told, made["id"]))
+
+
+@pytest.mark.parametrize("provider", ALL)
+async def test_what_is_called_off(
+    installation: Installation,
+    sandbox: httpx.AsyncClient,
+    database: Database,
+    company: Environments,
+    told: Station,
+    provider: str,
+) -> None:
+    made = await book(installation, sandbox, company, provider)
+    answer = await cancel(sandbox, made["id"], "Out of stock")
+    assert answer.status_code == 200, answer.text
+    end = "cancelled_by_business" if provider == "ev_courier" else "cancelled"
+    assert answer.json()["data"]["shippingStatus"] == end
+    await until(lambda: ("shipment.cancelled", end) in arrivals_of(told, made["id"]))
+    assert ("shipment.status.updated", end) in arrivals_of(told, made["id"])
+
+
+async def test_a_new_driver_replaces_the_old_one(sandbox: httpx.AsyncClient) -> None:
+    made = await create(sandbox, "ev_courier", sim="reassign", autoBook=True)
+    await until_status(sandbox, made["id"], awb=...)
+    await advance(sandbox, made["id"], "picking_up")
+    first = (await until_status(sandbox, made["id"], "picking_up"))["driver"]
+    await advance(sandbox, made["id"], "picked_up")
+    second = (await until_status(sandbox, made["id"], "picked_up"))["driver"]
+    assert first["name"] != second["name"]
+
+
+@pytest.mark.parametrize(("scenario", "end"), [("lost", "lost"), ("delivery_failed", "delivery_failed")])
+async def test_what_goes_wrong_is_told(sandbox: httpx.AsyncClient, scenario: str, end: str) -> None:
+    made = await create(sandbox, "aggregator_carrier", sim=scenario, autoBook=True)
+    await until_status(sandbox, made["id"], awb=...)
+    await advance(sandbox, made["id"], end)
+    done = await until_status(sandbox, made["id"], end)
+    assert done["problem"]
+    assert done["needsAction"] is (end == "lost")

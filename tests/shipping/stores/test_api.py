@@ -1,0 +1,136 @@
+"""Store locations: kept, one default, a sender for shipments, and gone without a trace on them."""
+
+import asyncio
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from sapa.db.pool import Database
+from sapa.shipping import actions
+from sapa.shipping.actions import Surroundings
+from sapa.shipping.types import ShipmentIn
+from sapa.values.company import Company
+from tests.factories import Environments
+from tests.shipping.parcels import PATIENCE, body_of, create, error_of, field_of, get, list_events
+
+STORE: dict[str, Any] = {
+    "name": "Gudang Menteng", "contactName": "Budi Santoso", "phone": "0812-3456-7890", "email": "gudang@example.com",
+    "address": "Jl. Menteng Raya No. 21", "city": "Jakarta Pusat", "province": "DKI Jakarta", "country": "ID",
+    "zip": "10310", "kecamatan": "Menteng", "kecamatanId": 317106, "kelurahan": "Menteng", "kelurahanId": 3171061001,
+    "coordinates": {"lat": -6.1963, "lng": 106.8346},
+}  # fmt: skip
+PATH = "/shipping/store-locations"
+
+
+async def make_store(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
+    answer = await api.post(PATH, json={**STORE, **fields})
+    assert answer.status_code == 201, answer.text
+    made: dict[str, Any] = answer.json()["data"]
+    return made
+
+
+async def test_a_store_comes_back_as_it_was_given(api: httpx.AsyncClient) -> None:
+    made = await make_store(api)
+    given = {**STORE, "phone": "+6281234567890", "notes": None, "isDefault": True}
+    assert {name: made[name] for name in given} == given
+    assert set(made) == {*given, "id", "createdAt", "updatedAt"}
+    assert made["id"].startswith("loc_")
+    assert (await api.get(f"{PATH}/{made['id']}")).json()["data"] == made
+    assert (await api.get(PATH)).json() == {
+        "data": [made], "meta": {"page": 1, "limit": 20, "total": 1, "hasNextPage": False},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("method", ["PUT", "PATCH"])
+async def test_a_store_is_changed_field_by_field(api: httpx.AsyncClient, method: str) -> None:
+    made = await make_store(api)
+    answer = await api.request(method, f"{PATH}/{made['id']}", json={"name": "Gudang Baru", "email": None})
+    changed = answer.json()["data"]
+    assert changed == {**made, "name": "Gudang Baru", "email": None, "updatedAt": changed["updatedAt"]}
+    assert changed["updatedAt"] >= made["updatedAt"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"name": ""}, "name"), ({"address": ""}, "address"), ({"phone": "x"}, "phone"),
+        ({"kecamatanId": 1.5}, "kecamatanId"),
+        ({"coordinates": {"lat": 106, "lng": -6}}, "coordinates"), ({"colour": "red"}, "colour"),
+    ],
+)  # fmt: skip
+async def test_what_cannot_be_used_is_refused(api: httpx.AsyncClient, fields: dict[str, Any], field: str) -> None:
+    assert field_of(await api.post(PATH, json={**STORE, **fields})) == field
+
+
+async def test_there_is_one_default(api: httpx.AsyncClient) -> None:
+    first, second = await make_store(api), await make_store(api)
+    assert (first["isDefault"], second["isDefault"]) == (True, False)
+    await api.put(f"{PATH}/{second['id']}", json={"isDefault": True})
+    stores = (await api.get(PATH)).json()["data"]
+    assert {store["id"]: store["isDefault"] for store in stores} == {first["id"]: False, second["id"]: True}
+    await asyncio.gather(*(make_store(api, isDefault=True) for _ in range(4)))
+    assert sum(store["isDefault"] for store in (await api.get(PATH)).json()["data"]) == 1
+
+
+async def test_a_store_fills_the_sender_and_explicit_fields_win(sandbox: httpx.AsyncClient) -> None:
+    store = await make_store(sandbox)
+    made = await create(
+        sandbox, "aggregator_carrier", storeLocationId=store["id"], sender={"name": "Citra", "notes": "Back door"}
+    )
+    assert made["storeLocationId"] == store["id"]
+    assert (made["sender"]["name"], made["sender"]["notes"]) == ("Citra", "Back door")
+    assert (made["sender"]["phone"], made["sender"]["kelurahanId"]) == ("+6281234567890", 3171061001)
+    assert made["sender"]["coordinates"] == STORE["coordinates"]
+    by_default = await create(sandbox, "aggregator_carrier", sender=...)
+    assert (by_default["storeLocationId"], by_default["sender"]["name"]) == (store["id"], "Budi Santoso")
+    unnamed = await create(sandbox, "aggregator_carrier")
+    assert unnamed["storeLocationId"] is None
+
+
+async def test_deleting_a_store_clears_it_from_its_shipments(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    store, other = await make_store(sandbox), await make_store(sandbox)
+    gone = [await create(sandbox, "custom", storeLocationId=store["id"]) for _ in range(3)]
+    stays = await create(sandbox, "custom", storeLocationId=other["id"])
+    answer = await sandbox.delete(f"{PATH}/{store['id']}")
+    assert (answer.status_code, answer.content) == (204, b"")
+    assert error_of(await sandbox.get(f"{PATH}/{store['id']}")) == (404, "NOT_FOUND")
+    assert error_of(await sandbox.delete(f"{PATH}/{store['id']}")) == (404, "NOT_FOUND")
+    for shipment in gone:
+        now = await get(sandbox, shipment["id"])
+        assert now == {**shipment, "storeLocationId": None, "updatedAt": now["updatedAt"]}
+        kind, body = (await list_events(database, company.test, shipment["id"]))[-1]
+        assert (kind, body) == ("shipment.updated", now)
+    assert await get(sandbox, stays["id"]) == stays
+    assert field_of(await sandbox.post("/shipping/shipments", json=body_of("custom", storeLocationId=store["id"]))) == (
+        "storeLocationId"
+    )
+    assert (await sandbox.get(PATH)).json()["meta"]["total"] == 1
+
+
+async def is_in_the_way(database: Database, pid: int) -> bool:
+    """Whether somebody waits for what this session holds."""
+    async with database.connection() as db:
+        waiting = await db.fetchval("SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid))", pid)
+    return bool(waiting)
+
+
+async def test_what_is_made_while_its_store_is_deleted_names_it_no_longer(
+    api: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    store = await make_store(api)
+    body = body_of("custom", sender=..., storeLocationId=store["id"])
+    given, shop = msgspec.convert(body, ShipmentIn), Company(company.live, "live", "ID", "IDR")
+    async with database.transaction() as tx:
+        started = await actions.create(tx, shop, given, Surroundings())
+        deleting = asyncio.create_task(api.delete(f"{PATH}/{store['id']}"))
+        for _ in range(PATIENCE * 20):
+            if deleting.done() or await is_in_the_way(database, tx.get_server_pid()):
+                break
+            await asyncio.sleep(0.05)
+    assert (await deleting).status_code == 204
+    now = await get(api, started.kept.id)
+    assert (now["storeLocationId"], now["sender"]["name"]) == (None, STORE["contactName"])

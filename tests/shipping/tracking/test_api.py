@@ -1,0 +1,193 @@
+"""Tracking: the carrier's word now, with all that was known; and the last known state when the carrier is away."""
+
+from datetime import UTC, datetime, timedelta
+
+import httpx
+import msgspec
+import pytest
+
+from sapa.access import actions as access
+from sapa.db.pool import Database
+from sapa.shipping.bookings.cancel import settle_cancel
+from sapa.shipping.carriers.interface import Cancelled, CarrierEvent
+from sapa.shipping.shipments import queries as shipments
+from sapa.shipping.shipments.document import build_blank
+from sapa.shipping.shipments.status_changes import (
+    POLLED,
+    apply_events,
+    date,
+    judge,
+)
+from sapa.values.company import Company
+from tests.conftest import Installation
+from tests.factories import Environments
+from tests.shipping.parcels import advance, change, create, get, move_clock, track, until_status
+
+FIELDS = {
+    "shipmentId", "provider", "awb", "orderNo", "shippingStatus", "statusGroup", "statusCode", "statusText",
+    "eventTimestamp", "trackingUrl", "distance", "driver", "proof", "history", "live", "stale", "fetchedAt", "error",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("provider", ["aggregator_carrier", "ev_courier"])
+async def test_the_carrier_is_asked_and_its_word_counts(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments, provider: str
+) -> None:
+    made = await create(sandbox, provider, autoBook=True)
+    await until_status(sandbox, made["id"], awb=...)
+    async with database.connection() as db:  # the carrier's callbacks are lost
+        await db.execute("DELETE FROM sandbox_callbacks WHERE company_id = $1", company.test)
+    await move_clock(database, company.test, 620)
+    found = await track(sandbox, made["id"])
+    assert set(found) == FIELDS
+    assert (found["live"], found["stale"], found["error"]) == (True, False, None)
+    assert (found["shippingStatus"], found["statusGroup"]) == ("delivered", "delivered")
+    assert (await get(sandbox, made["id"]))["shippingStatus"] == "delivered"
+    assert found["history"]
+    assert [event["occurredAt"] for event in found["history"]] == sorted(
+        event["occurredAt"] for event in found["history"]
+    )
+    assert found["statusText"]
+    again = await track(sandbox, made["id"])
+    assert again["history"] == found["history"], "the same events are not told twice"
+    if provider == "ev_courier":
+        assert found["driver"]["name"]
+        assert found["driver"]["licensePlate"]
+
+
+async def test_a_carrier_that_is_away_leaves_the_last_known_state(sandbox: httpx.AsyncClient) -> None:
+    made = await create(sandbox, "aggregator_carrier", sim="carrier_down", autoBook=True)
+    found = await track(sandbox, made["id"])
+    assert (found["live"], found["stale"], found["shippingStatus"]) == (False, True, "confirmed")
+    assert found["error"]["code"] == "CARRIER_UNAVAILABLE"
+    assert found["error"]["message"]
+
+
+@pytest.mark.parametrize("provider", ["aggregator_carrier", "ev_courier"])
+async def test_what_is_called_back_and_told_again_is_shown_once(sandbox: httpx.AsyncClient, provider: str) -> None:
+    made = await create(sandbox, provider, autoBook=True)
+    await until_status(sandbox, made["id"], awb=...)
+    for status in ("picked_up", "delivered"):
+        await advance(sandbox, made["id"], status)
+        await until_status(sandbox, made["id"], status)
+    history = (await track(sandbox, made["id"]))["history"]
+    told = [(event["status"], event["occurredAt"][:19]) for event in history]
+    assert len(told) == len(set(told)), told
+    assert [event["status"] for event in history].count("delivered") == 1
+
+
+async def test_drafts_and_local_shipments_have_nobody_to_ask(sandbox: httpx.AsyncClient) -> None:
+    draft = await create(sandbox, "aggregator_carrier")
+    found = await track(sandbox, draft["id"])
+    assert (found["live"], found["stale"], found["history"], found["error"]) == (False, False, [], None)
+    local = await create(sandbox, "custom", autoBook=True, trackingUrl="https://example.com/t/1")
+    await change(sandbox, local["id"], shippingStatus="in_transit")
+    found = await track(sandbox, local["id"])
+    assert (found["shippingStatus"], found["statusGroup"]) == ("in_transit", "in_delivery")
+    assert (found["stale"], found["trackingUrl"]) == (False, "https://example.com/t/1")
+    assert [event["status"] for event in found["history"]] == ["confirmed", "in_transit"]
+
+
+async def test_of_a_very_long_history_the_latest_is_shown(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "custom", autoBook=True)
+    async with database.connection() as db:
+        await db.execute(
+            """INSERT INTO shipment_events
+                      (company_id, shipment_id, dedupe_key, occurred_at, text, proof, source, applied)
+               SELECT $1, $2, n::text, now() + make_interval(secs => n), 'word ' || n, '{}', 'carrier_poll', true
+                 FROM generate_series(1, 1001) AS n""",
+            company.test, made["id"],
+        )  # fmt: skip
+    found = await track(sandbox, made["id"])
+    assert (len(found["history"]), found["statusText"]) == (1_000, "word 1001")
+    assert found["history"][-1]["text"] == "word 1001"
+
+
+async def test_the_worker_asks_where_callbacks_are_missing(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "ev_courier", autoBook=True)
+    async with database.connection() as db:
+        await db.execute("DELETE FROM sandbox_callbacks WHERE company_id = $1", company.test)
+    await move_clock(database, company.test, 61)
+    await until_status(sandbox, made["id"], "delivered")
+    async with database.connection() as db:
+        poll_at = await db.fetchval(
+            "SELECT poll_at FROM shipments WHERE company_id = $1 AND id = $2", company.test, made["id"]
+        )
+    assert poll_at is None, "what has arrived is not asked after"
+
+
+async def test_proof_and_receiver_are_shown(
+    installation: Installation, sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "aggregator_carrier", autoBook=True)
+    await until_status(sandbox, made["id"], awb=...)
+    await advance(sandbox, made["id"], "delivered")
+    await until_status(sandbox, made["id"], "delivered")
+    found = await track(sandbox, made["id"])
+    assert set(found["proof"]) == {"receiver", "images"}
+    assert found["proof"]["receiver"] or found["proof"]["images"]
+
+
+async def test_an_answer_about_an_earlier_booking_says_nothing_of_the_present_one(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    """Asked about the one, the carrier answers when there is another."""
+    made = await create(sandbox, "ev_courier", sim="no_driver", autoBook=True)
+    await advance(sandbox, made["id"], "no_driver")
+    await until_status(sandbox, made["id"], "rejected")
+    async with database.connection() as db:
+        asked = await shipments.get_kept(db, company.test, made["id"])
+        shop = await access.get_company(db, company.test)
+    await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
+    anew = await get(sandbox, made["id"])
+    tomorrow = datetime.now(UTC) + timedelta(days=1)
+    event = CarrierEvent("late", tomorrow, "rejected", "FAILED", order_no=asked.order_no, awb=asked.awb)
+    async with database.transaction() as tx:
+        kept = await apply_events(tx, shop, asked, [event], POLLED)
+    assert kept.reference != asked.reference
+    assert kept.shipping_status != "rejected"
+    async with database.transaction() as tx:
+        kept = await shipments.lock_shipment(tx, company.test, made["id"])
+        await shipments.save_shipment(
+            tx, company.test, msgspec.structs.replace(kept, shipping_status="cancelling"), True
+        )
+        assert (await settle_cancel(tx, shop, asked, Cancelled())).shipping_status == "cancelling"
+    found = await track(sandbox, made["id"])
+    assert [event["occurredAt"][:10] for event in found["history"]].count(tomorrow.date().isoformat()) == 0
+    assert found["orderNo"] == anew["orderNo"] != asked.order_no
+
+
+def test_a_present_state_is_not_older_than_what_was_known() -> None:
+    """GoSend tells its state without its time; the callback before it was exact."""
+    shop = Company(1, "test", "ID", "IDR")
+    blank = msgspec.structs.replace(build_blank(shop, "instant_carrier"), created_at="2026-11-15T10:00:00.000Z")
+    asked = msgspec.structs.replace(blank, shipping_status="picked_up", event_timestamp="2026-11-15T10:07:00.000Z")
+    early = datetime(2026, 11, 15, 10, 5, tzinfo=UTC)
+    said = CarrierEvent("GK-1/out", early, "out_for_delivery", "out_for_delivery", is_present=True)
+    verdict = judge(asked, date(asked, asked, said), POLLED)
+    assert (verdict.is_applied, verdict.kept.shipping_status) == (True, "out_for_delivery")
+    again = date(verdict.kept, verdict.kept, said)
+    assert again.dedupe_key == date(asked, asked, said).dedupe_key, "asked again, it is no news"
+    later = msgspec.structs.replace(verdict.kept, event_timestamp="2026-11-15T10:20:00.000Z")
+    assert date(later, later, said).dedupe_key != again.dedupe_key, "the same state a second time is"
+    assert date(later, asked, said) == said, "what was told meanwhile is newer than the answer"
+    assert date(blank, blank, said).occurred_at == early
+
+
+async def test_what_the_carrier_cannot_be_asked_by_is_not_live(
+    sandbox: httpx.AsyncClient, database: Database, company: Environments
+) -> None:
+    made = await create(sandbox, "ev_courier", autoBook=True)
+    async with database.connection() as db:
+        await db.execute("DELETE FROM sandbox_callbacks WHERE company_id = $1", company.test)
+        await db.execute(
+            "UPDATE shipments SET order_no = NULL, awb = NULL WHERE company_id = $1 AND id = $2",
+            company.test, made["id"],
+        )  # fmt: skip
+    found = await track(sandbox, made["id"])
+    assert (found["live"], found["stale"]) == (False, True)
+    assert "number" in found["error"]["message"]
