@@ -7,7 +7,7 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.http.errors import Invalid
-from sapa.messaging.sending.preflight import check_url
+from sapa.messaging.sending.drafts import check_url
 from tests.factories import Environments
 from tests.http.wire import eventually
 from tests.messaging.send_steps import (

@@ -1,0 +1,95 @@
+"""How the simulators of channels store what they were asked, and what else they remember."""
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+import msgspec
+from msgspec import Struct
+
+from sapa.db.pool import Connection
+from sapa.db.sql import sql
+
+
+class OutboxRow(Struct, frozen=True):
+    id: int
+    source: str
+    method: str
+    path: str
+    headers: msgspec.Raw
+    body: str
+    status: int
+    answer: str
+    asked_at: str
+
+
+class TemplateRow(Struct, frozen=True):
+    name: str
+    language: str
+    content: msgspec.Raw
+
+
+NOW = sql("SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1")
+
+INSERT = sql(
+    """
+    INSERT INTO sandbox_outbox (company_id, source, method, path, headers, body, status, answer, asked_at)
+    SELECT $1, $2, $3, $4, $5::text::json, $6, $7, $8, clock_timestamp() + clock_offset
+      FROM companies WHERE company_id = $1"""
+)
+
+LIST = sql(
+    """
+    SELECT id, source, method, path, headers, body, status, answer, asked_at
+      FROM sandbox_outbox
+     WHERE company_id = $1
+     ORDER BY id DESC
+     LIMIT $2 OFFSET $3""",
+    row=OutboxRow,
+)
+
+COUNT_ALL = sql("SELECT count(*) FROM sandbox_outbox WHERE company_id = $1")
+
+COUNT = sql(
+    """
+    INSERT INTO sandbox_counts AS c (company_id, name, count) VALUES ($1, $2, 1)
+        ON CONFLICT (company_id, name) DO UPDATE SET count = c.count + 1
+    RETURNING count"""
+)
+
+LIST_TO_FORGET = sql(
+    "SELECT DISTINCT company_id FROM sandbox_outbox WHERE asked_at < now() - make_interval(days => $1)",
+    crosses="the worker forgets what was asked long ago, in every company's test environment",
+)
+
+FORGET = sql("DELETE FROM sandbox_outbox WHERE company_id = $1 AND asked_at < now() - make_interval(days => $2)")
+
+PUT_TEMPLATE = sql(
+    """
+    INSERT INTO sandbox_templates (company_id, source, name, language, content)
+    VALUES ($1, $2, $3, $4, $5::text::json)
+        ON CONFLICT (company_id, source, name, language) DO UPDATE SET content = excluded.content"""
+)
+
+LIST_TEMPLATES = sql(
+    """
+    SELECT name, language, content FROM sandbox_templates
+     WHERE company_id = $1 AND source = $2
+     ORDER BY name, language""",
+    row=TemplateRow,
+)
+
+DROP_TEMPLATE = sql("DELETE FROM sandbox_templates WHERE company_id = $1 AND source = $2 AND name = $3")
+
+# By the records of the calls, which know the real time, too.
+FIND_LEAST_AHEAD = sql(
+    """
+    SELECT min(created_at - request_stored_at)
+      FROM messages
+     WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND direction = 'out'"""
+)
+
+
+async def find_least_ahead(db: Connection, company_id: int, source: str, identities: Sequence[str]) -> timedelta | None:
+    """How far the company's clock was ahead when somebody was first written to; None when nobody did."""
+    found: timedelta | None = await FIND_LEAST_AHEAD.value(db, company_id, source, list(identities))
+    return found
