@@ -1,4 +1,4 @@
-"""What differs between channels is declared on the channel: no module outside its folder and its simulator names one."""
+"""What differs between channels is declared on the channel: only its folder and its simulator name it."""
 
 import ast
 
@@ -26,7 +26,6 @@ OWN = (
 EXCEPTIONS = {
     "sapa.messaging.channels.interface": "the stored words themselves",
     "sapa.messaging.channels.registry": "the one list of channels",
-    "sapa.sandbox.channels.simulators": "the one list of simulators",
     "sapa.messaging.sending.types": "the example in the API's document",
     "sapa.sandbox.types": "the example in the API's document",
     "sapa.outbound.mail_sink": "SMTP's verb, not the channel",
@@ -38,7 +37,7 @@ def list_named_channels(modules: dict[str, Module]) -> list[str]:
     found = []
     for name, module in modules.items():
         if not name.startswith(OWN) and name not in EXCEPTIONS:
-            found += [f"{name}:{node.lineno} names a channel" for node in ast.walk(module.tree) if _is_channel(node)]
+            found += [f"{name} names {ast.unparse(node)}" for node in ast.walk(module.tree) if _is_channel(node)]
             found += [f"{name} imports {other}" for other in sorted(list_imports(module, modules)) if _is_folder(other)]
     return found
 

@@ -152,7 +152,7 @@ def replay(
 
     async def run(kit: Kit, company: Company) -> int:
         async with kit.database.transaction() as tx:
-            opened = await accounts.get_accounts(company).open_source(kit, tx, company, source)
+            opened = await accounts.get_accounts(company).find_by_source(kit, tx, company, source)
             if opened is None:
                 raise ChannelNotConnected
             return await inbound.replay(tx, opened, since)

@@ -29,7 +29,7 @@ async def schedule(
     tx: Tx, company_id: int, path: str, headers: Mapping[str, str], body: bytes, after_seconds: float
 ) -> None:
     """To be posted to a path of ours, such as /hooks/carriers/…, after so long by the company's clock."""
-    await queries.SCHEDULE.run(tx, company_id, after_seconds, path, msgspec.json.encode(headers).decode(), body)
+    await queries.insert_callback(tx, company_id, path, headers, body, after_seconds)
 
 
 async def post_due(kit: Kit, stopping: asyncio.Event) -> None:
@@ -51,7 +51,7 @@ async def _holds_lease(database: Database, holder: str) -> bool:
 
 async def _post_batch(kit: Kit) -> None:
     async with kit.database.connection() as db:
-        due = await queries.LIST_DUE.all(db, BATCH)
+        due = await queries.list_due(db, BATCH)
     for callback in due:
         is_taken = await _post(kit, callback)
         async with kit.database.connection() as db:
@@ -72,6 +72,6 @@ async def _post(kit: Kit, callback: SimulatedCallback) -> bool:
 async def _settle(db: Connection, callback: SimulatedCallback, is_taken: bool) -> None:
     """One that nobody takes is dropped in the end, as providers do."""
     if is_taken or callback.tries >= MOST_TRIES:
-        await queries.DROP.run(db, callback.company_id, callback.id)
+        await queries.delete_callback(db, callback)
     else:
-        await queries.POSTPONE.run(db, callback.company_id, callback.id)
+        await queries.postpone_callback(db, callback)

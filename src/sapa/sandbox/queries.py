@@ -1,7 +1,11 @@
 """How the callbacks of simulators are stored until they are due."""
 
+from collections.abc import Mapping
+
+import msgspec
 from msgspec import Struct
 
+from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
 
@@ -50,3 +54,21 @@ POSTPONE = sql(
     UPDATE sandbox_callbacks SET tries = tries + 1, due_at = due_at + interval '1 second'
      WHERE company_id = $1 AND id = $2"""
 )
+
+
+async def insert_callback(
+    tx: Tx, company_id: int, path: str, headers: Mapping[str, str], body: bytes, after_seconds: float
+) -> None:
+    await SCHEDULE.run(tx, company_id, after_seconds, path, msgspec.json.encode(headers).decode(), body)
+
+
+async def list_due(db: Connection, most: int) -> list[SimulatedCallback]:
+    return await LIST_DUE.all(db, most)
+
+
+async def delete_callback(db: Connection, callback: SimulatedCallback) -> None:
+    await DROP.run(db, callback.company_id, callback.id)
+
+
+async def postpone_callback(db: Connection, callback: SimulatedCallback) -> None:
+    await POSTPONE.run(db, callback.company_id, callback.id)

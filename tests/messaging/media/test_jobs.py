@@ -40,7 +40,7 @@ async def connect_page(kit: Kit) -> Connection:
         company = await get_company(tx, made.live)
         draft = await connecting.prepare(kit, tx, company, Source.SOCIAL_NETWORK, PAGE)
         await connecting.connect(kit, tx, company, draft)
-        opened = await accounts.STORED.open_source(kit, tx, company, Source.SOCIAL_NETWORK)
+        opened = await accounts.STORED.find_by_source(kit, tx, company, Source.SOCIAL_NETWORK)
     assert opened is not None
     return opened.connection
 

@@ -50,13 +50,13 @@ class Opened(Struct, frozen=True):
 class Accounts(Protocol):
     """Where a company's accounts come from."""
 
-    async def open_source(self, kit: Kit, db: Database, company: Company, source: Source) -> Opened | None:
+    async def find_by_source(self, kit: Kit, db: Database, company: Company, source: Source) -> Opened | None:
         """None when the company has no account with this channel."""
 
-    async def open_by_id(self, kit: Kit, db: Database, company: Company, connection_id: str) -> Opened | None:
+    async def find_by_id(self, kit: Kit, db: Database, company: Company, connection_id: str) -> Opened | None:
         """For work that was begun before, such as fetching the files of a message."""
 
-    async def open_by_token(self, kit: Kit, db: Database, token: str) -> Opened | None:
+    async def find_by_token(self, kit: Kit, db: Database, token: str) -> Opened | None:
         """Whose callbacks come to the address that ends with this token."""
 
     async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
@@ -73,15 +73,15 @@ TEST_ACCOUNTS: Port[Accounts] = Port("accounts of test companies")
 
 
 class StoredAccounts:
-    async def open_source(self, kit: Kit, db: Database, company: Company, source: Source) -> Opened | None:
+    async def find_by_source(self, kit: Kit, db: Database, company: Company, source: Source) -> Opened | None:
         stored = await queries.find_connection(db, company.id, source)
         return _open(kit, company, stored) if stored else None
 
-    async def open_by_id(self, kit: Kit, db: Database, company: Company, connection_id: str) -> Opened | None:
+    async def find_by_id(self, kit: Kit, db: Database, company: Company, connection_id: str) -> Opened | None:
         stored = await queries.find_by_id(db, company.id, connection_id)
         return _open(kit, company, stored) if stored and stored.status == "connected" else None
 
-    async def open_by_token(self, kit: Kit, db: Database, token: str) -> Opened | None:
+    async def find_by_token(self, kit: Kit, db: Database, token: str) -> Opened | None:
         """The token names its company, so nobody else's rows are looked at."""
         parts = _parse_token(token)
         company = await find_company(db, int(parts["company"])) if parts else None
@@ -106,9 +106,9 @@ def get_accounts(company: Company) -> Accounts:
     return TEST_ACCOUNTS.installed if company.is_test else STORED
 
 
-async def open_by_token(kit: Kit, db: Database, token: str) -> Opened | None:
+async def find_by_token(kit: Kit, db: Database, token: str) -> Opened | None:
     """Whose callbacks come to the address that ends with this token, live or test."""
-    return await TEST_ACCOUNTS.installed.open_by_token(kit, db, token) or await STORED.open_by_token(kit, db, token)
+    return await TEST_ACCOUNTS.installed.find_by_token(kit, db, token) or await STORED.find_by_token(kit, db, token)
 
 
 async def note_health(db: Database, company_id: int, connection_id: str, error: str | None) -> None:

@@ -46,7 +46,7 @@ async def prepare(kit: Kit, db: Database, company: Company, source: Source, give
     if company.is_test:
         raise SandboxChannel
     channel = CHANNELS[source]
-    present = await STORED.open_source(kit, db, company, source)
+    present = await STORED.find_by_source(kit, db, company, source)
     known = _keep(channel, present, given)
     values = {name: value for name, value in {**known, **given}.items() if value}
     made = {
@@ -157,7 +157,7 @@ async def note_verified(db: Database, company: Company, connection_id: str, erro
 async def test(kit: Kit, company: Company, source: Source) -> ConnectionInfo:
     """Asks the channel whether it still knows the account, and remembers what it said. Calls the outside."""
     async with kit.database.connection() as db:
-        opened = await accounts.get_accounts(company).open_source(kit, db, company, source)
+        opened = await accounts.get_accounts(company).find_by_source(kit, db, company, source)
     if opened is None:
         raise ChannelNotConnected
     error = await verify(opened)

@@ -40,7 +40,7 @@ async def renew(kit: Kit, due: Due) -> None:
     async with kit.database.connection() as db:
         if not await queries.claim_renewal(db, due.company_id, due.id, RETRY_SECONDS):
             return
-        opened = await STORED.open_by_id(kit, db, await get_company(db, due.company_id), due.id)
+        opened = await STORED.find_by_id(kit, db, await get_company(db, due.company_id), due.id)
     if opened is None or not isinstance(opened.channel, Renewable):
         return
     error = await _exchange(kit, opened)

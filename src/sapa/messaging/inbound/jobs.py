@@ -111,7 +111,7 @@ async def advance(kit: Kit, lane: Lane) -> bool:
 
 async def _deal_with(kit: Kit, tx: Tx, lane: Lane, callback: StoredCallback) -> None:
     company = await get_company(tx, lane.company_id)
-    opened = await get_accounts(company).open_by_id(kit, tx, company, lane.connection_id)
+    opened = await get_accounts(company).find_by_id(kit, tx, company, lane.connection_id)
     if opened is None:
         await queries.move_on(tx, company.id, callback.id, 0, False, "The channel is not connected any more.")
         return

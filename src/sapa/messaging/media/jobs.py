@@ -75,7 +75,7 @@ async def _fetch(kit: Kit, waiting: Waiting) -> None:
         if row is None:
             return
         company = await get_company(db, waiting.company_id)
-        opened = await get_accounts(company).open_by_id(kit, db, company, row.connection_id)
+        opened = await get_accounts(company).find_by_id(kit, db, company, row.connection_id)
     try:
         if opened is None:
             raise BadAccount("the channel is not connected any more")

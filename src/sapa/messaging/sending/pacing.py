@@ -29,7 +29,7 @@ async def wait_for_turn(kit: Kit, company: Company, plan: SendPlan) -> SendPlan:
     if not await wait_until_free(kit, plan.opened, plan.draft.content):
         return plan
     async with kit.database.connection() as db:
-        opened = await get_accounts(company).open_by_id(kit, db, company, plan.opened.connection.id)
+        opened = await get_accounts(company).find_by_id(kit, db, company, plan.opened.connection.id)
     if opened is None:
         raise ChannelNotConnected("The channel was disconnected while the message waited for its turn.")
     return replace(plan, opened=opened)

@@ -161,7 +161,7 @@ async def _check_source(
     clock: ClockReading,
 ) -> SendPlan:
     """Whether this channel can carry it now: its content, to this recipient, at this time."""
-    opened = await get_accounts(company).open_source(kit, db, company, source)
+    opened = await get_accounts(company).find_by_source(kit, db, company, source)
     if opened is None:
         raise ChannelNotConnected(f"The channel {source} is not connected.")
     capabilities = opened.channel.capabilities

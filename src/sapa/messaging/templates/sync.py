@@ -50,7 +50,7 @@ async def find_book(kit: Kit, db: Db, company: Company) -> Book | None:
     if not get_environment(company).has_template_review:
         return None
     for source in BOOKS:
-        opened = await get_accounts(company).open_source(kit, db, company, source)
+        opened = await get_accounts(company).find_by_source(kit, db, company, source)
         if opened is not None and isinstance(opened.channel, TemplateBook):
             return Book(opened.channel, opened.connection)
     return None

@@ -22,7 +22,7 @@ from sapa.messaging.channels.widget.types import (
     WrongHash,
 )
 from sapa.messaging.connections.accounts import Opened as Chat
-from sapa.messaging.connections.accounts import open_by_token
+from sapa.messaging.connections.accounts import find_by_token
 from sapa.messaging.widget import queries as widget
 from sapa.values.company import Company
 
@@ -66,7 +66,7 @@ class Visit(Struct, frozen=True):
 
 async def find_chat(kit: Kit, db: Db, key: str, origin: str | None) -> Chat:
     """The connection that a public key belongs to, on a site that may show it."""
-    opened = await open_by_token(kit, db, key) if 0 < len(key) <= MOST_KEY_LENGTH else None
+    opened = await find_by_token(kit, db, key) if 0 < len(key) <= MOST_KEY_LENGTH else None
     if opened is None or opened.connection.source is not Source.WIDGET:
         raise WidgetNotFound
     if not is_allowed_origin(opened.connection.account, origin):

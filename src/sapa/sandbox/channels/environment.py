@@ -33,7 +33,7 @@ QUOTA = "sim_quota_10"
 class SimulatedAccounts:
     """A test company has an account with every simulator, without opening it and without a row."""
 
-    async def open_source(self, kit: Kit, db: Database, company: Company, source: Source) -> Opened | None:
+    async def find_by_source(self, kit: Kit, db: Database, company: Company, source: Source) -> Opened | None:
         if not company.is_test:
             return None
         channel = CHANNELS[source]
@@ -50,14 +50,14 @@ class SimulatedAccounts:
         )
         return Opened(channel, connection)
 
-    async def open_by_id(self, kit: Kit, db: Database, company: Company, connection_id: str) -> Opened | None:
+    async def find_by_id(self, kit: Kit, db: Database, company: Company, connection_id: str) -> Opened | None:
         source = find_source(company.id, connection_id)
-        return await self.open_source(kit, db, company, source) if source else None
+        return await self.find_by_source(kit, db, company, source) if source else None
 
-    async def open_by_token(self, kit: Kit, db: Database, token: str) -> Opened | None:
+    async def find_by_token(self, kit: Kit, db: Database, token: str) -> Opened | None:
         found = find_hook(kit, token)
         company = await find_company(db, found.company_id) if found else None
-        return await self.open_source(kit, db, company, found.source) if found and company else None
+        return await self.find_by_source(kit, db, company, found.source) if found and company else None
 
     async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
         return list(CHANNELS)

@@ -2,8 +2,6 @@
 
 from datetime import datetime
 
-import msgspec
-
 from sapa.db.pool import Connection, Database, Tx
 from sapa.http.hooks import HookAnswer, HookCall
 from sapa.sandbox.channels import queries
@@ -17,33 +15,25 @@ _NOISE = {"host", "accept", "accept-encoding", "user-agent", "content-length", "
 async def forget_old(database: Database) -> None:
     """The worker's job."""
     async with database.connection() as db:
-        companies = [record[0] for record in await db.fetch(queries.LIST_TO_FORGET.text, KEPT_DAYS)]
-        for company_id in companies:
-            await queries.FORGET.run(db, company_id, KEPT_DAYS)
+        for company_id in await queries.list_companies_to_forget(db, KEPT_DAYS):
+            await queries.delete_old_requests(db, company_id, KEPT_DAYS)
 
 
 async def get_now(tx: Connection, company_id: int) -> datetime:
     """The company's time."""
-    return datetime.fromisoformat(await queries.NOW.value(tx, company_id))
+    return datetime.fromisoformat(await queries.read_now(tx, company_id))
 
 
 async def record(tx: Tx, company_id: int, source: str, call: HookCall, answer: HookAnswer) -> None:
     headers = {name: _shown(name, value) for name, value in call.headers.items() if name not in _NOISE}
-    await queries.INSERT.run(
-        tx, company_id, source, call.method, call.path, msgspec.json.encode(headers).decode(),
-        _text(call.body), answer.status, _text(answer.body),
-    )  # fmt: skip
-
-
-async def count(tx: Tx, company_id: int, name: str) -> int:
-    """How often this has happened, this time included."""
-    number: int = await queries.COUNT.value(tx, company_id, name)
-    return number
+    await queries.insert_request(
+        tx, company_id, source, call, headers, _text(call.body), answer.status, _text(answer.body)
+    )
 
 
 async def list_page(db: Connection, company_id: int, limit: int, offset: int) -> tuple[list[OutboxRow], int]:
-    total: int = await queries.COUNT_ALL.value(db, company_id)
-    return await queries.LIST.all(db, company_id, limit, offset), total
+    total = await queries.count_requests(db, company_id)
+    return await queries.list_requests(db, company_id, limit, offset), total
 
 
 def _shown(name: str, value: str) -> str:

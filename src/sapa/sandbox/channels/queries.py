@@ -1,13 +1,14 @@
 """How the simulators of channels store what they were asked, and what else they remember."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 
 import msgspec
 from msgspec import Struct
 
-from sapa.db.pool import Connection
+from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.http.hooks import HookCall
 
 
 class OutboxRow(Struct, frozen=True):
@@ -93,3 +94,58 @@ async def find_least_ahead(db: Connection, company_id: int, source: str, identit
     """How far the company's clock was ahead when somebody was first written to; None when nobody did."""
     found: timedelta | None = await FIND_LEAST_AHEAD.value(db, company_id, source, list(identities))
     return found
+
+
+async def read_now(db: Connection, company_id: int) -> str:
+    """The company's time."""
+    now: str = await NOW.value(db, company_id)
+    return now
+
+
+async def insert_request(
+    tx: Tx,
+    company_id: int,
+    source: str,
+    call: HookCall,
+    headers: Mapping[str, str],
+    body: str,
+    status: int,
+    answer: str,
+) -> None:
+    shown = msgspec.json.encode(headers).decode()
+    await INSERT.run(tx, company_id, source, call.method, call.path, shown, body, status, answer)
+
+
+async def list_requests(db: Connection, company_id: int, limit: int, offset: int) -> list[OutboxRow]:
+    return await LIST.all(db, company_id, limit, offset)
+
+
+async def count_requests(db: Connection, company_id: int) -> int:
+    total: int = await COUNT_ALL.value(db, company_id)
+    return total
+
+
+async def count_occurrence(tx: Tx, company_id: int, name: str) -> int:
+    """How often this has happened, this time included."""
+    number: int = await COUNT.value(tx, company_id, name)
+    return number
+
+
+async def list_companies_to_forget(db: Connection, days: int) -> list[int]:
+    return [record[0] for record in await db.fetch(LIST_TO_FORGET.text, days)]
+
+
+async def delete_old_requests(db: Connection, company_id: int, days: int) -> None:
+    await FORGET.run(db, company_id, days)
+
+
+async def put_template(tx: Tx, company_id: int, source: str, name: str, language: str, content: bytes) -> None:
+    await PUT_TEMPLATE.run(tx, company_id, source, name, language, content.decode())
+
+
+async def list_templates(db: Connection, company_id: int, source: str) -> list[TemplateRow]:
+    return await LIST_TEMPLATES.all(db, company_id, source)
+
+
+async def delete_template(tx: Tx, company_id: int, source: str, name: str) -> None:
+    await DROP_TEMPLATE.run(tx, company_id, source, name)

@@ -15,7 +15,7 @@ from sapa.db.pool import Tx
 from sapa.http.hooks import HookAnswer, HookCall
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.callbacks import schedule
-from sapa.sandbox.channels import outbox
+from sapa.sandbox.channels import outbox, queries
 from sapa.sandbox.channels.accounts import Account
 from sapa.sandbox.channels.inbound import Heard
 from sapa.sandbox.channels.scripts import Script, Step, name_script
@@ -109,7 +109,9 @@ async def perform(
     """Everything is stored before the answer leaves; a script that hangs leaves the caller without one."""
     account = taken.account
     async with kit.database.transaction() as tx:
-        times = await outbox.count(tx, account.company_id, f"{account.source}/{name_script(taken.to)}/{taken.to}")
+        times = await queries.count_occurrence(
+            tx, account.company_id, f"{account.source}/{name_script(taken.to)}/{taken.to}"
+        )
         if script.is_broken:
             answer = broken
         elif script.refusal and is_refused(script, taken, times):

@@ -18,12 +18,12 @@ async def answer(kit: Kit, account: Account, call: HookCall) -> HookAnswer:
         return await _list(kit, account)
     async with kit.database.transaction() as tx:
         if call.method == "DELETE":
-            await queries.DROP_TEMPLATE.run(tx, account.company_id, account.source, call.query.get("name", ""))
+            await queries.delete_template(tx, account.company_id, account.source, call.query.get("name", ""))
             answer = build_answer({"success": True})
         else:
             asked = msgspec.json.decode(call.body, type=dict[str, Any])
             key = (account.source, asked["name"], asked["language"])
-            await queries.PUT_TEMPLATE.run(tx, account.company_id, *key, msgspec.json.encode(asked).decode())
+            await queries.put_template(tx, account.company_id, *key, msgspec.json.encode(asked))
             answer = build_answer({"id": _id(*key), "status": "APPROVED", "category": asked["category"]})
         await outbox.record(tx, account.company_id, account.source, call, answer)
     return answer
@@ -31,7 +31,7 @@ async def answer(kit: Kit, account: Account, call: HookCall) -> HookAnswer:
 
 async def _list(kit: Kit, account: Account) -> HookAnswer:
     async with kit.database.connection() as db:
-        rows = await queries.LIST_TEMPLATES.all(db, account.company_id, account.source)
+        rows = await queries.list_templates(db, account.company_id, account.source)
     templates = [
         {**msgspec.json.decode(row.content), "id": _id(account.source, row.name, row.language), "status": "APPROVED"}
         for row in rows
