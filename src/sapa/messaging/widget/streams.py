@@ -13,13 +13,13 @@ import asyncpg
 import msgspec
 
 from sapa.db.pool import AWAY, Connection, Database
-from sapa.db.sql import sql
 from sapa.http.errors import ApiError
-from sapa.messaging.channels.widget import queries as widget
-from sapa.messaging.channels.widget.messages import BELL, MOST_AT_ONCE
+from sapa.messaging.channels.widget.messages import BELL
 from sapa.messaging.channels.widget.types import Line, TooManyPages
+from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.visits import Visit
 
+MOST_AT_ONCE = 50
 LOOK_SECONDS = 2.0
 HEARTBEAT_SECONDS = 15.0
 MOST_PAGES = 2_000
@@ -27,8 +27,6 @@ MOST_PAGES_OF_A_VISITOR = 8
 RETRY_SECONDS = 30
 LISTENER = "sapa widget"
 _ALIVE_SECONDS = 1.0
-
-ALIVE = sql("SELECT 1")
 
 Check = Callable[[], Awaitable[object]]
 
@@ -147,7 +145,7 @@ class Streams:
             self._bell.set()
             while True:
                 await asyncio.sleep(_ALIVE_SECONDS)
-                await ALIVE.value(connection)
+                await widget.check_alive(connection)
         finally:
             connection.terminate()
 
