@@ -15,9 +15,9 @@ from bench.ground import Ground, SeededCompany, make_company, open_ground
 from bench.loyalty.owner import Connection, open_owner
 from bench.say import say
 from bench.servers import run_sapa
-from sapa.analytics.types import SOURCES, Channel
 from sapa.db.pool import open_database
-from sapa.support.recount import recount
+from sapa.messaging.channels.registry import CHANNEL_NAMES
+from sapa.support.samples.backfill import recount
 
 MOST_MILLISECONDS = 150
 
@@ -39,7 +39,7 @@ class Asked(Struct, frozen=True):
     title: str
     start: str
     end: str
-    channel: Channel | None = None
+    channel: str | None = None
 
     @property
     def path(self) -> str:
@@ -48,7 +48,7 @@ class Asked(Struct, frozen=True):
 
     @property
     def sources(self) -> list[str] | None:
-        return list(SOURCES[self.channel]) if self.channel else None
+        return list(CHANNEL_NAMES[self.channel]) if self.channel else None
 
 
 YEAR = ("2025-01-01T00:00:00Z", "2025-12-31T23:59:59.999999Z")

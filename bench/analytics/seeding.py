@@ -6,8 +6,8 @@ from datetime import UTC, datetime, timedelta
 
 from bench.loyalty.owner import Connection
 from bench.names import FIRST_NAMES, LAST_NAMES
-from sapa.analytics.types import Metric
 from sapa.messaging.messages.types import Source
+from sapa.support.samples.types import Metric
 from sapa.values.ids import new_id
 from sapa.values.text_folding import fold
 

@@ -24,7 +24,7 @@ from sapa.access.types import MOST_RATE_LIMIT, KeyIn, Product, Scope
 from sapa.console.routes import COOKIE
 from sapa.db.pool import open_database
 from sapa.people import actions as people
-from sapa.support.recount import recount
+from sapa.support.samples.backfill import recount
 
 MOST_TIMES = 3
 PASSWORD = "kopi gayo enak sekali"

@@ -25,15 +25,20 @@ from sapa.loyalty.rewards import api as rewards
 from sapa.loyalty.rewards import closing
 from sapa.loyalty.types import ReservationsClosed
 from sapa.messaging.connections import jobs as renewing
+from sapa.messaging.connections.accounts import TEST_ACCOUNTS
+from sapa.messaging.environment import TEST as TEST_ENVIRONMENT
+from sapa.messaging.history import api as history
 from sapa.messaging.inbound import hooks as inbound
 from sapa.messaging.inbound import jobs as processing
 from sapa.messaging.media import api as media_api
 from sapa.messaging.media import jobs as media
 from sapa.messaging.media import pages
+from sapa.messaging.messages import api as messages
 from sapa.messaging.messages import jobs as unsettled
-from sapa.messaging.sending import api as messages
+from sapa.messaging.sending import api as sending
 from sapa.messaging.templates import api as templates
 from sapa.messaging.templates import sync as template_registry
+from sapa.messaging.tickets import TICKETS
 from sapa.messaging.widget import jobs as widget_jobs
 from sapa.messaging.widget import pages as widget
 from sapa.orders import api as orders
@@ -47,6 +52,7 @@ from sapa.sandbox import callbacks as sandbox
 from sapa.sandbox.carriers import simulators as carriers
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels import simulators as channels
+from sapa.sandbox.channels.environment import SandboxEnvironment, SimulatedAccounts
 from sapa.settings import Settings
 from sapa.shipping import api as shipments
 from sapa.shipping import jobs as shipping_jobs
@@ -57,8 +63,10 @@ from sapa.shipping.quotes import actions as quotes
 from sapa.shipping.quotes import api as quotes_api
 from sapa.shipping.stores import api as stores
 from sapa.shipping.tracking import hooks as carrier_callbacks
+from sapa.support import actions as tickets
 from sapa.support import api as support
 from sapa.support import jobs as support_jobs
+from sapa.support.agents import api as agents
 from sapa.timeline import api as timeline
 from sapa.webhooks import dispatcher
 from sapa.webhooks import jobs as webhooks
@@ -78,13 +86,15 @@ ROUTES: list[Routes] = [
     quotes_api.routes,
     shipments.routes,
     stores.routes,
+    sending.routes,
+    history.routes,
     messages.routes,
     templates.routes,
     media_api.routes,
     analytics.routes,
     support.routes,
-    support.agent_routes,
-    support.settings_routes,
+    agents.routes,
+    agents.settings_routes,
     sandbox_api.routes,
 ]
 
@@ -139,7 +149,11 @@ PAGES: list[Callable[[Kit], list[Route]]] = [pages.build_pages, widget.pages]
 """What people's browsers see besides the API's documents."""
 
 
-PORTS: list[tuple[Port[Any], Any]] = []
+PORTS: list[tuple[Port[Any], Any]] = [
+    (TICKETS, tickets),
+    (TEST_ACCOUNTS, SimulatedAccounts()),
+    (TEST_ENVIRONMENT, SandboxEnvironment()),
+]
 """Ports of lower rooms, each with the higher room's implementation."""
 
 SUBSCRIPTIONS: Subscriptions = {

@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from sapa.messaging.messages.types import Source
-from sapa.support.samples import Metric, Sample
+from sapa.support.samples.types import Metric, Sample
 
 Kind = Literal["heard", "said", "lost", "announced", "assigned", "handover", "resolved", "reopened"]
 """What was lost was written and never arrived; what was announced is only that somebody else will answer."""

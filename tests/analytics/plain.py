@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
-from sapa.support.samples import Metric, Sample
+from sapa.support.samples.types import Metric, Sample
 
 Json = dict[str, Any]
 

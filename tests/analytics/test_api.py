@@ -7,7 +7,8 @@ import pytest
 from sapa.access.types import Scope
 from sapa.db.pool import Database
 from sapa.messaging.messages.types import Source
-from sapa.support.samples import Metric, Sample, record
+from sapa.support.samples.actions import record
+from sapa.support.samples.types import Metric, Sample
 from tests.analytics.worlds import make_agent
 from tests.conftest import Installation
 from tests.factories import Environments, make_company, make_key

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 
 from sapa.analytics import queries
 from sapa.analytics.report import build_record
-from sapa.analytics.types import SOURCES, Channel
 from sapa.analytics.window import Window
 from sapa.db.pool import Connection, Database
+from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.messaging.messages.types import Source
-from sapa.support.recount import recount
-from sapa.support.samples import Metric, Sample
+from sapa.support.samples.backfill import recount
+from sapa.support.samples.types import Metric, Sample
 from tests import depth
 from tests.analytics.plain import figures_of, told
 from tests.analytics.worlds import (
@@ -35,7 +35,7 @@ from tests.conftest import Installation
 from tests.factories import Environments, make_company, make_key
 from tests.messaging.conftest import connect_messaging
 
-CHANNELS = st.none() | st.sampled_from([*SOURCES])
+CHANNELS = st.none() | st.sampled_from([*CHANNEL_NAMES])
 EDGES = st.tuples(st.integers(0, 40), st.sampled_from([-1, 0, 1]))
 """An end that lies on a sample's instant, or a microsecond beside it."""
 FAR = st.sampled_from([MIDNIGHT - timedelta(days=40), MIDNIGHT + timedelta(days=40)])
@@ -53,7 +53,7 @@ async def test_the_report_equals_a_plain_calculation(
     installation: Installation,
     database: Database,
     changes: list[Change],
-    windows: list[tuple[tuple[int, int] | datetime, tuple[int, int] | datetime, Channel | None]],
+    windows: list[tuple[tuple[int, int] | datetime, tuple[int, int] | datetime, str | None]],
 ) -> None:
     company = (await make_company(database)).test
     async with connect_messaging(installation, (await make_key(database, company)).raw) as client:
@@ -68,7 +68,7 @@ async def test_the_report_equals_a_plain_calculation(
             asked = {"startAt": start.isoformat(), "endAt": end.isoformat()} | ({"channel": channel} if channel else {})
             answer = await client.get("/analytics/agents", params=asked)
             assert answer.status_code == 200, answer.text
-            sources = SOURCES[channel] if channel else None
+            sources = CHANNEL_NAMES[channel] if channel else None
             assert told(answer.json()["data"]["records"]) == figures_of(stored, start, end, sources)
 
 
@@ -121,7 +121,7 @@ RECORD = ("agent_id", "tickets_handled", "first_response_time", "avg_response_ti
 async def compare(database: Database, company_id: int, chance: random.Random) -> None:
     """Report and samples of one instant, whatever goes on around it."""
     start, end = sorted(draw_instant(chance) for _ in range(2))
-    sources = chance.choice([None, *SOURCES.values()])
+    sources = chance.choice([None, *CHANNEL_NAMES.values()])
     async with database.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
         stored = await read_samples(db, company_id)
         found = await queries.list_figures(db, company_id, Window(start, end), sources, None)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sapa.db.pool import Database
 from sapa.messaging.messages.types import Source
-from sapa.support.samples import Sample
+from sapa.support.samples.types import Sample
 from tests import depth
 from tests.analytics.calculator import Agent, Happening, Kind, measure
 from tests.analytics.plain import figures_of, told

@@ -9,12 +9,8 @@ from msgspec import Struct
 
 from sapa.db.pool import Tx
 from sapa.messaging.messages.types import Source
-from sapa.support.samples import (
-    Metric,
-    Sample,
-    record,
-    replace,
-)
+from sapa.support.samples.actions import record, replace
+from sapa.support.samples.types import Metric, Sample
 
 Json = dict[str, Any]
 

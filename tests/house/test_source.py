@@ -87,7 +87,7 @@ def test_an_import_in_a_function_is_seen() -> None:
 
 def test_settings_import_nothing_of_ours(modules: dict[str, Module]) -> None:
     assert rules.settings_imports(modules) == []
-    assert rules.settings_imports(planted(settings="from sapa.values.ids import new_id", ids="")) == [
+    assert rules.settings_imports(planted(settings="from sapa.values.ids import new_id", values__ids="")) == [
         "settings imports sapa.values.ids"
     ]
 

@@ -1,14 +1,18 @@
-"""Callers of the messaging base, live and in the test environment."""
+"""Callers of the messaging base, live and in the test environment, and peers that play channels."""
 
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
+from sapa.context import Kit, build_kit
 from sapa.db.pool import Database
+from sapa.outbound.client import Client
+from sapa.settings import WebhookSettings, read_settings
 from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_key
 from tests.http.answer_check import check_answer
+from tests.messaging.channels.peer import Peer, open_peer
 
 
 def connect_messaging(installation: Installation, key: str | None) -> httpx.AsyncClient:
@@ -40,3 +44,25 @@ async def live(
     key = await make_key(database, company.live)
     async with connect_messaging(installation, key.raw) as client:
         yield client
+
+
+@pytest.fixture
+async def peer() -> AsyncIterator[Peer]:
+    async with open_peer() as opened:
+        yield opened
+
+
+@pytest.fixture
+async def client() -> AsyncIterator[Client]:
+    """May reach this machine, where the peers are."""
+    made = Client(WebhookSettings(allow_insecure=True, allowed_networks=()))
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+async def kit(installation: Installation, database: Database) -> AsyncIterator[Kit]:
+    """This process as one more of the installation's."""
+    made = build_kit(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
+    yield made
+    await made.close()

@@ -15,7 +15,7 @@ from sapa.context import Kit, build_kit
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.connections import sandbox_accounts
+from sapa.sandbox.channels.accounts import build_credentials, build_hook_token
 from sapa.settings import read_settings
 from tests.conftest import Installation
 
@@ -53,8 +53,8 @@ def build_chat(installation: Installation, database: Database, company_id: int) 
     fields = tuple(CHANNELS[Source.WIDGET].fields)
     return Chat(
         installation.address,
-        sandbox_accounts.build_hook_token(kit, company_id, Source.WIDGET),
-        sandbox_accounts.build_credentials(kit, company_id, Source.WIDGET, fields)["secret"],
+        build_hook_token(kit, company_id, Source.WIDGET),
+        build_credentials(kit, company_id, Source.WIDGET, fields)["secret"],
     )
 
 

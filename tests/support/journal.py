@@ -6,7 +6,7 @@ from asyncpg import Record
 
 from sapa.db.pool import Connection
 from sapa.messaging.messages.types import Source
-from sapa.support.samples import Sample
+from sapa.support.samples.types import Sample
 from tests.analytics.calculator import Agent, Happening, Kind, measure
 
 ENTRIES = """

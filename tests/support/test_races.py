@@ -12,7 +12,7 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.support.backfill import rebuild_company
-from sapa.support.recount import recount
+from sapa.support.samples.backfill import recount
 from tests.analytics.plain import figures_of, told
 from tests.conftest import Installation
 from tests.factories import Environments

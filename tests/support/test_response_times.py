@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.analytics.report import build_duration
-from sapa.analytics.types import Metric, Sample
 from sapa.messaging.messages.types import Source
 from sapa.support.response_times import (
     Cycle,
@@ -20,6 +19,7 @@ from sapa.support.response_times import (
     Scene,
     advance,
 )
+from sapa.support.samples.types import Metric, Sample
 
 SARI, BUDI = Doer(1, "human"), Doer(2, "human")
 BOT, TWIN = Doer(8, "ai"), Doer(9, "ai")

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.support import jobs
+from sapa.support import queries
 from tests.conftest import TLS, Installation
 from tests.factories import Environments, make_company, make_key
 from tests.http.wire import eventually
@@ -198,7 +198,7 @@ async def test_companies_take_turns_in_being_resolved(
             for one in (desk, other):
                 await one.pass_time(73 * HOUR)
             async with database.connection() as db:
-                due = [one.company_id for one in await jobs.LIST_SILENT.all(db, 1000) if one.company_id in companies]
+                due = [one.company_id for one in await queries.list_silent(db, 1000) if one.company_id in companies]
     assert due == [company.test, another.test, company.test, company.test]
 
 

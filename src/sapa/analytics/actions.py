@@ -7,17 +7,18 @@ from typing import get_args
 from sapa.analytics import queries
 from sapa.analytics.queries import Figures
 from sapa.analytics.report import build_duration, build_record
-from sapa.analytics.types import SOURCES, AgentRecord, Channel, KindRecord
+from sapa.analytics.types import AgentRecord, KindRecord
 from sapa.analytics.window import INSTANT, Window
 from sapa.db.pool import Connection
+from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.support.types import AgentType
 
 
 async def compare(
-    db: Connection, company_id: int, start: datetime, end: datetime, channel: Channel | None
+    db: Connection, company_id: int, start: datetime, end: datetime, channel: str | None
 ) -> tuple[list[AgentRecord], list[KindRecord]]:
     """Agent by agent as the API reports them, and people against AI agents; the end is not included."""
-    sources = SOURCES[channel] if channel else None
+    sources = CHANNEL_NAMES[channel] if channel else None
     found = await queries.list_figures(db, company_id, Window(start, end - INSTANT), sources, None)
     kinds = [_add_up(kind, [one for one in found if one.type == kind]) for kind in get_args(AgentType)]
     return [build_record(company_id, one) for one in found if one.is_active or one.has_data], kinds

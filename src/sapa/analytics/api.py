@@ -7,21 +7,25 @@ from msgspec import Meta, Struct
 from sapa.access.types import Scope
 from sapa.analytics import queries
 from sapa.analytics.report import build_record
-from sapa.analytics.types import SOURCES, AgentsData, AgentsReport, Channel, MetricName, Range, SampleRow
+from sapa.analytics.types import AgentsData, AgentsReport, Range, SampleRow
 from sapa.analytics.window import Window, parse_window
 from sapa.db.listing import contains
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import PageLimit, PageNumber, SearchText
 from sapa.http.responses import Page, build_page
-from sapa.messaging.messages.types import Source
+from sapa.messaging.channels.interface import Source
+from sapa.messaging.channels.registry import CHANNEL_NAMES, ChannelName
+from sapa.support.samples.types import MetricName
 from sapa.support.types import AgentPathId
 from sapa.values.text_folding import fold
 
 routes = Routes("/analytics", base=Base.MESSAGING, tag="Analytics")
 
 Instant = Annotated[str, Meta(max_length=60, extra_json_schema={"format": "date-time"})]
-ChannelFilter = Annotated[Channel, Meta(description="Only tickets of this channel; msgapp means both of its kinds.")]
+ChannelFilter = Annotated[
+    ChannelName, Meta(description="Only tickets of this channel; msgapp means both of its kinds.")
+]
 
 
 class WindowQuery(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -82,7 +86,7 @@ async def _window(call: Call, query: WindowQuery) -> Window:
 
 
 def _sources(query: WindowQuery) -> list[Source] | None:
-    return SOURCES[query.channel] if query.channel else None
+    return CHANNEL_NAMES[query.channel] if query.channel else None
 
 
 def _pattern(name: str | None) -> str | None:

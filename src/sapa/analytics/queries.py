@@ -10,7 +10,7 @@ from sapa.analytics.window import Window
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.messaging.messages.types import Source
+from sapa.messaging.channels.interface import Source
 from sapa.support.types import AgentType
 
 

@@ -1,7 +1,8 @@
 """Figures as the report prints them."""
 
 from sapa.analytics.queries import Figures
-from sapa.analytics.types import MICROSECONDS, AgentRecord
+from sapa.analytics.types import AgentRecord
+from sapa.support.samples.types import MICROSECONDS
 
 
 def build_record(company_id: int, figures: Figures) -> AgentRecord:

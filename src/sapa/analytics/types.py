@@ -1,65 +1,14 @@
-"""What support achieved, agent by agent: the samples it is measured by and the figures they add up to."""
+"""What support achieved, agent by agent: the figures that samples add up to."""
 
-from datetime import datetime
 from decimal import Decimal
-from enum import StrEnum
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
 from sapa.http.responses import Envelope, Timestamp
-from sapa.messaging.messages.types import Source
+from sapa.messaging.channels.interface import Source
+from sapa.support.samples.types import Metric
 from sapa.support.types import AgentType
-
-MICROSECONDS = 1_000_000
-
-Channel = Literal[
-    "msgapp", "msgapp_cloud_api", "msgapp_coex", "photo_social", "social_network", "short_video", "mail", "widget"
-]
-
-SOURCES: dict[Channel, list[Source]] = {
-    "msgapp": [Source.MSGAPP_CLOUD, Source.MSGAPP_COEX],
-    "msgapp_cloud_api": [Source.MSGAPP_CLOUD],
-    "msgapp_coex": [Source.MSGAPP_COEX],
-    "photo_social": [Source.PHOTO_SOCIAL],
-    "social_network": [Source.SOCIAL_NETWORK],
-    "short_video": [Source.SHORT_VIDEO],
-    "mail": [Source.MAIL],
-    "widget": [Source.WIDGET],
-}
-"""Whose tickets each value of the channel filter means."""
-
-
-MetricName = Literal["handled", "first_response", "response", "resolution"]
-
-
-class Metric(StrEnum):
-    """What a sample measures."""
-
-    HANDLED = "handled"
-    """The agent wrote to the customer, or owned the ticket when it was resolved. It takes no time."""
-    FIRST_RESPONSE = "first_response"
-    RESPONSE = "response"
-    RESOLUTION = "resolution"
-
-
-class Sample(Struct, frozen=True):
-    """One thing that an agent did for a customer, and how long the customer waited for it."""
-
-    agent_id: int
-    ticket_id: str
-    cycle: int
-    source: Source
-    metric: Metric
-    seconds: float
-    started_at: datetime
-    at: datetime
-    message_id: str | None
-
-    @property
-    def micros(self) -> int:
-        """Whole microseconds: they add up exactly, in any order."""
-        return round(self.seconds * MICROSECONDS)
 
 
 class SampleRow(Struct, frozen=True, rename="camel"):

@@ -11,7 +11,7 @@ from sapa.cli.connect import AsJson, CompanyId, reach_database, show
 from sapa.cli.progress import Show, open_progress
 from sapa.db.counters import get_total
 from sapa.support.backfill import rebuild_company
-from sapa.support.recount import recount
+from sapa.support.samples.backfill import recount
 
 PERCENT = 100
 

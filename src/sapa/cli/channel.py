@@ -17,11 +17,13 @@ from sapa.cli.outside import reach_kit
 from sapa.context import Kit
 from sapa.messaging.channels.interface import Channel, Field, Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.channels.widget.snippet import Snippet, SnippetShownOnce, build_snippet
-from sapa.messaging.connections import accounts, sandbox_accounts
+from sapa.messaging.channels.widget.adapter import Widget
+from sapa.messaging.channels.widget.types import Snippet, SnippetShownOnce
+from sapa.messaging.connections import accounts
 from sapa.messaging.connections import actions as connecting
 from sapa.messaging.connections.types import ChannelNotConnected, ConnectionInfo, NewConnection
 from sapa.messaging.inbound import hooks as inbound
+from sapa.sandbox.channels.accounts import build_credentials, build_hook_token
 from sapa.values.company import Company
 
 app = typer.Typer(no_args_is_help=True, help="Channels: WhatsApp, Messenger, Instagram, TikTok, mail, web chat.")
@@ -81,7 +83,7 @@ def connect(
             made = await connecting.connect(kit, tx, company, draft, new_hook)
             if not no_check:
                 await connecting.note_verified(tx, company, made.connection.id, None)
-            info = await connecting.get_info(kit, tx, company, source, made.connection.id)
+            info = await connecting.get_info(kit, tx, company, made.connection.id)
             return NewConnection(info, made.hook_url, made.generated, made.snippet)
 
     _show_new(_run(company, run), json)
@@ -93,7 +95,7 @@ def list_(company: CompanyId, json: AsJson = False) -> None:
 
     async def run(kit: Kit, company: Company) -> Sequence[ConnectionInfo]:
         async with kit.database.connection() as db:
-            return await connecting.list_infos(kit, db, company)
+            return await accounts.get_accounts(company).list_infos(kit, db, company)
 
     show(list(_run(company, run)), json, "Channels", COLUMNS)
 
@@ -103,12 +105,12 @@ def snippet(company: CompanyId, json: AsJson = False) -> None:
     """Show what puts the web chat of a test environment into a page, and the secret that vouches for its visitors."""
 
     async def run(kit: Kit, company: Company) -> Snippet:
-        if company.environment != "test":
+        if not company.is_test:
             raise SnippetShownOnce
-        key = sandbox_accounts.build_hook_token(kit, company.id, Source.WIDGET)
-        fields = tuple(CHANNELS[Source.WIDGET].fields)
-        secrets = sandbox_accounts.build_credentials(kit, company.id, Source.WIDGET, fields)
-        return Snippet(build_snippet(kit.settings.server.address, key), key, secrets["secret"])
+        widget = Widget()
+        key = build_hook_token(kit, company.id, widget.source)
+        secrets = build_credentials(kit, company.id, widget.source, widget.fields)
+        return Snippet(widget.build_snippet(kit.settings.server.address, key), key, secrets["secret"])
 
     made = _run(company, run)
     if json:
@@ -150,7 +152,7 @@ def replay(
 
     async def run(kit: Kit, company: Company) -> int:
         async with kit.database.transaction() as tx:
-            opened = await accounts.open_connection(kit, tx, company, source)
+            opened = await accounts.get_accounts(company).find_by_source(kit, tx, company, source)
             if opened is None:
                 raise ChannelNotConnected
             return await inbound.replay(tx, opened, since)

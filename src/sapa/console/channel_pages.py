@@ -11,6 +11,7 @@ from sapa.console.routes import (
 )
 from sapa.http.errors import NotFound
 from sapa.messaging.connections import actions as connections
+from sapa.messaging.connections.accounts import get_accounts
 from sapa.messaging.connections.types import ConnectionInfo
 from sapa.messaging.messages.types import Channel
 from sapa.values.company import Company
@@ -28,14 +29,14 @@ async def list_channels(visit: Visit) -> Response:
 async def show_channel(visit: Visit) -> Response:
     channel, company = _get_channel(visit), await _get_company(visit)
     info = (await _list_present(visit, company)).get(channel.source)
-    is_played = company.environment == "test"
+    is_played = company.is_test
     return visit.show(
         "channel.html",
         channel=channel,
         info=info,
         labels={field.name: field.label for field in channel.fields},
         is_played=is_played,
-        hook=connections.build_sandbox_hook(visit.kit, company, channel.source) if is_played else None,
+        hook=get_accounts(company).find_hook(visit.kit, company, channel.source),
         given=_list_plain(visit, channel, info),
     )
 
@@ -88,7 +89,7 @@ def _get_channel(visit: Visit) -> Channel:
 async def _list_present(visit: Visit, company: Company) -> dict[str, ConnectionInfo]:
     """Of each channel the account that is connected, or the last one that was."""
     async with visit.kit.database.connection() as db:
-        infos = await connections.list_infos(visit.kit, db, company)
+        infos = await get_accounts(company).list_infos(visit.kit, db, company)
     ordered = sorted(infos, key=lambda info: (info.status == "connected", info.connected_at or ""))
     return {info.source: info for info in ordered}
 

@@ -19,8 +19,9 @@ from sapa.console.routes import (
 from sapa.http.endpoints import Base
 from sapa.http.errors import Conflict, Invalid
 from sapa.messaging.connections import actions as connections
+from sapa.messaging.tickets import build_bell
 from sapa.people import actions as people
-from sapa.support.types import TICKET_ID, build_bell
+from sapa.support.types import TICKET_ID
 
 PAGE = 25
 MOST_AGENTS = 1_000

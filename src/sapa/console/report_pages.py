@@ -10,12 +10,13 @@ from starlette.responses import Response
 
 from sapa.access import actions as access
 from sapa.analytics import actions as analytics
-from sapa.analytics.types import SOURCES, AgentRecord, Channel, KindRecord
+from sapa.analytics.types import AgentRecord, KindRecord
 from sapa.console import charts
 from sapa.console.rendering import HEADERS
 from sapa.console.routes import DEVELOPERS, Visit, desk
 from sapa.console.translations import translate
 from sapa.http.errors import Invalid, NotFound
+from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.reports import actions as reports
 from sapa.reports.types import PRESETS, Overview, Window
 from sapa.values.company import Company
@@ -44,7 +45,7 @@ async def show_agents(visit: Visit) -> Response:
         kinds=kinds,
         names=KINDS,
         drawn=_draw_agents(visit, kinds),
-        channels=list(SOURCES),
+        channels=list(CHANNEL_NAMES),
         channel=channel or "",
         **_frame(visit, window),
     )
@@ -136,16 +137,16 @@ def _draw_agents(visit: Visit, kinds: list[KindRecord]) -> dict[str, charts.Char
 TIMES = {"first_response_time": "first answer", "avg_response_time": "answer", "resolution_time": "resolution"}
 
 
-def _read_channel(visit: Visit) -> Channel | None:
+def _read_channel(visit: Visit) -> str | None:
     """The one that was asked for; all of them, and a word about it, where there is none of the name."""
     asked = visit.request.query_params.get("channel", "")
-    known: Channel | None = next((channel for channel in SOURCES if channel == asked), None)
+    known = asked if asked in CHANNEL_NAMES else None
     if asked and known is None:
-        visit.error = Invalid.field("channel", f"must be one of {', '.join(SOURCES)}")
+        visit.error = Invalid.field("channel", f"must be one of {', '.join(CHANNEL_NAMES)}")
     return known
 
 
-async def _compare(visit: Visit, window: Window, channel: Channel | None) -> tuple[list[AgentRecord], list[KindRecord]]:
+async def _compare(visit: Visit, window: Window, channel: str | None) -> tuple[list[AgentRecord], list[KindRecord]]:
     async with visit.kit.database.connection() as db:
         return await analytics.compare(db, visit.company_id, window.start, window.end, channel)
 

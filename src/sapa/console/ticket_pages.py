@@ -16,8 +16,9 @@ from sapa.console.routes import (
 from sapa.console.ticket_lines import build_lines
 from sapa.http.endpoints import Base
 from sapa.http.errors import Conflict, Invalid, NotFound
+from sapa.messaging.channels.registry import CHANNELS
 
-APPROVING = frozenset({"MSGAPP_CLOUD", "MSGAPP_COEX"})
+APPROVING = frozenset(source for source, channel in CHANNELS.items() if channel.capabilities.needs_approved_templates)
 """Channels that send only templates that they have approved."""
 _PLACE = re.compile(r"\{\{\s*([1-9][0-9]{0,2})\s*\}\}")
 

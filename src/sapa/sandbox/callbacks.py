@@ -5,12 +5,12 @@ from collections.abc import Mapping
 
 import msgspec
 import structlog
-from msgspec import Struct
 
 from sapa.context import Kit
 from sapa.db.pool import Connection, Database, Tx
-from sapa.db.sql import sql
 from sapa.outbound.client import NotSent, Unclear
+from sapa.sandbox import queries
+from sapa.sandbox.queries import SimulatedCallback
 from sapa.work import leases
 from sapa.work.loops import repeat
 
@@ -24,58 +24,11 @@ POST_SECONDS = 5.0
 log = structlog.get_logger()
 
 
-class Callback(Struct, frozen=True):
-    company_id: int
-    id: int
-    path: str
-    headers: str
-    body: bytes
-    tries: int
-
-
-SCHEDULE = sql(
-    """
-    INSERT INTO sandbox_callbacks (company_id, due_at, path, headers, body)
-    SELECT $1, clock_timestamp() + clock_offset + make_interval(secs => $2), $3, $4::text::json, $5
-      FROM companies WHERE company_id = $1"""
-)
-
-# By the real time first, in one index: no company's clock is behind it. statement_timestamp() can be searched for.
-LIST_DUE = sql(
-    """
-    SELECT company_id, id, path, headers::text AS headers, body, tries
-      FROM ((SELECT company_id, id, path, headers, body, tries, due_at FROM sandbox_callbacks
-              WHERE due_at <= statement_timestamp()
-              ORDER BY due_at, id LIMIT $1)
-             UNION ALL
-            (SELECT ahead.*
-               FROM companies c
-              CROSS JOIN LATERAL (
-                    SELECT s.company_id, s.id, s.path, s.headers, s.body, s.tries, s.due_at FROM sandbox_callbacks s
-                     WHERE s.company_id = c.company_id AND s.due_at > statement_timestamp()
-                       AND s.due_at <= statement_timestamp() + c.clock_offset
-                     ORDER BY s.due_at, s.id LIMIT $1) AS ahead
-              WHERE c.clock_offset > interval '0')) AS due
-     ORDER BY due_at, id
-     LIMIT $1""",
-    row=Callback,
-    crosses="the worker looks for due callbacks over all companies, then settles them one by one",
-)
-
-DROP = sql("DELETE FROM sandbox_callbacks WHERE company_id = $1 AND id = $2")
-
-POSTPONE = sql(
-    """
-    UPDATE sandbox_callbacks SET tries = tries + 1, due_at = due_at + interval '1 second'
-     WHERE company_id = $1 AND id = $2"""
-)
-
-
 async def schedule(
     tx: Tx, company_id: int, path: str, headers: Mapping[str, str], body: bytes, after_seconds: float
 ) -> None:
     """To be posted to a path of ours, such as /hooks/carriers/…, after so long by the company's clock."""
-    await SCHEDULE.run(tx, company_id, after_seconds, path, msgspec.json.encode(headers).decode(), body)
+    await queries.insert_callback(tx, company_id, path, headers, body, after_seconds)
 
 
 async def post_due(kit: Kit, stopping: asyncio.Event) -> None:
@@ -98,14 +51,14 @@ async def _holds_lease(database: Database, holder: str) -> bool:
 
 async def _post_batch(kit: Kit) -> None:
     async with kit.database.connection() as db:
-        due = await LIST_DUE.all(db, BATCH)
+        due = await queries.list_due(db, BATCH)
     for callback in due:
         is_taken = await _post(kit, callback)
         async with kit.database.connection() as db:
             await _settle(db, callback, is_taken)
 
 
-async def _post(kit: Kit, callback: Callback) -> bool:
+async def _post(kit: Kit, callback: SimulatedCallback) -> bool:
     url = await kit.loopback.address() + callback.path
     headers = msgspec.json.decode(callback.headers)
     try:
@@ -116,9 +69,9 @@ async def _post(kit: Kit, callback: Callback) -> bool:
     return answer.status < 300
 
 
-async def _settle(db: Connection, callback: Callback, is_taken: bool) -> None:
+async def _settle(db: Connection, callback: SimulatedCallback, is_taken: bool) -> None:
     """One that nobody takes is dropped in the end, as providers do."""
     if is_taken or callback.tries >= MOST_TRIES:
-        await DROP.run(db, callback.company_id, callback.id)
+        await queries.delete_callback(db, callback)
     else:
-        await POSTPONE.run(db, callback.company_id, callback.id)
+        await queries.postpone_callback(db, callback)

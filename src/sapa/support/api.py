@@ -1,60 +1,49 @@
-"""How agents, tickets and the settings of support are reached."""
+"""How tickets are reached."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta, Struct, structs
 
 from sapa.access.types import Scope
-from sapa.analytics.types import SOURCES
-from sapa.db.listing import contains
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
 from sapa.http.outbound_call import Errand
-from sapa.http.query_string import PageLimit, PageQuery, SearchText
+from sapa.http.query_string import PageLimit, PageQuery
 from sapa.http.responses import Accepted, Page, build_page
-from sapa.messaging.messages import conversation
+from sapa.messaging.channels.registry import CHANNEL_NAMES
+from sapa.messaging.contacts import actions as contacts
+from sapa.messaging.messages import actions as messaging
 from sapa.messaging.messages.types import Message, MessageId2, Source
 from sapa.messaging.sending.actions import REFUSALS
-from sapa.support import agent_queries, agents, queries, replies, tickets
+from sapa.messaging.tickets import AgentInactive, TakenOver
+from sapa.support import queries, replies, tickets
+from sapa.support.agents import actions as agents
 from sapa.support.types import (
-    Agent,
-    AgentIn,
-    AgentInactive,
-    AgentPatch,
-    AgentPathId,
-    AgentType,
     AnotherTicketActive,
     AssignIn,
-    BusinessAppIsHuman,
     HandoverIn,
     Note,
     NoteIn,
     ReplyIn,
     ResolveIn,
-    SupportSettings,
-    SupportSettingsPatch,
-    TakenOver,
     Ticket,
     TicketDetail,
     TicketId,
     TicketResolved,
     TicketStatus,
-    UserTaken,
+    build_cell,
 )
 from sapa.values.ids import CUSTOMER_ID
-from sapa.values.text_folding import fold
 
 routes = Routes("/tickets", base=Base.MESSAGING, tag="Tickets")
-agent_routes = Routes("/agents", base=Base.MESSAGING, tag="Agents")
-settings_routes = Routes("/support", base=Base.MESSAGING, tag="Tickets")
 
 STATUSES: tuple[TicketStatus, ...] = ("open", "assigned", "resolved")
-Channel = Literal[
-    "msgapp", "msgapp_cloud_api", "msgapp_coex", "photo_social", "social_network", "short_video", "mail", "widget",
-    "MSGAPP_CLOUD", "MSGAPP_COEX", "PHOTO_SOCIAL", "SOCIAL_NETWORK", "SHORT_VIDEO", "MAIL", "WIDGET",
-]  # fmt: skip
-BY_CHANNEL: dict[str, list[Source]] = {str(channel): sources for channel, sources in SOURCES.items()}
-BY_CHANNEL |= {source: [source] for source in Source}
+if TYPE_CHECKING:
+    ChannelOrSource = str
+else:
+    ChannelOrSource = Literal[(*CHANNEL_NAMES, *(str(source) for source in Source))]
+BY_CHANNEL: Mapping[str, Sequence[Source]] = CHANNEL_NAMES | {source: [source] for source in Source}
 
 
 class TicketsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
@@ -66,7 +55,8 @@ class TicketsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
         Annotated[int, Meta(ge=1, le=2**53 - 1, description="Only tickets that are not this agent's.")] | None
     ) = None
     channel: (
-        Annotated[Channel, Meta(description="Only tickets on this channel; msgapp means both of its kinds.")] | None
+        Annotated[ChannelOrSource, Meta(description="Only tickets on this channel; msgapp means both of its kinds.")]
+        | None
     ) = None
     customer_id: (
         Annotated[str, Meta(pattern=CUSTOMER_ID.pattern, description="Only this customer's tickets.")] | None
@@ -82,16 +72,6 @@ class TicketQuery(Struct, frozen=True, kw_only=True, rename="camel"):
 
     limit: PageLimit = 50
     before: Annotated[MessageId2, Meta(max_length=36, description="The `earlier` of another answer.")] | None = None
-
-
-class AgentsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
-    """Which agents to list."""
-
-    type: Annotated[AgentType, Meta(description="Only agents of this type.")] | None = None
-    active: Annotated[Literal["true", "false"], Meta(description="Only those that are active, or are not.")] | None = (
-        None
-    )
-    search: Annotated[SearchText, Meta(description="A part of the name, in any case.")] | None = None
 
 
 @routes.get("", scope=Scope.MESSAGES_READ)
@@ -117,12 +97,7 @@ def _cells(query: TicketsQuery) -> list[str] | None:
     if query.status is None and query.channel is None:
         return None
     sources = BY_CHANNEL[query.channel] if query.channel else list(Source)
-    return [
-        queries.build_cell(status, source)
-        for status in STATUSES
-        for source in sources
-        if query.status in {None, status}
-    ]
+    return [build_cell(status, source) for status in STATUSES for source in sources if query.status in {None, status}]
 
 
 @routes.get("/{id}", scope=Scope.MESSAGES_READ, raises=[NotFound])
@@ -136,15 +111,15 @@ async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDeta
     async with db.transaction(isolation="repeatable_read", readonly=True):
         ticket = await queries.get_ticket(db, company.id, id)
         place = await queries.get_place(db, company.id, id)
-        messages, earlier = await conversation.list_messages(db, company, id, query.limit, query.before)
+        messages, earlier = await messaging.list_of_ticket(db, company, id, query.limit, query.before)
         return TicketDetail(
             **structs.asdict(ticket),
-            agent=await agent_queries.find_agent(db, company.id, ticket.agent_id) if ticket.agent_id else None,
+            agent=await agents.find_agent(db, company, ticket.agent_id),
             messages=messages,
             earlier=earlier,
             events=await queries.list_events(db, company.id, id),
             notes=await queries.list_notes(db, company.id, id),
-            window=await conversation.find_window(db, company, ticket.source, place.connection_id, place.contact_id),
+            window=await contacts.find_window(db, company, ticket.source, place.connection_id, place.contact_id),
         )
 
 
@@ -203,53 +178,3 @@ async def resolve_ticket(call: Call, id: TicketId, body: ResolveIn = ResolveIn()
 async def reopen_ticket(call: Call, id: TicketId) -> Ticket:
     """Reopen a resolved ticket, as a new cycle."""
     return await tickets.reopen(call.db, call.company, id)
-
-
-@agent_routes.get("", scope=Scope.MESSAGES_READ)
-async def list_agents(call: Call, query: AgentsQuery) -> Page[Agent]:
-    """List agents, newest first."""
-    asked = {"cells": _agent_cells(query), "search": contains(fold(query.search)) if query.search else None}
-    filters = {name: value for name, value in asked.items() if value is not None}
-    found, total = await agent_queries.list_agents(call.db, call.company.id, filters, query.limit, query.offset)
-    return build_page(found, query.page, query.limit, total)
-
-
-def _agent_cells(query: AgentsQuery) -> list[str] | None:
-    if query.type is None and query.active is None:
-        return None
-    types: list[AgentType] = [query.type] if query.type else ["human", "ai"]
-    states = [query.active == "true"] if query.active else [True, False]
-    return [agent_queries.build_cell(type, active) for type in types for active in states]
-
-
-@agent_routes.post("", scope=Scope.MESSAGES_WRITE, raises=[UserTaken])
-async def create_agent(call: Call, body: AgentIn) -> Agent:
-    """Create an agent, human or AI."""
-    return await agents.create(call.db, call.company, body)
-
-
-@agent_routes.get("/{id}", scope=Scope.MESSAGES_READ, raises=[NotFound])
-async def get_agent(call: Call, id: AgentPathId) -> Agent:
-    """Get one agent."""
-    return await agent_queries.get_agent(call.db, call.company.id, int(id))
-
-
-@agent_routes.put("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound, UserTaken, BusinessAppIsHuman])
-async def update_agent(call: Call, id: AgentPathId, body: AgentPatch) -> Agent:
-    """Update an agent: what is absent stays as it is.
-
-    There is no deleting one, since its work is measured; one that is not active is given nothing and may not reply.
-    """
-    return await agents.update(call.db, call.company, int(id), body)
-
-
-@settings_routes.get("/settings", scope=Scope.MESSAGES_READ)
-async def get_support_settings(call: Call) -> SupportSettings:
-    """Get the settings of support."""
-    return await agent_queries.get_settings(call.db, call.company.id)
-
-
-@settings_routes.put("/settings", scope=Scope.MESSAGES_WRITE)
-async def update_support_settings(call: Call, body: SupportSettingsPatch) -> SupportSettings:
-    """Update the settings of support: what is absent stays as it is."""
-    return await agents.change_settings(call.db, call.company, body)

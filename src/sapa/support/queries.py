@@ -3,110 +3,46 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
-import msgspec
-from msgspec import Raw, Struct
-
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
 from sapa.messaging.messages.types import Source
-from sapa.support.response_times import Cycle, Scene
-from sapa.support.types import AgentType, Note, Reason, Ticket, TicketEvent, TicketStatus
+from sapa.support.response_times import Cycle
+from sapa.support.types import Entry, Held, Note, PastEntry, Place, Silent, Ticket, TicketEvent
 from sapa.values.json import encode
 
 _NAME = "(SELECT c.name FROM contacts c WHERE c.company_id = $1 AND c.id = r.contact_id)"
 _SHOWN = ", ".join(f"{_NAME} AS client_name" if name == "client_name" else name for name in Ticket.__struct_fields__)
 
 
-class Held(Struct, frozen=True):
-    """A ticket that is locked."""
-
-    id: str
-    source: Source
-    connection_id: str
-    contact_id: str
-    customer_id: str | None
-    identity: str
-    client_number: str
-    connected_number: str
-    status: TicketStatus
-    agent_id: int | None
-    ai_paused: bool
-    cycle: int
-    clock: Raw
-    number: int
-    last_message: str | None
-    last_message_at: str
-    silent_since: str
-    resolved_at: str | None
-    resolved_reason: Reason | None
-    agent_type: AgentType | None
-    """The owner's."""
-
-    @property
-    def cell(self) -> str:
-        return build_cell(self.status, self.source)
-
-    @property
-    def scene(self) -> Scene:
-        return Scene(self.id, Source(self.source), self.cycle)
-
-    @property
-    def is_active(self) -> bool:
-        return self.status != "resolved"
-
-    def read_clock(self) -> Cycle:
-        return msgspec.json.decode(self.clock, type=Cycle)
-
-
-class Entry(Struct, frozen=True):
-    """Something that happened to a ticket; the fields are the columns."""
-
-    number: int
-    cycle: int
-    kind: str
-    at: datetime
-    agent_id: int | None = None
-    agent_type: AgentType | None = None
-    actor_id: int | None = None
-    actor_type: AgentType | None = None
-    message_id: str | None = None
-    reason: str | None = None
-
-
-class PastEntry(Struct, frozen=True):
-    """An entry as it is read again, with what became of its message."""
-
-    number: int
-    cycle: int
-    kind: str
-    at: str
-    agent_id: int | None
-    agent_type: AgentType | None
-    actor_id: int | None
-    actor_type: AgentType | None
-    message_id: str | None
-    reason: str | None
-    status: str | None
-
-
-class Place(Struct, frozen=True):
-    """Where replies go."""
-
-    source: str
-    connection_id: str
-    identity: str
-    contact_id: str
-
-
-def build_cell(status: str, source: str) -> str:
-    return f"{status}/{source}"
-
+DEFAULT_RESOLVE_HOURS = 72
 
 READ_CLOCK = sql(
     """
     SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) FROM companies WHERE company_id = $1"""
+)
+
+# Those in which the customer waits for an answer are never resolved by themselves. Companies take turns, so that the
+# many of one do not come before the few of another.
+LIST_SILENT = sql(
+    f"""
+    SELECT due.company_id, due.id, due.silent_since
+      FROM companies c
+      LEFT JOIN support_settings s ON s.company_id = c.company_id
+     CROSS JOIN LATERAL (
+           SELECT t.company_id, t.id, t.silent_since, row_number() OVER (ORDER BY t.silent_since) AS place
+             FROM tickets t
+            WHERE t.company_id = c.company_id AND t.status <> 'resolved' AND t.waiting_since IS NULL
+              AND t.silent_since <= now() + c.clock_offset
+                                  - make_interval(hours => coalesce(s.auto_resolve_hours, {DEFAULT_RESOLVE_HOURS}))
+            ORDER BY t.silent_since
+            LIMIT $1) AS due
+     WHERE coalesce(s.auto_resolve_hours, {DEFAULT_RESOLVE_HOURS}) > 0
+     ORDER BY due.place, due.silent_since
+     LIMIT $1""",
+    row=Silent,
+    crosses="the worker looks for due work over all companies, then resolves ticket by ticket",
 )
 
 GET = sql(f"SELECT {_SHOWN} FROM tickets r WHERE company_id = $1 AND id = $2", row=Ticket)
@@ -379,3 +315,8 @@ def _found(ticket: Ticket | None) -> Ticket:
     if ticket is None:
         raise NotFound
     return ticket
+
+
+async def list_silent(db: Connection, most: int) -> list[Silent]:
+    """Tickets of all companies in which nobody has written for as long as their company waits."""
+    return await LIST_SILENT.all(db, most)

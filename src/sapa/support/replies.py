@@ -5,8 +5,9 @@ from sapa.http.outbound_call import Errand
 from sapa.http.responses import Accepted
 from sapa.messaging.messages.types import Message
 from sapa.messaging.sending import actions as sending
-from sapa.messaging.sending.actions import Occasion
-from sapa.support import agents, queries
+from sapa.messaging.sending.types import SendContext
+from sapa.support import queries
+from sapa.support.agents import actions as agents
 from sapa.support.types import ReplyIn
 
 
@@ -15,7 +16,7 @@ async def reply(errand: Errand, id: str, given: ReplyIn) -> Message | Accepted[M
     async with errand.kit.database.connection() as db:
         place = await queries.get_place(db, company.id, id)
         agent = await agents.get_able(db, company, given.agent_id)
-    occasion = Occasion(
+    context = SendContext(
         agent_id=agent.id,
         feature_source="AI_AGENT" if agent.type == "ai" else "INBOX",
         ticket_id=id,
@@ -23,7 +24,7 @@ async def reply(errand: Errand, id: str, given: ReplyIn) -> Message | Accepted[M
         is_handover=given.handover,
     )
     try:
-        return await sending.reply(errand, place.identity, place.source, given.body, occasion)
+        return await sending.reply(errand, place.identity, place.source, given.body, context)
     except Invalid as refusal:
         raise _in_words_of_a_reply(refusal) from None
 

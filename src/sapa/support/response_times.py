@@ -11,8 +11,8 @@ from typing import Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sapa.analytics.types import Metric, Sample
-from sapa.messaging.messages.types import Source
+from sapa.messaging.channels.interface import Source
+from sapa.support.samples.types import Metric, Sample
 
 AgentType = Literal["human", "ai"]
 

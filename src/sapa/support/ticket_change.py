@@ -5,11 +5,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sapa.analytics.types import Metric, Sample
 from sapa.db.pool import Tx, ring_after_commit
+from sapa.messaging.tickets import build_bell
 from sapa.support import queries
-from sapa.support import samples as analytics
-from sapa.support.queries import Entry, Held, PastEntry
 from sapa.support.response_times import (
     Cycle,
     Doer,
@@ -20,7 +18,9 @@ from sapa.support.response_times import (
     Said,
     advance,
 )
-from sapa.support.types import Agent, Reason, Ticket, build_bell
+from sapa.support.samples import actions as sample_actions
+from sapa.support.samples.types import Metric, Sample
+from sapa.support.types import Agent, Entry, Held, PastEntry, Reason, Ticket
 from sapa.values.company import Company
 
 LONGEST_PREVIEW = 200
@@ -142,7 +142,7 @@ class Chapter:
         if self._entries:
             await queries.insert_entries(tx, company.id, self.held.id, self._entries)
         if self._samples:
-            await analytics.record(tx, company.id, self._samples)
+            await sample_actions.record(tx, company.id, self._samples)
         ring_after_commit(tx, build_bell(company.id))
         return await queries.update_ticket(tx, company.id, self.held, self._clock, self._left)
 
@@ -154,7 +154,7 @@ class Chapter:
             if (happening := build_happening(entry)) is not None:
                 clock, samples = advance(scene, clock, happening)
                 found += samples
-        self.answers += (await analytics.replace(tx, company.id, self.held.id, cycle, found))[Metric.RESPONSE]
+        self.answers += (await sample_actions.replace(tx, company.id, self.held.id, cycle, found))[Metric.RESPONSE]
         if cycle == self.held.cycle:
             self._clock = clock
             await queries.set_clock(tx, company.id, self.held.id, clock)

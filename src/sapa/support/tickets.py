@@ -3,24 +3,24 @@
 from sapa.db.pool import Tx, ring_after_commit
 from sapa.events import emit
 from sapa.http.errors import Invalid
-from sapa.support import agents, queries
+from sapa.messaging.tickets import TakenOver, build_bell
+from sapa.support import queries
 from sapa.support.actions import find_next_owner
-from sapa.support.queries import Held
+from sapa.support.agents import actions as agents
 from sapa.support.response_times import Doer
 from sapa.support.ticket_change import Chapter, find_doer
 from sapa.support.timeline_entries import tell
 from sapa.support.types import (
     NOTE_ID,
     HandoverIn,
+    Held,
     Note,
     NoteIn,
     Reason,
-    TakenOver,
     Ticket,
     TicketClosed,
     TicketResolved,
     TicketUpdated,
-    build_bell,
 )
 from sapa.values.company import Company
 

@@ -1,7 +1,7 @@
 """What a customer's timeline says of tickets: one entry for each turn of the conversation, not for each message."""
 
 from sapa.db.pool import Tx
-from sapa.support.queries import Held
+from sapa.support.types import Held
 from sapa.timeline import actions as timeline
 from sapa.timeline.actions import Happening
 from sapa.values.company import Company

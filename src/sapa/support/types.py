@@ -1,18 +1,21 @@
 """Support: agents and tickets, what can go wrong with them, what they announce."""
 
+from datetime import datetime
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+import msgspec
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sapa.events import Event
 from sapa.http.errors import Conflict
 from sapa.http.responses import Timestamp
+from sapa.messaging.contacts.types import Window
 from sapa.messaging.messages.types import (
     Message,
     MessageId2,
     Source,
-    Window,
 )
+from sapa.support.response_times import Cycle, Scene
 from sapa.values.api_base import Base
 from sapa.values.ids import CustomerId, IdKind, NumberKind
 
@@ -31,11 +34,6 @@ Reason = Literal["manual", "inactivity", "ai", "api", "merged"]
 EventKind = Literal["opened", "assigned", "unassigned", "handover", "resolved", "reopened"]
 
 BUSINESS_APP = "Business app"
-
-
-def build_bell(company_id: int) -> str:
-    """What is rung when there is something new in a company's tickets."""
-    return f"sapa_tickets_{company_id}"
 
 
 AgentName = Annotated[str, Meta(min_length=1, max_length=100, examples=["Sari"])]
@@ -202,6 +200,99 @@ class SupportSettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", fo
     reopen_assignee: Literal["previous", "queue"] | UnsetType = UNSET
 
 
+class Held(Struct, frozen=True):
+    """A ticket that is locked."""
+
+    id: str
+    source: Source
+    connection_id: str
+    contact_id: str
+    customer_id: str | None
+    identity: str
+    client_number: str
+    connected_number: str
+    status: TicketStatus
+    agent_id: int | None
+    ai_paused: bool
+    cycle: int
+    clock: Raw
+    number: int
+    last_message: str | None
+    last_message_at: str
+    silent_since: str
+    resolved_at: str | None
+    resolved_reason: Reason | None
+    agent_type: AgentType | None
+    """The owner's."""
+
+    @property
+    def cell(self) -> str:
+        return build_cell(self.status, self.source)
+
+    @property
+    def scene(self) -> Scene:
+        return Scene(self.id, Source(self.source), self.cycle)
+
+    @property
+    def is_active(self) -> bool:
+        return self.status != "resolved"
+
+    def read_clock(self) -> Cycle:
+        return msgspec.json.decode(self.clock, type=Cycle)
+
+
+class Entry(Struct, frozen=True):
+    """Something that happened to a ticket; the fields are the columns."""
+
+    number: int
+    cycle: int
+    kind: str
+    at: datetime
+    agent_id: int | None = None
+    agent_type: AgentType | None = None
+    actor_id: int | None = None
+    actor_type: AgentType | None = None
+    message_id: str | None = None
+    reason: str | None = None
+
+
+class PastEntry(Struct, frozen=True):
+    """An entry as it is read again, with what became of its message."""
+
+    number: int
+    cycle: int
+    kind: str
+    at: str
+    agent_id: int | None
+    agent_type: AgentType | None
+    actor_id: int | None
+    actor_type: AgentType | None
+    message_id: str | None
+    reason: str | None
+    status: str | None
+
+
+class Place(Struct, frozen=True):
+    """Where replies go."""
+
+    source: str
+    connection_id: str
+    identity: str
+    contact_id: str
+
+
+class Silent(Struct, frozen=True):
+    """An active ticket in which nobody has written for a while."""
+
+    company_id: int
+    id: str
+    silent_since: str
+
+
+def build_cell(status: str, source: str) -> str:
+    return f"{status}/{source}"
+
+
 class UserTaken(Conflict):
     """Another agent is this person already."""
 
@@ -214,18 +305,6 @@ class BusinessAppIsHuman(Conflict):
 
     code = "AGENT_IS_HUMAN"
     constraint = "agents_business_app_check"
-
-
-class AgentInactive(Conflict):
-    """The agent is not active; PUT /agents/{id} with active true makes it so."""
-
-    code = "AGENT_INACTIVE"
-
-
-class TakenOver(Conflict):
-    """People have taken over this ticket; assign it to the AI agent to let it answer again."""
-
-    code = "TAKEN_OVER"
 
 
 class TicketResolved(Conflict):

@@ -12,10 +12,11 @@ from sapa.context import Kit
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import Outgoing, Sent, Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.connections import accounts, sandbox_accounts
+from sapa.messaging.connections import accounts
 from sapa.messaging.connections import jobs as renewing
 from sapa.messaging.connections.queries import Due
 from sapa.messaging.connections.types import CONNECTION_ID
+from sapa.sandbox.channels.accounts import build_hook_token
 from sapa.values.company import Company
 from tests.cli.command import Outcome, sapa
 from tests.conftest import Installation
@@ -89,10 +90,10 @@ async def test_an_account_is_connected_and_its_secrets_are_never_seen_again(
         assert secret not in listed.out + repr(dict(row))
     async with database.connection() as db:
         found = await accounts.find_by_token(kit, db, token)
-        opened = await accounts.open_connection(kit, db, live, Source.MSGAPP_CLOUD)
+        opened = await accounts.get_accounts(live).find_by_source(kit, db, live, Source.MSGAPP_CLOUD)
         assert found == opened
-        assert await accounts.open_by_id(kit, db, live, info["id"]) == opened
-        assert await accounts.list_connected(kit, db, live) == [Source.MSGAPP_CLOUD]
+        assert await accounts.get_accounts(live).find_by_id(kit, db, live, info["id"]) == opened
+        assert await accounts.get_accounts(live).list_sources(db, live) == [Source.MSGAPP_CLOUD]
     assert opened is not None
     assert opened.connection.credentials["access_token"] == TOKEN
     assert opened.connection.address == "https://graph.facebook.com/v25.0"
@@ -137,7 +138,7 @@ async def test_what_is_not_given_again_stays(desk: Desk, live: Company, kit: Kit
     assert again["connection"]["id"] == first["connection"]["id"]
     assert (again["hookUrl"], again["generated"]) == (None, {})
     async with kit.database.connection() as db:
-        opened = await accounts.open_connection(kit, db, live, Source.MSGAPP_CLOUD)
+        opened = await accounts.get_accounts(live).find_by_source(kit, db, live, Source.MSGAPP_CLOUD)
         token = first["hookUrl"].rpartition("/")[2]
         assert await accounts.find_by_token(kit, db, token) == opened
     assert opened is not None
@@ -161,9 +162,9 @@ async def test_one_account_of_a_channel_at_a_time_and_the_same_one_comes_back(
     [gone] = (await desk.run("list")).json()
     assert (gone["status"], gone["health"], gone["secrets"]) == ("disconnected", "disconnected", [])
     async with kit.database.connection() as db:
-        assert await accounts.open_connection(kit, db, live, Source.MSGAPP_CLOUD) is None
-        assert await accounts.open_by_id(kit, db, live, gone["id"]) is None
-        assert await accounts.list_connected(kit, db, live) == []
+        assert await accounts.get_accounts(live).find_by_source(kit, db, live, Source.MSGAPP_CLOUD) is None
+        assert await accounts.get_accounts(live).find_by_id(kit, db, live, gone["id"]) is None
+        assert await accounts.get_accounts(live).list_sources(db, live) == []
         assert await accounts.find_by_token(kit, db, first["hookUrl"].rpartition("/")[2]) is None
     assert "no such channel" in (await desk.run("disconnect", "--source", Source.MSGAPP_CLOUD)).sentence()
     assert "is missing" in (await desk.connect(Source.MSGAPP_CLOUD, "phone_number_id=1122")).sentence()
@@ -202,7 +203,7 @@ async def test_a_sealed_account_does_not_open_for_another_company(
     await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)
     other = Company(live.id + 1_000_000, "live", "ID", "IDR")
     async with database.connection() as db:
-        assert await accounts.open_connection(kit, db, other, Source.MSGAPP_CLOUD) is None
+        assert await accounts.get_accounts(other).find_by_source(kit, db, other, Source.MSGAPP_CLOUD) is None
 
 
 @pytest.mark.parametrize("token", ["", "hook_", "hook_1_x", "hook_999999999999_" + "a" * 43, "sbx_1_" + "0" * 32, "☕"])
@@ -217,18 +218,18 @@ async def test_a_test_environment_has_every_channel_from_the_start(
     """Whatever the operator's settings say, it leads to this machine."""
     loopback = await kit.loopback.address()
     async with kit.database.connection() as db:
-        assert await accounts.list_connected(kit, db, tester) == list(Source)
-        assert await accounts.list_connected(kit, db, live) == []
+        assert await accounts.get_accounts(tester).list_sources(db, tester) == list(Source)
+        assert await accounts.get_accounts(live).list_sources(db, live) == []
         for source in Source:
-            opened = await accounts.open_connection(kit, db, tester, source)
+            opened = await accounts.get_accounts(tester).find_by_source(kit, db, tester, source)
             assert opened is not None
             connection = opened.connection
             assert CONNECTION_ID.matches(connection.id)
             assert connection.address.startswith("127.0.0.1:" if source is Source.MAIL else loopback)
-            assert await accounts.open_by_id(kit, db, tester, connection.id) == opened
-            token = sandbox_accounts.build_hook_token(kit, tester.id, source)
+            assert await accounts.get_accounts(tester).find_by_id(kit, db, tester, connection.id) == opened
+            token = build_hook_token(kit, tester.id, source)
             assert await accounts.find_by_token(kit, db, token) == opened
-            stolen = sandbox_accounts.build_hook_token(kit, live.id, source)
+            stolen = build_hook_token(kit, live.id, source)
             assert await accounts.find_by_token(kit, db, stolen) is None
     desk = Desk(installation, tester.id, peer)
     listed = await desk.run("list")
@@ -264,7 +265,7 @@ async def test_tokens_that_end_are_renewed_in_time(desk: Desk, peer: Peer, kit: 
         {"client_id": "a1", "client_secret": SECRET, "grant_type": "refresh_token", "refresh_token": "r1"},
     )
     async with kit.database.connection() as db:
-        opened = await accounts.open_connection(kit, db, live, Source.SHORT_VIDEO)
+        opened = await accounts.get_accounts(live).find_by_source(kit, db, live, Source.SHORT_VIDEO)
     assert opened is not None
     assert opened.connection.credentials == {"access_token": "t2", "refresh_token": "r2", "app_secret": SECRET}
     assert (await desk.run("list")).json()[0]["health"] == "ok"
@@ -277,7 +278,7 @@ async def test_the_operators_address_takes_the_place_of_the_channels(
     kit = _with_upstream(kit, Source.MSGAPP_CLOUD, peer)
     peer.answers = [(200, {"messages": [{"id": "wamid.1"}]})]
     async with kit.database.connection() as db:
-        opened = await accounts.open_connection(kit, db, live, Source.MSGAPP_CLOUD)
+        opened = await accounts.get_accounts(live).find_by_source(kit, db, live, Source.MSGAPP_CLOUD)
     assert opened is not None
     message = Outgoing(REFERENCE, RECIPIENTS[Source.MSGAPP_CLOUD], CONTENTS["text"])
     assert await CHANNELS[Source.MSGAPP_CLOUD].send(opened.connection, message) == Sent("wamid.1")

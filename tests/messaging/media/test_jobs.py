@@ -13,6 +13,7 @@ from sapa.messaging.channels.interface import Connection, InboundMedia, Source
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections import actions as connecting
 from sapa.messaging.media import jobs as media
+from sapa.messaging.media.actions import note
 from sapa.settings import read_settings
 from tests.conftest import Installation
 from tests.db.scratch import migrated_database
@@ -39,7 +40,7 @@ async def connect_page(kit: Kit) -> Connection:
         company = await get_company(tx, made.live)
         draft = await connecting.prepare(kit, tx, company, Source.SOCIAL_NETWORK, PAGE)
         await connecting.connect(kit, tx, company, draft)
-        opened = await accounts.open_connection(kit, tx, company, Source.SOCIAL_NETWORK)
+        opened = await accounts.STORED.find_by_source(kit, tx, company, Source.SOCIAL_NETWORK)
     assert opened is not None
     return opened.connection
 
@@ -48,7 +49,7 @@ async def bring(kit: Kit, connection: Connection, *urls: str) -> str:
     """A message with these files; its id."""
     id = str(uuid4())
     async with kit.database.transaction() as tx:
-        await media.note(tx, connection, id, [InboundMedia("image", url=url) for url in urls])
+        await note(tx, connection, id, [InboundMedia("image", url=url) for url in urls])
     return id
 
 

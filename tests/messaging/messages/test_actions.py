@@ -13,10 +13,9 @@ import pytest
 from sapa.access.actions import get_company
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import Amendment, Identity, Inbound, Source, Status, StatusReport
-from sapa.messaging.contacts.actions import Contact
+from sapa.messaging.contacts.types import Contact
 from sapa.messaging.inbound import actions as inbox
 from sapa.messaging.messages import actions as messages
-from sapa.messaging.messages.queries import read_clock
 from sapa.values.company import Company
 from tests.factories import Environments
 from tests.messaging.send_steps import (
@@ -44,7 +43,7 @@ async def owner(database: Database, company: Environments) -> Company:
 async def hear(database: Database, owner: Company, report: StatusReport, source: Source = Source.MSGAPP_CLOUD) -> int:
     """How many messages changed by a report."""
     async with database.transaction() as tx:
-        now = (await read_clock(tx, owner.id)).now
+        now = (await messages.read_clock(tx, owner)).now
         return len(await messages.apply(tx, owner, source, report, now))
 
 
@@ -146,7 +145,7 @@ async def test_a_refusal_that_is_written_down_twice_changes_nothing_more(
     id, outcomes = (await send(sandbox, 202, to=magic(117)))["messageId2"], []
     for _ in range(2):
         async with database.transaction() as tx:
-            now = (await read_clock(tx, owner.id)).now
+            now = (await messages.read_clock(tx, owner)).now
             outcomes.append(await messages.refuse(tx, owner, id, "131026", "Undeliverable", now))
     assert [outcome is not None for outcome in outcomes] == [True, False]
     assert [update["status"] for update in await list_updates(database, owner, id)] == ["failed"]
@@ -277,7 +276,7 @@ async def test_what_is_changed_afterwards_stays_to_be_seen(
                 Amendment("reaction", "wamid.edited", at, "👍"),
                 Amendment("revoke", "wamid.edited", at),
             ):
-                await inbox.amend(tx, owner, Source.MSGAPP_CLOUD, amendment)
+                await messages.amend(tx, owner, Source.MSGAPP_CLOUD, amendment)
     found = await get_message(sandbox, message.message_id2)
     assert found["body"] == "Halo semua"
     assert [(event["kind"], event["detail"]) for event in found["events"]] == [

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.messaging.sending.mail_threads import build_subject
+from sapa.messaging.sending.preflight import build_subject
 from tests.factories import Environments
 from tests.messaging.conversation_steps import (
     get_message,

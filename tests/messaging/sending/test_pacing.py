@@ -12,11 +12,11 @@ from sapa.messaging.channels.interface import Media, Outgoing, Source, Text
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.accounts import Opened
 from sapa.messaging.sending.pacing import (
-    ChannelBusy,
     book,
     find_gap,
-    wait_for_turn,
+    wait_until_free,
 )
+from sapa.messaging.sending.types import ChannelBusy
 from sapa.outbound.client import Client
 from sapa.values.company import Company
 from tests.factories import Environments
@@ -84,7 +84,7 @@ async def test_a_slow_channel_delays_no_other(kit: Kit, client: Client, peer: Pe
     async def send(source: Source, address: str) -> float:
         connection = build_connection(source, address, client, live)
         channel = CHANNELS[source]
-        await wait_for_turn(kit, Opened(channel, connection), CONTENTS["text"])
+        await wait_until_free(kit, Opened(channel, connection), CONTENTS["text"])
         begun = time.monotonic()
         await channel.send(connection, Outgoing(REFERENCE, RECIPIENTS[source], CONTENTS["text"]))
         return time.monotonic() - begun
@@ -114,7 +114,7 @@ async def test_the_pace_is_kept_by_what_really_leaves(
     connection = build_connection(Source.MSGAPP_COEX, peer.address, client, live)
 
     async def send() -> float:
-        await wait_for_turn(kit, Opened(channel, connection), CONTENTS["text"])
+        await wait_until_free(kit, Opened(channel, connection), CONTENTS["text"])
         return time.monotonic()
 
     begun = time.monotonic()
@@ -126,6 +126,6 @@ async def test_simulators_take_what_they_are_given(kit: Kit, client: Client, com
     tester = Company(company.test, "test", "ID", "IDR")
     connection = build_connection(Source.MSGAPP_COEX, "", client, tester)
     for _ in range(50):
-        await wait_for_turn(kit, Opened(CHANNELS[Source.MSGAPP_COEX], connection), CONTENTS["text"])
+        await wait_until_free(kit, Opened(CHANNELS[Source.MSGAPP_COEX], connection), CONTENTS["text"])
     async with kit.database.connection() as db:
         assert await db.fetchval("SELECT count(*) FROM channel_paces WHERE company_id = $1", company.test) == 0

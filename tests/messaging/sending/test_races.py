@@ -14,11 +14,11 @@ import pytest
 from sapa.access.actions import get_company
 from sapa.context import Kit, build_kit
 from sapa.db.pool import Database
-from sapa.messaging.channels.interface import Source
+from sapa.messaging.channels.interface import Sent, Source
 from sapa.messaging.connections import actions as connections
 from sapa.messaging.messages import actions as messages
-from sapa.messaging.messages.queries import NewMessage, insert_message, read_clock
-from sapa.messaging.messages.types import MESSAGE_ID
+from sapa.messaging.messages.queries import insert_message
+from sapa.messaging.messages.types import MESSAGE_ID, NewMessage
 from sapa.messaging.sending.pacing import book
 from sapa.sandbox.channels import social, tiktok
 from sapa.sandbox.channels.accounts import Account, build_account
@@ -76,8 +76,9 @@ async def test_a_watermark_that_comes_before_our_call_is_answered_is_not_lost(
 
     await eventually(is_put_off)
     async with database.transaction() as tx:
-        owner, now = await get_company(tx, company.test), (await read_clock(tx, company.test)).now
-        await messages.accept(tx, owner, Source.SOCIAL_NETWORK, sent["messageId2"], "m_1", now)
+        owner = await get_company(tx, company.test)
+        now = (await messages.read_clock(tx, owner)).now
+        await messages.accept(tx, owner, Source.SOCIAL_NETWORK, sent["messageId2"], Sent("m_1"), now)
     seen = await await_message(sandbox, sent["messageId2"], lambda message: message["readAt"])
     assert (seen["status"], seen["messageId"]) == ("read", "m_1")
 

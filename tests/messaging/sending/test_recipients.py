@@ -4,8 +4,8 @@ import pytest
 
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import Identity, IdentityKind, Source
-from sapa.messaging.sending.recipients import (
-    find_source,
+from sapa.messaging.channels.registry import find_source
+from sapa.messaging.sending.preflight import (
     parse_recipient,
     parse_region,
     parse_sources,

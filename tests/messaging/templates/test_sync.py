@@ -1,6 +1,7 @@
 """Templates at the channel that approves them."""
 
-from sapa.messaging.channels.interface import ChannelTemplate, NewTemplate, Refused, Source, TemplateBook
+from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate, TemplateBook
+from sapa.messaging.channels.interface import Refused, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.outbound.client import Client
 from tests.messaging.channels.accounts import TOKEN, build_connection

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -43,6 +43,9 @@ class Connection(Struct, frozen=True):
     client: Client
     database: Database | None = None
     """For the channel that is our own: what it carries lies there until the visitor's page fetches it."""
+    is_simulated: bool = False
+    """The channel is a simulator of this process: it is reached without the guard of outbound calls, and reaches
+    nothing outside itself."""
 
     def __repr__(self) -> str:
         """Wherever it may be printed: not its secrets."""
@@ -276,6 +279,12 @@ class Capabilities(Struct, frozen=True):
     needs_approved_templates: bool = False
     longest_caption: int | None = None
     """Where the words beside a file may not be as long as others."""
+    has_captions: bool = True
+    """Whether a file may have words beside it."""
+    has_link_buttons: bool = True
+    """Whether a link is a button of the channel's own; else it is written out in the text."""
+    has_threads: bool = False
+    """Whether a message to somebody who wrote is an answer to what they wrote, with its subject."""
 
 
 class Field(Struct, frozen=True):
@@ -301,6 +310,10 @@ class Channel(Protocol):
 
     source: Source
     label: str
+    names: Sequence[str]
+    """How callers may name it besides its source; two channels may share a name."""
+    own_fields: Sequence[str]
+    """The fields of an account that name the company's side as somebody to write to, the usual one first."""
     address: str
     """The production address; SAPA_UPSTREAM_<SOURCE> puts another in its place."""
     fields: Sequence[Field]
@@ -320,61 +333,3 @@ class Channel(Protocol):
 
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
         """Walks every array. Unknown parts are left out."""
-
-
-class ChannelTemplate(Struct, frozen=True):
-    """A template as the channel keeps it. `components` are in the channel's own words."""
-
-    name: str
-    language: str
-    category: str
-    status: str
-    """APPROVED, PENDING, REJECTED, PAUSED, DISABLED or another word of the channel."""
-    components: Sequence[Mapping[str, Any]]
-    id: str | None = None
-    reason: str | None = None
-
-
-class NewTemplate(Struct, frozen=True):
-    """A template to be put before the channel. The body counts its parameters: {{1}}, {{2}} …"""
-
-    name: str
-    language: str
-    category: str
-    body: str
-    examples: Sequence[str] = ()
-    """A value for each parameter; the channel wants to see them filled in."""
-    header: str | None = None
-    footer: str | None = None
-    buttons: Sequence[Mapping[str, Any]] = ()
-
-
-@runtime_checkable
-class TemplateBook(Protocol):
-    """What a channel offers beside `Channel` when it approves templates itself.
-
-    All raise NotSent or Unclear when it does not answer, BadAccount when it does not know the account.
-    """
-
-    async def list_templates(self, connection: Connection) -> Sequence[ChannelTemplate]: ...
-
-    async def submit_template(self, connection: Connection, template: NewTemplate) -> ChannelTemplate | Refused: ...
-
-    async def delete_template(self, connection: Connection, name: str) -> Refused | None:
-        """In all languages. One that the channel does not have is deleted already."""
-
-
-class Renewal(Struct, frozen=True):
-    """Credentials that take the place of others before those end."""
-
-    credentials: Mapping[str, str]
-    seconds: float
-    """How long they are good for."""
-
-
-@runtime_checkable
-class Renewable(Protocol):
-    """What a channel offers beside `Channel` when its tokens end by themselves."""
-
-    async def renew(self, connection: Connection) -> Renewal:
-        """Raises BadAccount when the account has to be connected anew."""

@@ -1,12 +1,13 @@
-"""A company's accounts with channels: opened for a call, found for a callback, watched over.
+"""A company's accounts with channels: opened for a call, found for a callback, shown to people.
 
-A test environment has an account with every simulator, without anybody opening it and without a row; it never leads
-to a live address.
+A live company's accounts are stored. A test company has an account with every simulator, which the sandbox provides
+through a port; it never leads to a live address.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from hashlib import sha256
+from typing import Protocol
 
 import msgspec
 from msgspec import Struct
@@ -15,12 +16,16 @@ from sapa.access.actions import get_company
 from sapa.access.types import CompanyNotFound
 from sapa.context import Kit
 from sapa.db.pool import Connection as Database
+from sapa.messaging.channels.abilities import OwnServer
 from sapa.messaging.channels.interface import Channel, Connection, Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.connections import queries, sandbox_accounts
+from sapa.messaging.connections import queries
 from sapa.messaging.connections.queries import StoredConnection
+from sapa.messaging.connections.types import ConnectionInfo
+from sapa.ports import Port
 from sapa.values.company import Company
 
+HOOKS = "/hooks/channels/"
 LONGEST_ERROR = 500
 
 _parse_token = re.compile(r"hook_(?P<company>[0-9]{1,18})_[0-9A-Za-z_-]{43}", re.ASCII).fullmatch
@@ -38,44 +43,72 @@ class Opened(Struct, frozen=True):
     def own_name(self) -> str:
         """Our side of a conversation, as the channel's people see it: a number, an address, a page's id."""
         account = self.connection.account
-        known = account.get("phone_number") or account.get("address") or find_account_id(self.channel, account)
-        return known or self.connection.source.lower()
+        named = next((account[field] for field in self.channel.own_fields if account.get(field)), None)
+        return named or find_account_id(self.channel, account) or self.connection.source.lower()
 
 
-async def open_connection(kit: Kit, db: Database, company: Company, source: Source) -> Opened | None:
-    """None when the company has no account with this channel."""
-    if company.environment == "test":
-        return await _open_sandbox(kit, company, source)
-    stored = await queries.find_connection(db, company.id, source)
-    return _open(kit, company, stored) if stored else None
+class Accounts(Protocol):
+    """Where a company's accounts come from."""
+
+    async def find_by_source(self, kit: Kit, db: Database, company: Company, source: Source) -> Opened | None:
+        """None when the company has no account with this channel."""
+
+    async def find_by_id(self, kit: Kit, db: Database, company: Company, connection_id: str) -> Opened | None:
+        """For work that was begun before, such as fetching the files of a message."""
+
+    async def find_by_token(self, kit: Kit, db: Database, token: str) -> Opened | None:
+        """Whose callbacks come to the address that ends with this token."""
+
+    async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
+        """The channels that a company can send over, the oldest connection first."""
+
+    async def list_infos(self, kit: Kit, db: Database, company: Company) -> Sequence[ConnectionInfo]:
+        """All that the company has or had."""
+
+    def find_hook(self, kit: Kit, company: Company, source: Source) -> str | None:
+        """Where the channel calls back; None when that is told only once."""
 
 
-async def list_connected(kit: Kit, db: Database, company: Company) -> list[Source]:
-    """The channels that a company can send over, the oldest connection first."""
-    if company.environment == "test":
-        return [source for source in Source if source in CHANNELS]
-    stored = await queries.list_connections(db, company.id)
-    return [Source(each.source) for each in stored if each.status == "connected"]
+TEST_ACCOUNTS: Port[Accounts] = Port("accounts of test companies")
+
+
+class StoredAccounts:
+    async def find_by_source(self, kit: Kit, db: Database, company: Company, source: Source) -> Opened | None:
+        stored = await queries.find_connection(db, company.id, source)
+        return _open(kit, company, stored) if stored else None
+
+    async def find_by_id(self, kit: Kit, db: Database, company: Company, connection_id: str) -> Opened | None:
+        stored = await queries.find_by_id(db, company.id, connection_id)
+        return _open(kit, company, stored) if stored and stored.status == "connected" else None
+
+    async def find_by_token(self, kit: Kit, db: Database, token: str) -> Opened | None:
+        """The token names its company, so nobody else's rows are looked at."""
+        parts = _parse_token(token)
+        company = await find_company(db, int(parts["company"])) if parts else None
+        stored = await queries.find_by_hook(db, company.id, hash_token(token)) if company else None
+        return _open(kit, company, stored) if company and stored else None
+
+    async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
+        stored = await queries.list_connections(db, company.id)
+        return [Source(each.source) for each in stored if each.status == "connected"]
+
+    async def list_infos(self, kit: Kit, db: Database, company: Company) -> Sequence[ConnectionInfo]:
+        return [_build_info(kit, stored) for stored in await queries.list_connections(db, company.id)]
+
+    def find_hook(self, kit: Kit, company: Company, source: Source) -> str | None:
+        return None
+
+
+STORED = StoredAccounts()
+
+
+def get_accounts(company: Company) -> Accounts:
+    return TEST_ACCOUNTS.installed if company.is_test else STORED
 
 
 async def find_by_token(kit: Kit, db: Database, token: str) -> Opened | None:
-    """Whose callbacks come to this address; it names its company, so nobody else's rows are looked at."""
-    if (found := sandbox_accounts.find_hook(kit, token)) is not None:
-        company = await _find_company(db, found.company_id)
-        return await _open_sandbox(kit, company, found.source) if company else None
-    parts = _parse_token(token)
-    company = await _find_company(db, int(parts["company"])) if parts else None
-    stored = await queries.find_by_hook(db, company.id, hash_token(token)) if company else None
-    return _open(kit, company, stored) if company and stored else None
-
-
-async def open_by_id(kit: Kit, db: Database, company: Company, connection_id: str) -> Opened | None:
-    """For work that was begun before, such as fetching the files of a message."""
-    if company.environment == "test":
-        source = sandbox_accounts.find_source(company.id, connection_id)
-        return await _open_sandbox(kit, company, source) if source else None
-    stored = await queries.find_by_id(db, company.id, connection_id)
-    return _open(kit, company, stored) if stored and stored.status == "connected" else None
+    """Whose callbacks come to the address that ends with this token, live or test."""
+    return await TEST_ACCOUNTS.installed.find_by_token(kit, db, token) or await STORED.find_by_token(kit, db, token)
 
 
 async def note_health(db: Database, company_id: int, connection_id: str, error: str | None) -> None:
@@ -93,11 +126,17 @@ def find_account_id(channel: Channel, account: Mapping[str, str]) -> str:
     return next(named, "")
 
 
-async def _open_sandbox(kit: Kit, company: Company, source: Source) -> Opened | None:
-    channel = CHANNELS.get(source)
-    if channel is None or company.environment != "test":
+def find_address(kit: Kit, channel: Channel, account: Mapping[str, str]) -> str:
+    if isinstance(channel, OwnServer):
+        return channel.find_server(account)
+    return kit.settings.upstreams.get(channel.source.lower(), channel.address)
+
+
+async def find_company(db: Database, company_id: int) -> Company | None:
+    try:
+        return await get_company(db, company_id)
+    except CompanyNotFound:
         return None
-    return Opened(channel, await sandbox_accounts.build_connection(kit, company, channel))
 
 
 def _open(kit: Kit, company: Company, stored: StoredConnection) -> Opened:
@@ -117,15 +156,34 @@ def _open(kit: Kit, company: Company, stored: StoredConnection) -> Opened:
     return Opened(channel, connection, has_error=stored.last_error is not None)
 
 
-def find_address(kit: Kit, channel: Channel, account: Mapping[str, str]) -> str:
-    """The operator's word comes first; a mail server is the company's own."""
-    if (host := account.get("smtp_host")) is not None:
-        return f"{host}:{account.get('smtp_port') or (465 if account.get('security') == 'tls' else 587)}"
-    return kit.settings.upstreams.get(channel.source.lower(), channel.address)
+def _build_info(kit: Kit, stored: StoredConnection) -> ConnectionInfo:
+    return ConnectionInfo(
+        id=stored.id,
+        company_id=stored.company_id,
+        source=stored.source,
+        channel=CHANNELS[Source(stored.source)].label,
+        account=msgspec.json.decode(stored.account, type=dict[str, str]),
+        secrets=_list_secrets(kit, stored),
+        status=stored.status,
+        health=_find_health(stored),
+        last_error=stored.last_error,
+        last_error_at=stored.last_error_at,
+        verified_at=stored.verified_at,
+        connected_at=stored.connected_at,
+        disconnected_at=stored.disconnected_at,
+    )
 
 
-async def _find_company(db: Database, company_id: int) -> Company | None:
-    try:
-        return await get_company(db, company_id)
-    except CompanyNotFound:
-        return None
+def _list_secrets(kit: Kit, stored: StoredConnection) -> list[str]:
+    if stored.credentials is None:
+        return []
+    opened = kit.vault.open(stored.credentials, stored.company_id, stored.id)
+    return sorted(msgspec.json.decode(opened, type=dict[str, str]))
+
+
+def _find_health(stored: StoredConnection) -> str:
+    if stored.status != "connected":
+        return stored.status
+    if stored.last_error is not None:
+        return "failing"
+    return "ok" if stored.verified_at else "unverified"

@@ -2,7 +2,7 @@
 
 import re
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import msgspec
 from msgspec import Struct
@@ -11,11 +11,11 @@ from sapa.context import Kit
 from sapa.db.pool import Connection as Database
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
-from sapa.messaging.channels.interface import BadAccount, Channel, Connection, Renewable, Source
+from sapa.messaging.channels.abilities import Embeddable, Renewable
+from sapa.messaging.channels.interface import BadAccount, Channel, Connection, Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.channels.widget.snippet import build_snippet
-from sapa.messaging.connections import accounts, queries, sandbox_accounts
-from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.connections import accounts, queries
+from sapa.messaging.connections.accounts import HOOKS, STORED, Opened
 from sapa.messaging.connections.queries import StoredConnection
 from sapa.messaging.connections.types import (
     CONNECTION_ID,
@@ -29,7 +29,6 @@ from sapa.messaging.connections.types import (
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
 
-HOOKS = "/hooks/channels/"
 LONGEST_VALUE = 4096
 
 
@@ -44,10 +43,10 @@ class Draft(Struct, frozen=True):
 
 async def prepare(kit: Kit, db: Database, company: Company, source: Source, given: Mapping[str, str]) -> Draft:
     """What is not given stays as it is, when the same account is connected already."""
-    if company.environment == "test":
+    if company.is_test:
         raise SandboxChannel
     channel = CHANNELS[source]
-    present = await accounts.open_connection(kit, db, company, source)
+    present = await STORED.find_by_source(kit, db, company, source)
     known = _keep(channel, present, given)
     values = {name: value for name, value in {**known, **given}.items() if value}
     made = {
@@ -106,8 +105,9 @@ async def connect(kit: Kit, tx: Tx, company: Company, draft: Draft, is_new_hook:
     id = await _store(kit, tx, company, draft, known, token)
     address = kit.settings.server.address
     hook_url = f"{address}{HOOKS}{token}" if token else None
-    snippet = build_snippet(address, token) if token and source is Source.WIDGET else None
-    return NewConnection(await get_info(kit, tx, company, source, id), hook_url, draft.generated, snippet)
+    channel = draft.channel
+    snippet = channel.build_snippet(address, token) if token and isinstance(channel, Embeddable) else None
+    return NewConnection(await get_info(kit, tx, company, id), hook_url, draft.generated, snippet)
 
 
 async def _store(
@@ -131,7 +131,7 @@ async def _store(
 
 async def disconnect(tx: Tx, company: Company, source: Source) -> None:
     """Forgets the account's secrets and the hook's address. What was said over it stays."""
-    if company.environment == "test":
+    if company.is_test:
         raise SandboxChannel
     stored = await queries.find_connection(tx, company.id, source)
     if stored is None or not await queries.disconnect(tx, company.id, stored.id):
@@ -157,13 +157,13 @@ async def note_verified(db: Database, company: Company, connection_id: str, erro
 async def test(kit: Kit, company: Company, source: Source) -> ConnectionInfo:
     """Asks the channel whether it still knows the account, and remembers what it said. Calls the outside."""
     async with kit.database.connection() as db:
-        opened = await accounts.open_connection(kit, db, company, source)
+        opened = await accounts.get_accounts(company).find_by_source(kit, db, company, source)
     if opened is None:
         raise ChannelNotConnected
     error = await verify(opened)
     async with kit.database.connection() as db:
         await note_verified(db, company, opened.connection.id, error)
-        return await get_info(kit, db, company, source, opened.connection.id)
+        return await get_info(kit, db, company, opened.connection.id)
 
 
 def find_channel(name: str) -> Channel | None:
@@ -175,71 +175,9 @@ def list_channels() -> list[Channel]:
     return list(CHANNELS.values())
 
 
-def build_sandbox_hook(kit: Kit, company: Company, source: Source) -> str:
-    """Where a simulator calls back: a test environment's own address, which can be told at any time."""
-    return f"{kit.settings.server.address}{HOOKS}{sandbox_accounts.build_hook_token(kit, company.id, source)}"
-
-
-async def list_infos(kit: Kit, db: Database, company: Company) -> Sequence[ConnectionInfo]:
-    """All that the company has or had."""
-    if company.environment == "test":
-        return [_show_sandbox(company, source) for source in Source if source in CHANNELS]
-    return [_show(kit, stored) for stored in await queries.list_connections(db, company.id)]
-
-
-async def get_info(kit: Kit, db: Database, company: Company, source: Source, id: str) -> ConnectionInfo:
-    if company.environment == "test":
-        return _show_sandbox(company, source)
-    stored = await queries.find_by_id(db, company.id, id)
-    if stored is None:
+async def get_info(kit: Kit, db: Database, company: Company, id: str) -> ConnectionInfo:
+    infos = await accounts.get_accounts(company).list_infos(kit, db, company)
+    info = next((each for each in infos if each.id == id), None)
+    if info is None:
         raise ChannelNotConnected
-    return _show(kit, stored)
-
-
-def _show(kit: Kit, stored: StoredConnection) -> ConnectionInfo:
-    channel = CHANNELS[Source(stored.source)]
-    return ConnectionInfo(
-        id=stored.id,
-        company_id=stored.company_id,
-        source=stored.source,
-        channel=channel.label,
-        account=msgspec.json.decode(stored.account, type=dict[str, str]),
-        secrets=_list_secrets(kit, stored),
-        status=stored.status,
-        health=_judge(stored),
-        last_error=stored.last_error,
-        last_error_at=stored.last_error_at,
-        verified_at=stored.verified_at,
-        connected_at=stored.connected_at,
-        disconnected_at=stored.disconnected_at,
-    )
-
-
-def _list_secrets(kit: Kit, stored: StoredConnection) -> list[str]:
-    if stored.credentials is None:
-        return []
-    opened = kit.vault.open(stored.credentials, stored.company_id, stored.id)
-    return sorted(msgspec.json.decode(opened, type=dict[str, str]))
-
-
-def _judge(stored: StoredConnection) -> str:
-    if stored.status != "connected":
-        return stored.status
-    if stored.last_error is not None:
-        return "failing"
-    return "ok" if stored.verified_at else "unverified"
-
-
-def _show_sandbox(company: Company, source: Source) -> ConnectionInfo:
-    channel = CHANNELS[source]
-    fields = tuple(channel.fields)
-    return ConnectionInfo(
-        id=sandbox_accounts.build_connection_id(company.id, source),
-        company_id=company.id,
-        source=source,
-        channel=f"{channel.label} (simulator)",
-        account=sandbox_accounts.build_account(company.id, source, fields),
-        secrets=[field.name for field in fields if field.is_secret],
-        status="connected",
-        health="ok",
-    )
+    return info

@@ -7,9 +7,10 @@ import structlog
 
 from sapa.access.actions import get_company
 from sapa.context import Kit
-from sapa.messaging.channels.interface import BadAccount, Renewable
+from sapa.messaging.channels.abilities import Renewable
+from sapa.messaging.channels.interface import BadAccount
 from sapa.messaging.connections import accounts, queries
-from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.connections.accounts import STORED, Opened
 from sapa.messaging.connections.queries import Due
 from sapa.outbound.client import NotSent, Unclear
 from sapa.work.loops import repeat
@@ -40,7 +41,7 @@ async def renew(kit: Kit, due: Due) -> None:
     async with kit.database.connection() as db:
         if not await queries.claim_renewal(db, due.company_id, due.id, RETRY_SECONDS):
             return
-        opened = await accounts.open_by_id(kit, db, await get_company(db, due.company_id), due.id)
+        opened = await STORED.find_by_id(kit, db, await get_company(db, due.company_id), due.id)
     if opened is None or not isinstance(opened.channel, Renewable):
         return
     error = await _exchange(kit, opened)

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from msgspec import Struct
-
 from sapa.customers import actions as customers
 from sapa.customers.types import CustomerIn, IdentityConflict
 from sapa.db import races
@@ -17,44 +15,18 @@ from sapa.messaging.channels.identities import (
     list_spellings,
 )
 from sapa.messaging.channels.interface import Identity, NumberChanged, Source
+from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.contacts import queries
 from sapa.messaging.contacts.queries import Known
-from sapa.messaging.messages.types import WindowClosed
-from sapa.support import actions as support
+from sapa.messaging.contacts.types import CONTACT_ID, Contact, MessageRecipient, Thread, Window
+from sapa.messaging.tickets import TICKETS
 from sapa.values.company import Company
-from sapa.values.ids import IdKind
 
-CONTACT_ID = IdKind("ctc_")
 MOST_TRIES = 4
 LONGEST_NAME = 255
-QUOTA_USED = "{most} messages went out since the customer last wrote, as many as this channel takes."
 
 
-class Contact(Struct, frozen=True):
-    """Somebody on the other side of a channel."""
-
-    id: str
-    customer_id: str | None
-    """None as long as neither a phone number nor an e-mail address is known: no customer can be without both."""
-    identities: Sequence[Identity]
-
-
-class Thread(Struct, frozen=True):
-    """The conversation with a contact over one connection."""
-
-    contact_id: str
-    last_inbound_at: datetime | None
-    sent_in_window: int
-    """How many messages went out since the contact last wrote."""
-    last_message_id: str | None
-    """The newest message's messageId2, whoever wrote it."""
-    last_inbound_id: str | None
-    """Of what the contact wrote last, the messageId2."""
-
-
-async def find_or_create(
-    tx: Tx, company: Company, source: Source, identities: Sequence[Identity], name: str | None = None
-) -> Contact:
+async def find_or_create(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None = None) -> Contact:
     """The contact who wrote, and the customer they are; both are made when they are not known yet."""
     known = await _meet(tx, company, identities, name)
     if called := _clean(name):
@@ -63,9 +35,7 @@ async def find_or_create(
     return await _as_customer(tx, company, contact, called)
 
 
-async def find_or_note(
-    tx: Tx, company: Company, source: Source, identities: Sequence[Identity], name: str | None = None
-) -> Contact:
+async def find_or_note(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None = None) -> Contact:
     """The contact, made when it is not known yet, and the customer they are if there is one already."""
     contact = await _describe(tx, company, await _meet(tx, company, identities, name))
     if contact.customer_id and await customers.find_customer(tx, company, contact.customer_id):
@@ -84,15 +54,32 @@ async def note_inbound(
     return await queries.note_inbound(tx, company.id, connection_id, contact_id, at, message_id)
 
 
-async def note_outbound(
-    tx: Tx, company: Company, connection_id: str, source: Source, to: Identity, message_id: str, most: int | None
-) -> Contact:
-    """A message goes out: one of as many as the channel takes, where it counts them. The contact is made when it is
-    new; a customer only comes of somebody who writes."""
-    contact = await find_or_note(tx, company, source, [to])
+async def record_outbound(
+    tx: Tx, company: Company, connection_id: str, to: Identity, message_id: str, most: int | None
+) -> MessageRecipient | None:
+    """A message goes out: one of as many as the channel takes, where it counts them; None when those are used up.
+
+    The contact is made when it is new; a customer only comes of somebody who writes. Somebody who was written to before
+    is only looked up, where nobody counts: a lock would make all messages to one person wait for one another, each with
+    a connection in hand.
+    """
+    thread = None if most is not None else await find_thread(tx, company, connection_id, to)
+    if thread is not None:
+        known = await queries.find_customer_id(tx, company.id, thread.contact_id)
+        return MessageRecipient(thread.contact_id, known or await _find_customer_id(tx, company, to))
+    contact = await find_or_note(tx, company, [to])
     if not await queries.note_outbound(tx, company.id, connection_id, contact.id, message_id, most):
-        raise WindowClosed(QUOTA_USED.format(most=most))
-    return contact
+        return None
+    return MessageRecipient(contact.id, contact.customer_id)
+
+
+async def _find_customer_id(tx: Tx, company: Company, to: Identity) -> str | None:
+    """Somebody may have become a customer otherwise than by writing."""
+    if to.kind not in {"phone", "email"}:
+        return None
+    phones, email = (list_spellings(to.value), None) if to.kind == "phone" else ([], to.value)
+    customer = await customers.find_by_spelling(tx, company, phones, email)
+    return None if customer is None else customer.id
 
 
 async def take_back(tx: Tx, company: Company, connection_id: str, to: Identity) -> None:
@@ -117,6 +104,16 @@ async def find_thread(db: Connection, company: Company, connection_id: str, iden
         return None
     last = datetime.fromisoformat(row.last_inbound_at) if row.last_inbound_at else None
     return Thread(row.contact_id, last, row.sent_since, row.last_message_id, row.last_inbound_id)
+
+
+async def find_window(
+    db: Connection, company: Company, source: Source, connection_id: str, contact_id: str
+) -> Window | None:
+    """For how long the contact may be sent free messages; None where that is always so."""
+    lasts = CHANNELS[source].capabilities.window
+    if lasts is None:
+        return None
+    return await queries.find_window(db, company.id, connection_id, contact_id, lasts)
 
 
 async def _meet(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None) -> Known:
@@ -150,7 +147,7 @@ async def _unite(tx: Tx, company: Company, known: Sequence[Known]) -> Known:
     others = [each.id for each in known if each.customer_id is None and each.id != contact.id]
     if others:
         await queries.take_over(tx, company.id, contact.id, others)
-        await support.unite(tx, company, contact.id, others)
+        await TICKETS.installed.merge_contacts(tx, company, contact.id, others)
     return contact
 
 

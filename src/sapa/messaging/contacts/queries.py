@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.messaging.contacts.types import Window
 
 
 class Known(Struct, frozen=True):
@@ -120,20 +121,30 @@ NOTE_OUTBOUND = sql(
      WHERE $5::int IS NULL OR t.last_inbound_at IS NULL OR t.sent_since < $5"""
 )
 
-# By the records of the calls, which know the real time, too.
-FIND_LEAST_AHEAD = sql(
-    """
-    SELECT min(created_at - request_stored_at)
-      FROM messages
-     WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND direction = 'out'"""
-)
-
 TAKE_BACK = sql(
     """
     UPDATE message_threads
        SET sent_since = sent_since - 1
      WHERE company_id = $1 AND connection_id = $2 AND sent_since > 0
        AND contact_id = (SELECT contact_id FROM contact_identities WHERE company_id = $1 AND kind = $3 AND key = $4)"""
+)
+
+
+# One who was deleted is nobody.
+FIND_CUSTOMER = sql(
+    """
+    SELECT customers.id
+      FROM contacts
+      JOIN customers ON customers.company_id = $1 AND customers.id = contacts.customer_id
+     WHERE contacts.company_id = $1 AND contacts.id = $2"""
+)
+
+FIND_WINDOW = sql(
+    """
+    SELECT last_inbound_at + make_interval(secs => $4) AS closes_at
+      FROM message_threads
+     WHERE company_id = $1 AND connection_id = $2 AND contact_id = $3 AND last_inbound_at IS NOT NULL""",
+    row=Window,
 )
 
 
@@ -196,11 +207,16 @@ async def note_outbound(
     return await NOTE_OUTBOUND.run(tx, company_id, connection_id, contact_id, message_id, most) == 1
 
 
-async def find_least_ahead(db: Connection, company_id: int, source: str, identities: Sequence[str]) -> timedelta | None:
-    """How far the company's clock was ahead when somebody was first written to; None when nobody did."""
-    found: timedelta | None = await FIND_LEAST_AHEAD.value(db, company_id, source, list(identities))
+async def take_back(tx: Tx, company_id: int, connection_id: str, kind: str, key: str) -> None:
+    await TAKE_BACK.run(tx, company_id, connection_id, kind, key)
+
+
+async def find_customer_id(db: Connection, company_id: int, contact_id: str) -> str | None:
+    found: str | None = await FIND_CUSTOMER.value(db, company_id, contact_id)
     return found
 
 
-async def take_back(tx: Tx, company_id: int, connection_id: str, kind: str, key: str) -> None:
-    await TAKE_BACK.run(tx, company_id, connection_id, kind, key)
+async def find_window(
+    db: Connection, company_id: int, connection_id: str, contact_id: str, lasts: timedelta
+) -> Window | None:
+    return await FIND_WINDOW.find(db, company_id, connection_id, contact_id, lasts.total_seconds())

@@ -16,6 +16,7 @@ from sapa.http.errors import ApiError, ErrorBody
 from sapa.http.outbound_call import Asked
 from sapa.http.responses import Accepted
 from sapa.messaging.channels.interface import Source
+from sapa.messaging.channels.registry import find_source
 from sapa.messaging.history import queries
 from sapa.messaging.history.queries import (
     EARLIEST,
@@ -34,14 +35,14 @@ from sapa.messaging.history.types import (
     RequestSnapshot,
     ResponseSnapshot,
 )
-from sapa.messaging.messages.queries import Moment, read_clock
+from sapa.messaging.messages.actions import read_clock
 from sapa.messaging.messages.types import (
     NO_WORD,
+    ClockReading,
     Message,
     SendError,
     SendFailed,
 )
-from sapa.messaging.sending.recipients import find_source
 from sapa.values.company import Company
 from sapa.values.json import encode
 from sapa.values.sealing import Vault
@@ -55,11 +56,11 @@ ENDPOINT_TYPES: dict[str, EndpointType] = {
 LONGEST_TEMPLATE_NAME = 512
 
 
-class Place(Struct, frozen=True):
+class RecordKey(Struct, frozen=True):
     """Where a record is."""
 
     id: str
-    moment: Moment
+    clock: ClockReading
 
 
 class Snapshot(Struct, frozen=True):
@@ -69,49 +70,49 @@ class Snapshot(Struct, frozen=True):
     response: ResponseSnapshot
 
 
-def new_place(moment: Moment) -> Place:
-    return Place(RECORD_ID.new(), moment)
+def new_key(clock: ClockReading) -> RecordKey:
+    return RecordKey(RECORD_ID.new(), clock)
 
 
-async def record(tx: Tx, vault: Vault, company: Company, place: Place, asked: Asked, message: Message) -> None:
+async def record(tx: Tx, vault: Vault, company: Company, key: RecordKey, asked: Asked, message: Message) -> None:
     """A call that made a message, with the answer it gets if nothing more becomes known."""
     new = NewRecord(
-        place.moment.stored_at,
-        place.id,
-        place.moment.now,
+        key.clock.stored_at,
+        key.id,
+        key.clock.now,
         message.message_id2,
         message.template_id,
         message.source,
         find_endpoint_type(asked),
         None,
-        _seal(vault, company, place.id, asked, ResponseSnapshot(data=Raw(encode(message)))),
+        _seal(vault, company, key.id, asked, ResponseSnapshot(data=Raw(encode(message)))),
     )
     await queries.insert_record(tx, company.id, new)
 
 
 async def answer(
-    tx: Tx, vault: Vault, company: Company, place: Place, asked: Asked, result: Message | Accepted[Message] | ApiError
+    tx: Tx, vault: Vault, company: Company, key: RecordKey, asked: Asked, result: Message | Accepted[Message] | ApiError
 ) -> None:
     """What the call is answered with in the end."""
-    snapshot = _seal(vault, company, place.id, asked, _build_response(result))
-    await queries.reseal(tx, company.id, place.moment.stored_at, place.id, snapshot)
+    snapshot = _seal(vault, company, key.id, asked, _build_response(result))
+    await queries.reseal(tx, company.id, key.clock.stored_at, key.id, snapshot)
 
 
 async def record_refusal(kit: Kit, company: Company, asked: Asked, error: ApiError) -> None:
     """A call that was refused before there was a message."""
     template_id, source = _parse_body(asked.body)
     async with kit.database.transaction() as tx:
-        place = new_place(await read_clock(tx, company.id))
+        key = new_key(await read_clock(tx, company))
         new = NewRecord(
-            place.moment.stored_at,
-            place.id,
-            place.moment.now,
+            key.clock.stored_at,
+            key.id,
+            key.clock.now,
             None,
             template_id,
             source,
             find_endpoint_type(asked),
-            place.moment.now,
-            _seal(kit.vault, company, place.id, asked, _build_response(error)),
+            key.clock.now,
+            _seal(kit.vault, company, key.id, asked, _build_response(error)),
         )
         await queries.insert_record(tx, company.id, new)
 

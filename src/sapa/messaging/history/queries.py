@@ -54,7 +54,7 @@ class StoredRecord(Struct, frozen=True):
     error: Raw | None
 
 
-class Place(Struct, frozen=True):
+class HourOffset(Struct, frozen=True):
     """An hour, and how many records are newer than all of its own."""
 
     hour: str
@@ -119,7 +119,7 @@ SEEK = sql(
                      WHERE hour >= $3 AND hour < $4
                      GROUP BY hour) AS hours) AS places
      WHERE newer <= $5 AND newer + count > $5""",
-    row=Place,
+    row=HourOffset,
 )
 
 # Ids come from the covering index first, so that a page never reads the records before it.

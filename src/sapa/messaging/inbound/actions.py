@@ -1,40 +1,65 @@
 """What comes in: messages of customers, and those that our side sent by other means."""
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from msgspec.structs import replace
+from msgspec import Struct
 
+from sapa.context import Kit
 from sapa.db.codecs import decode_instant, encode_instant
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.messaging.channels.identities import canonical
-from sapa.messaging.channels.interface import Amendment, Identity, Inbound, Source, StatusReport
+from sapa.messaging.channels.interface import Identity, Inbound, Source
 from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.connections.accounts import Opened
 from sapa.messaging.contacts import actions as contacts
-from sapa.messaging.contacts.actions import Contact
-from sapa.messaging.messages import actions as statuses
-from sapa.messaging.messages import queries as messages
-from sapa.messaging.messages.actions import list_values, to_milliseconds
-from sapa.messaging.messages.queries import Held, NewEvent, NewMessage
+from sapa.messaging.contacts.types import Contact, Window
+from sapa.messaging.media import actions as media
+from sapa.messaging.messages import actions as messages
+from sapa.messaging.messages.actions import to_milliseconds
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
     Choice,
     Message,
     MessageReceived,
+    NewMessage,
     ReceivedMessage,
     Sender,
-    Window,
 )
-from sapa.support import actions as support
-from sapa.support.actions import Arrival, Joined
+from sapa.messaging.tickets import TICKETS, InboundMessage
 from sapa.values.company import Company
 from sapa.values.json import encode
 
-REPLY_WINDOW = timedelta(hours=72)
-ECHO_WINDOW = timedelta(minutes=2)
-EVENT_KINDS = {"edit": "edited", "revoke": "revoked", "reaction": "reacted"}
 LONGEST_NUMBER = 320
+
+
+class CallbackContext(Struct, frozen=True):
+    """Where an item came in, and when."""
+
+    kit: Kit
+    company: Company
+    opened: Opened
+    now: datetime
+    """The company's time."""
+
+
+async def receive_item(tx: Tx, context: CallbackContext, inbound: Inbound) -> None:
+    """Somebody who writes is a customer from then on; one who is written to, or whose machine answers, is not yet."""
+    company, connection = context.company, context.opened.connection
+    is_written = not (inbound.is_echo or inbound.is_imported or inbound.is_automatic)
+    find = contacts.find_or_create if is_written else contacts.find_or_note
+    contact = await find(tx, company, inbound.sender, inbound.sender_name)
+    id = MESSAGE_ID.new()
+    message = await receive(
+        tx, company, connection.id, connection.source, inbound, contact,
+        connected_number=context.opened.own_name,
+        id=id,
+        media_url=media.build_address(context.kit, id) if inbound.media else None,
+    )  # fmt: skip
+    if message is None:
+        return
+    await media.note(tx, connection, id, inbound.media)
 
 
 async def receive(
@@ -54,97 +79,24 @@ async def receive(
     `connected_number` is our side (`Opened.own_name`). Whoever serves the message's files chooses its id beforehand
     and gives their address.
     """
-    now = (await messages.read_clock(tx, company.id)).now
-    if inbound.is_echo and await _is_own(tx, company, source, inbound, contact, now):
-        return None
+    now = (await messages.read_clock(tx, company)).now
     new = _build_message(connection_id, source, inbound, contact, connected_number, now, id, media_url)
-    message = await messages.insert_message(tx, company.id, new)
+    message = await messages.record_inbound(tx, company, inbound, contact, new, now)
     if message is None or inbound.is_imported:
         return message
+    tickets, linked = TICKETS.installed, _build_linked(new, source, contact)
     if inbound.is_echo:
-        return await _join(tx, company, message, await support.echo(tx, company, _build_arrival(new, source, contact)))
+        link = await tickets.link_echo(tx, company, linked)
+        return message if link is None else await messages.link_ticket(tx, company, message, link)
     written_at = None
     if not inbound.is_automatic:
         written_at = await contacts.note_inbound(
             tx, company, connection_id, contact.id, new.created_at, message.message_id2
         )
-        await _note_reply(tx, company, source, inbound, contact, new.created_at, now)
-        message = await _join(
-            tx, company, message, await support.hear(tx, company, _build_arrival(new, source, contact))
-        )
+        await messages.record_reply(tx, company, source, inbound, contact, new.created_at, now)
+        message = await messages.link_ticket(tx, company, message, await tickets.link_inbound(tx, company, linked))
     await emit(tx, company, MessageReceived(_build_received(message, source, inbound, contact, written_at)))
     return message
-
-
-async def amend(tx: Tx, company: Company, source: Source, amendment: Amendment) -> Message | None:
-    """A message that was edited, taken back or reacted to: an event of the original; an edit changes its text, too."""
-    id = await messages.find_id(tx, company.id, source, amendment.message_id)
-    if id is None:
-        return None
-    now = (await messages.read_clock(tx, company.id)).now
-    at = to_milliseconds(amendment.at)
-    event = NewEvent(id, EVENT_KINDS[amendment.kind], at, min(at, now), detail=amendment.body)
-    is_new = await messages.insert_events(tx, company.id, [event]) > 0
-    if is_new and amendment.kind == "edit":
-        return await messages.set_body(tx, company.id, id, amendment.body)
-    return await messages.get_message(tx, company.id, id)
-
-
-async def _join(tx: Tx, company: Company, message: Message, joined: Joined | None) -> Message:
-    """The message in the ticket that it belongs to."""
-    if joined is None:
-        return message
-    agent_id = joined.agent.id if joined.agent else None
-    await messages.set_ticket(tx, company.id, message.message_id2, joined.ticket_id, agent_id)
-    return replace(message, ticket_id=joined.ticket_id, agent_id=agent_id)
-
-
-async def _is_own(tx: Tx, company: Company, source: Source, inbound: Inbound, contact: Contact, now: datetime) -> bool:
-    """Whether an echo is of a message that we sent ourselves. One that the channel has no reference for may come
-    before its own call is answered."""
-    reference = inbound.reference if inbound.reference and MESSAGE_ID.matches(inbound.reference) else None
-    held = await messages.find_locked(tx, company.id, source, reference, inbound.message_id)
-    if held is None:
-        whom = _list_names(inbound, contact)
-        held = await messages.find_locked_pending(tx, company.id, source, whom, now - ECHO_WINDOW, inbound.body)
-    if held is None:
-        return False
-    report = StatusReport("sent", inbound.at, message_id=inbound.message_id, reference=held.id)
-    await statuses.apply(tx, company, source, report, now)
-    return True
-
-
-async def _note_reply(
-    tx: Tx, company: Company, source: Source, inbound: Inbound, contact: Contact, at: datetime, now: datetime
-) -> None:
-    """The message that it quotes was answered; without a quotation the latest one of the last days."""
-    held = await _find_answered(tx, company, source, inbound, contact, at)
-    if held is None or held.replied_at is not None:
-        return
-    await statuses.imply_delivery(tx, company, held, at, now)
-    await messages.set_replied(tx, company.id, held.id, max(at, held.state.created_at))
-    await messages.insert_events(tx, company.id, [NewEvent(held.id, "replied", at, at)])
-
-
-async def _find_answered(
-    tx: Tx, company: Company, source: Source, inbound: Inbound, contact: Contact, at: datetime
-) -> Held | None:
-    for quoted in [inbound.quoted, *reversed(inbound.thread)]:
-        if quoted and (held := await messages.find_locked(tx, company.id, source, None, quoted)):
-            return held
-    reference = inbound.quoted_reference
-    if reference and MESSAGE_ID.matches(reference):
-        return await messages.find_locked(tx, company.id, source, reference, None)
-    if inbound.quoted:
-        return None
-    whom = _list_names(inbound, contact)
-    return await messages.find_locked_latest(tx, company.id, source, whom, at - REPLY_WINDOW, at)
-
-
-def _list_names(inbound: Inbound, contact: Contact) -> list[str]:
-    """Whatever they were written to as: a channel may know them by another name than our side does."""
-    known = [*inbound.sender, *contact.identities]
-    return list(dict.fromkeys(value for identity in known for value in list_values(identity)))
 
 
 def _build_received(
@@ -192,8 +144,8 @@ def _build_message(
     )
 
 
-def _build_arrival(new: NewMessage, source: Source, contact: Contact) -> Arrival:
-    return Arrival(
+def _build_linked(new: NewMessage, source: Source, contact: Contact) -> InboundMessage:
+    return InboundMessage(
         message_id=new.id,
         source=source,
         connection_id=new.connection_id,

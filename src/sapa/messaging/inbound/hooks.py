@@ -9,12 +9,11 @@ from sapa.db.pool import Database, Tx
 from sapa.http.errors import ApiError, MethodNotAllowed, NotFound
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Unsigned
-from sapa.messaging.connections import accounts
-from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.connections.accounts import HOOKS as PREFIX
+from sapa.messaging.connections.accounts import Opened, find_by_token
 from sapa.messaging.inbound import queries
 from sapa.values.hook_calls import HookAnswer, HookCall
 
-PREFIX = "/hooks/channels/"
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _BATCH = 500
 _FORGOTTEN = {"cookie", "authorization", "x-api-key"}
@@ -37,7 +36,7 @@ class NotConfirmed(ApiError):
 
 async def answer(kit: Kit, call: HookCall) -> HookAnswer:
     async with kit.database.connection() as db:
-        opened = await accounts.find_by_token(kit, db, call.path.removeprefix(PREFIX))
+        opened = await find_by_token(kit, db, call.path.removeprefix(PREFIX))
     if opened is None:
         raise NotFound
     if call.method == "GET":
@@ -60,7 +59,7 @@ def _confirm(opened: Opened, call: HookCall) -> HookAnswer:
 
 async def _admits(kit: Kit, path: str) -> bool:
     async with kit.database.connection() as db:
-        return await accounts.find_by_token(kit, db, path.removeprefix(PREFIX)) is not None
+        return await find_by_token(kit, db, path.removeprefix(PREFIX)) is not None
 
 
 async def _check(opened: Opened, call: HookCall) -> None:

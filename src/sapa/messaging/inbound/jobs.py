@@ -2,10 +2,9 @@
 
 import asyncio
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import structlog
-from msgspec import Struct
 
 from sapa.access.actions import get_company
 from sapa.context import Kit
@@ -19,17 +18,13 @@ from sapa.messaging.channels.interface import (
     StatusReport,
     TemplateVerdict,
 )
-from sapa.messaging.connections import accounts
-from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.connections.accounts import get_accounts
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.inbound import actions, queries
+from sapa.messaging.inbound.actions import CallbackContext
 from sapa.messaging.inbound.queries import Lane, StoredCallback
-from sapa.messaging.media import jobs as media
 from sapa.messaging.messages import actions as messages
-from sapa.messaging.messages.queries import read_clock
-from sapa.messaging.messages.types import MESSAGE_ID
 from sapa.messaging.templates import actions as templates
-from sapa.values.company import Company
 from sapa.work.loops import repeat, rest_beside
 
 REST_SECONDS = 0.2
@@ -42,16 +37,6 @@ MOST_TRIES = 5
 LONGEST_ERROR = 1000
 
 log = structlog.get_logger()
-
-
-class Place(Struct, frozen=True):
-    """Where an item came in, and when."""
-
-    kit: Kit
-    company: Company
-    opened: Opened
-    now: datetime
-    """The company's time."""
 
 
 async def process(kit: Kit, stopping: asyncio.Event) -> None:
@@ -115,7 +100,7 @@ async def advance(kit: Kit, lane: Lane) -> bool:
 
 async def _deal_with(kit: Kit, tx: Tx, lane: Lane, callback: StoredCallback) -> None:
     company = await get_company(tx, lane.company_id)
-    opened = await accounts.open_by_id(kit, tx, company, lane.connection_id)
+    opened = await get_accounts(company).find_by_id(kit, tx, company, lane.connection_id)
     if opened is None:
         await queries.move_on(tx, company.id, callback.id, 0, False, "The channel is not connected any more.")
         return
@@ -126,26 +111,26 @@ async def _deal_with(kit: Kit, tx: Tx, lane: Lane, callback: StoredCallback) -> 
         log.exception("a callback cannot be read", connection=opened.connection.id)
         await queries.move_on(tx, company.id, callback.id, 0, False, _describe(failure))
         return
-    place = Place(kit, company, opened, (await read_clock(tx, company.id)).now)
+    context = CallbackContext(kit, company, opened, (await messages.read_clock(tx, company)).now)
     end = callback.position + ITEMS_AT_ONCE
-    early, error = await _take_items(tx, place, items[callback.position : end])
+    early, error = await _take_items(tx, context, items[callback.position : end])
     if early and callback.tries < MOST_TRIES:
         await queries.put_off(tx, company.id, callback.id, timedelta(seconds=2.0**callback.tries))
     else:
         await queries.move_on(tx, company.id, callback.id, min(end, len(items)), end < len(items), error)
 
 
-async def _take_items(tx: Tx, place: Place, items: Sequence[Item]) -> tuple[bool, str | None]:
+async def _take_items(tx: Tx, context: CallbackContext, items: Sequence[Item]) -> tuple[bool, str | None]:
     """Whether some came too early, and what went wrong. One that cannot be dealt with does not keep up the others."""
     is_early, error = False, None
     for item in items:
         try:
             async with tx.transaction():
-                is_early |= await _take(tx, place, item)
+                is_early |= await _take(tx, context, item)
         except (DatabaseAway, *RETRYABLE, *BUSY):
             raise
         except Exception as failure:
-            log.exception("an item of a callback failed", connection=place.opened.connection.id)
+            log.exception("an item of a callback failed", connection=context.opened.connection.id)
             error = _describe(failure)
     return is_early, error
 
@@ -154,37 +139,19 @@ def _describe(failure: Exception) -> str:
     return f"{type(failure).__name__}: {failure}".replace("\0", "").encode("utf-8", "replace").decode()[:LONGEST_ERROR]
 
 
-async def _take(tx: Tx, place: Place, item: Item) -> bool:
+async def _take(tx: Tx, context: CallbackContext, item: Item) -> bool:
     """Whether it came too early: it may speak of a message that we do not know yet."""
-    company, source = place.company, place.opened.connection.source
+    company, source = context.company, context.opened.connection.source
     match item:
         case StatusReport():
-            await messages.apply(tx, company, source, item, place.now)
-            return await messages.is_early(tx, company, source, item, place.now)
+            await messages.apply(tx, company, source, item, context.now)
+            return await messages.is_early(tx, company, source, item, context.now)
         case Inbound():
-            await receive(tx, place, item)
+            await actions.receive_item(tx, context, item)
         case Amendment():
-            await actions.amend(tx, company, source, item)
+            await messages.amend(tx, company, source, item)
         case NumberChanged():
             await contacts.change_number(tx, company, item)
         case TemplateVerdict():
             await templates.judge(tx, company, item)
     return False
-
-
-async def receive(tx: Tx, place: Place, inbound: Inbound) -> None:
-    """Somebody who writes is a customer from then on; one who is written to, or whose machine answers, is not yet."""
-    company, connection = place.company, place.opened.connection
-    is_written = not (inbound.is_echo or inbound.is_imported or inbound.is_automatic)
-    find = contacts.find_or_create if is_written else contacts.find_or_note
-    contact = await find(tx, company, connection.source, inbound.sender, inbound.sender_name)
-    id = MESSAGE_ID.new()
-    message = await actions.receive(
-        tx, company, connection.id, connection.source, inbound, contact,
-        connected_number=place.opened.own_name,
-        id=id,
-        media_url=media.build_address(place.kit, id) if inbound.media else None,
-    )  # fmt: skip
-    if message is None:
-        return
-    await media.note(tx, connection, id, inbound.media)

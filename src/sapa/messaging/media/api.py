@@ -5,7 +5,6 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
 from sapa.messaging.media import pages
 from sapa.messaging.media.pages import MessageFiles
-from sapa.messaging.messages.queries import get_message
 from sapa.messaging.messages.types import MessageId2
 
 routes = Routes("/messages", base=Base.MESSAGING, tag="Messages")
@@ -18,5 +17,4 @@ async def get_message_media(call: Call, message_id2: MessageId2) -> MessageFiles
     Each has an address at which it can be fetched without a key for a quarter of an hour. A file that has just come in
     is `waiting` until it was fetched from the channel.
     """
-    message = await get_message(call.db, call.company.id, message_id2)
-    return await pages.describe(call.kit, call.db, call.company, message.message_id2)
+    return await pages.describe(call.kit, call.db, call.company, message_id2)

@@ -5,22 +5,19 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 import structlog
-from msgspec import structs
 
 from sapa.access.actions import get_company
 from sapa.context import Kit
-from sapa.db.pool import Tx
-from sapa.http.endpoints import Base
-from sapa.messaging.channels.interface import BadAccount, Connection, InboundMedia
-from sapa.messaging.connections import accounts
+from sapa.messaging.channels.interface import BadAccount, InboundMedia
+from sapa.messaging.connections.accounts import get_accounts
+from sapa.messaging.environment import get_environment
 from sapa.messaging.media import queries
+from sapa.messaging.media.actions import MOST_BYTES
 from sapa.messaging.media.queries import MediaRow, Waiting
 from sapa.outbound.client import NotSent, Unclear
-from sapa.sandbox.channels import files
 from sapa.values.company import Company
 from sapa.work.loops import repeat, rest_beside
 
-MOST_BYTES = 25 * 1_048_576
 MOST_TRIES = 5
 CLAIM_SECONDS = 60.0
 """Longer than a file may take: being told where it is, and then fetching it."""
@@ -29,31 +26,6 @@ TOGETHER = 6
 MOST_OF_A_COMPANY = 2
 
 log = structlog.get_logger()
-
-
-def build_address(kit: Kit, message_id: str) -> str:
-    """What a message names as its file: the call that tells where its files can be fetched."""
-    return f"{kit.settings.server.address}{Base.MESSAGING}/messages/{message_id}/media"
-
-
-async def note(tx: Tx, connection: Connection, message_id: str, given: Sequence[InboundMedia]) -> None:
-    """Files that came along are stored at once, those that lie elsewhere are fetched later."""
-    for number, media in enumerate(given):
-        row = _build_row(connection, message_id, number, media)
-        await queries.insert_media(tx, connection.company.id, connection.source, row)
-        if media.content is not None and row.status == "stored":
-            await queries.insert_parts(tx, connection.company.id, message_id, number, media.content)
-
-
-def _build_row(connection: Connection, message_id: str, number: int, media: InboundMedia) -> MediaRow:
-    status, size = "waiting", None
-    if media.content is not None:
-        size = len(media.content)
-        status = "stored" if size <= MOST_BYTES else "failed"
-    return MediaRow(
-        message_id, number, connection.id, media.type, media.mime_type, media.media_id, media.url, media.filename,
-        status, size, None, 0,
-    )  # fmt: skip
 
 
 async def fetch_waiting(kit: Kit, stopping: asyncio.Event) -> None:
@@ -93,7 +65,7 @@ async def _fetch(kit: Kit, waiting: Waiting) -> None:
         if row is None:
             return
         company = await get_company(db, waiting.company_id)
-        opened = await accounts.open_by_id(kit, db, company, row.connection_id)
+        opened = await get_accounts(company).find_by_id(kit, db, company, row.connection_id)
     try:
         if opened is None:
             raise BadAccount("the channel is not connected any more")
@@ -116,9 +88,5 @@ async def _note_failure(kit: Kit, company: Company, row: MediaRow, error: str) -
 
 
 async def _locate(kit: Kit, company: Company, row: MediaRow) -> InboundMedia:
-    """In the test environment files lie on this process's own loopback address."""
-    media = InboundMedia(row.type, row.mime_type, row.media_id, row.url, row.filename)
-    if company.environment != "test" or row.url is None:
-        return media
-    path = files.PATH + row.url.removeprefix(files.ADDRESS)
-    return structs.replace(media, url=await kit.loopback.address() + path)
+    url = None if row.url is None else await get_environment(company).locate_file(kit, row.url)
+    return InboundMedia(row.type, row.mime_type, row.media_id, url, row.filename)

@@ -66,6 +66,8 @@ class Link(Struct, frozen=True, array_like=True):
 async def describe(kit: Kit, db: Connection, company: Company, message_id: str) -> MessageFiles:
     until = int(time.time()) + LINK_SECONDS
     rows = await queries.list_media(db, company.id, message_id)
+    if not rows and not await queries.has_message(db, company.id, message_id):
+        raise NotFound
     return MessageFiles(message_id, [_describe(kit, company, row, until) for row in rows])
 
 

@@ -47,6 +47,8 @@ GET = sql(
     f"SELECT {COLUMNS} FROM message_media WHERE company_id = $1 AND message_id = $2 AND number = $3", row=MediaRow
 )
 
+HAS_MESSAGE = sql("SELECT EXISTS (SELECT FROM messages WHERE company_id = $1 AND id = $2)")
+
 LIST = sql(
     f"SELECT {COLUMNS} FROM message_media WHERE company_id = $1 AND message_id = $2 ORDER BY number", row=MediaRow
 )
@@ -113,6 +115,10 @@ async def get_media(db: Connection, company_id: int, message_id: str, number: in
     if found is None:
         raise NotFound
     return found
+
+
+async def has_message(db: Connection, company_id: int, message_id: str) -> bool:
+    return bool(await HAS_MESSAGE.value(db, company_id, message_id))
 
 
 async def list_media(db: Connection, company_id: int, message_id: str) -> list[MediaRow]:

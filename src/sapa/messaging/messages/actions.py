@@ -1,4 +1,4 @@
-"""What channels report of messages that went out."""
+"""How messages are recorded, and what becomes of them: as channels report it, or as those who answer prove it."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -6,32 +6,145 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Raw
 from msgspec.structs import replace
 
-from sapa.db.pool import Tx, ring_after_commit
+from sapa.db.pool import Connection, Tx, ring_after_commit
 from sapa.events import emit
+from sapa.http.errors import Invalid, NotFound
 from sapa.messaging.channels.identities import canonical, list_spellings
-from sapa.messaging.channels.interface import Identity, Source, Status, StatusReport
-from sapa.messaging.messages import queries, unsettled_queries
-from sapa.messaging.messages.queries import Held, NewEvent
+from sapa.messaging.channels.interface import Amendment, Identity, Inbound, Sent, Source, Status, StatusReport
+from sapa.messaging.contacts.types import Contact
+from sapa.messaging.messages import queries
 from sapa.messaging.messages.state import RANKS, Merged, merge
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
     NO_WORD,
+    ClockReading,
+    LockedMessage,
     Message,
     MessageStatusUpdated,
     MessageUpdate,
+    NewEvent,
+    NewMessage,
     SendError,
 )
-from sapa.support import actions as support
-from sapa.support.types import build_bell
+from sapa.messaging.tickets import TICKETS, TicketLink, build_bell
 from sapa.values.company import Company
 from sapa.values.json import encode
 
 SILENCE = timedelta(hours=24)
 """How long a channel is waited for that has not said what became of a message."""
 UNKNOWN = "UNKNOWN"
+UNCLEAR = "UNCLEAR"
+REPLY_WINDOW = timedelta(hours=72)
+ECHO_WINDOW = timedelta(minutes=2)
+EVENT_KINDS = {"edit": "edited", "revoke": "revoked", "reaction": "reacted"}
 UNDER_WAY = timedelta(minutes=2)
 """How long after its call a message may still be on its way to the channel."""
 GONE_OUT = frozenset({"sent", "delivered", "read"})
+
+
+async def read_clock(db: Connection, company: Company) -> ClockReading:
+    """The database's time and the company's, to the millisecond."""
+    row = await queries.find_clock(db, company.id)
+    if row is None:
+        raise NotFound
+    return ClockReading(datetime.fromisoformat(row.stored_at), datetime.fromisoformat(row.now))
+
+
+async def list_of_ticket(
+    db: Connection, company: Company, ticket_id: str, limit: int, before: str | None
+) -> tuple[list[Message], str | None]:
+    """The newest messages of a ticket, or those before another, in the order in which they were written; and before
+    which one there are more."""
+    if before is not None and not await queries.is_in_ticket(db, company.id, ticket_id, before):
+        raise Invalid.field("before", "must be the `earlier` of an answer for this ticket")
+    found = await queries.list_newest(db, company.id, ticket_id, limit + 1, before)
+    shown = found[:limit][::-1]
+    return shown, shown[0].message_id2 if len(found) > limit else None
+
+
+async def record_outbound(tx: Tx, company: Company, new: NewMessage) -> Message:
+    """One that no channel has an id for yet, and so is nobody's copy."""
+    message = await queries.insert_message(tx, company.id, new)
+    if message is None:
+        raise RuntimeError("a message without the channel's id was taken for another one")
+    return message
+
+
+async def record_inbound(
+    tx: Tx, company: Company, inbound: Inbound, contact: Contact, new: NewMessage, now: datetime
+) -> Message | None:
+    """None when it was known, or is one of ours that comes back as an echo."""
+    if inbound.is_echo and await _is_own(tx, company, Source(new.source), inbound, contact, now):
+        return None
+    return await queries.insert_message(tx, company.id, new)
+
+
+async def _is_own(tx: Tx, company: Company, source: Source, inbound: Inbound, contact: Contact, now: datetime) -> bool:
+    """Whether an echo is of a message that we sent ourselves. One that the channel has no reference for may come
+    before its own call is answered."""
+    reference = inbound.reference if inbound.reference and MESSAGE_ID.matches(inbound.reference) else None
+    held = await queries.find_locked(tx, company.id, source, reference, inbound.message_id)
+    if held is None:
+        names = _list_names(inbound, contact)
+        held = await queries.find_locked_pending(tx, company.id, source, names, now - ECHO_WINDOW, inbound.body)
+    if held is None:
+        return False
+    report = StatusReport("sent", inbound.at, message_id=inbound.message_id, reference=held.id)
+    await apply(tx, company, source, report, now)
+    return True
+
+
+async def record_reply(
+    tx: Tx, company: Company, source: Source, inbound: Inbound, contact: Contact, at: datetime, now: datetime
+) -> None:
+    """The message that it quotes was answered; without a quotation the latest one of the last days."""
+    held = await _find_answered(tx, company, source, inbound, contact, at)
+    if held is None or held.replied_at is not None:
+        return
+    await _imply_delivery(tx, company, held, at, now)
+    await queries.set_replied(tx, company.id, held.id, max(at, held.state.created_at))
+    await queries.insert_events(tx, company.id, [NewEvent(held.id, "replied", at, at)])
+
+
+async def _find_answered(
+    tx: Tx, company: Company, source: Source, inbound: Inbound, contact: Contact, at: datetime
+) -> LockedMessage | None:
+    for quoted in [inbound.quoted, *reversed(inbound.thread)]:
+        if quoted and (held := await queries.find_locked(tx, company.id, source, None, quoted)):
+            return held
+    reference = inbound.quoted_reference
+    if reference and MESSAGE_ID.matches(reference):
+        return await queries.find_locked(tx, company.id, source, reference, None)
+    if inbound.quoted:
+        return None
+    names = _list_names(inbound, contact)
+    return await queries.find_locked_latest(tx, company.id, source, names, at - REPLY_WINDOW, at)
+
+
+def _list_names(inbound: Inbound, contact: Contact) -> list[str]:
+    """Whatever they were written to as: a channel may know them by another name than our side does."""
+    known = [*inbound.sender, *contact.identities]
+    return list(dict.fromkeys(value for identity in known for value in list_values(identity)))
+
+
+async def link_ticket(tx: Tx, company: Company, message: Message, link: TicketLink) -> Message:
+    """The message in the ticket that it belongs to."""
+    await queries.set_ticket(tx, company.id, message.message_id2, link.ticket_id, link.agent_id)
+    return replace(message, ticket_id=link.ticket_id, agent_id=link.agent_id)
+
+
+async def amend(tx: Tx, company: Company, source: Source, amendment: Amendment) -> Message | None:
+    """A message that was edited, taken back or reacted to: an event of the original; an edit changes its text, too."""
+    id = await queries.find_id(tx, company.id, source, amendment.message_id)
+    if id is None:
+        return None
+    now = (await read_clock(tx, company)).now
+    at = to_milliseconds(amendment.at)
+    event = NewEvent(id, EVENT_KINDS[amendment.kind], at, min(at, now), detail=amendment.body)
+    is_new = await queries.insert_events(tx, company.id, [event]) > 0
+    if is_new and amendment.kind == "edit":
+        return await queries.set_body(tx, company.id, id, amendment.body)
+    return await queries.get_message(tx, company.id, id)
 
 
 async def apply(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> list[Message]:
@@ -52,17 +165,21 @@ async def is_early(tx: Tx, company: Company, source: Source, report: StatusRepor
         return not await _lock_meant(tx, company, source, report)
     whom = list_values(report.recipient) if report.recipient else []
     since = now - UNDER_WAY
-    return await unsettled_queries.is_under_way(tx, company.id, source, whom, since, report.watermark)
+    return await queries.is_under_way(tx, company.id, source, whom, since, report.watermark)
 
 
-async def accept(tx: Tx, company: Company, source: Source, id: str, provider_id: str, now: datetime) -> Message:
+async def accept(tx: Tx, company: Company, source: Source, id: str, sent: Sent, now: datetime) -> Message:
     """The channel took the message in answer to our call. Its reports may have been faster."""
+    provider_id = sent.message_id
     held = await queries.lock_message(tx, company.id, id)
     state = replace(held.state, accepted_at=now)
     known = await queries.find_id(tx, company.id, source, provider_id)
     report = StatusReport("sent", now, message_id=provider_id if known in {None, id} else None)
     changed = await _store(tx, company, held, report, merge(state, "sent", now, now))
-    return changed or await queries.get_message(tx, company.id, id)
+    message = changed or await queries.get_message(tx, company.id, id)
+    if sent.missing is not None:
+        await queries.insert_events(tx, company.id, [NewEvent(id, "incomplete", now, now, detail=sent.missing)])
+    return message
 
 
 async def refuse(tx: Tx, company: Company, id: str, code: str, reason: str, now: datetime) -> Message | None:
@@ -70,6 +187,17 @@ async def refuse(tx: Tx, company: Company, id: str, code: str, reason: str, now:
     held = await queries.lock_message(tx, company.id, id)
     report = StatusReport("failed", now, code=code, reason=reason)
     return await _store(tx, company, held, report, merge(held.state, "failed", now, now))
+
+
+async def leave_open(tx: Tx, company: Company, id: str, reason: str) -> Message:
+    """Nobody can tell whether the channel took the message, unless the channel reported on it meanwhile."""
+    held = await queries.lock_message(tx, company.id, id)
+    if held.status != "pending":
+        return await queries.get_message(tx, company.id, id)
+    now = (await read_clock(tx, company)).now
+    message = await queries.set_error(tx, company.id, id, encode(SendError(UNCLEAR, reason)))
+    await queries.insert_events(tx, company.id, [NewEvent(id, "unclear", now, now, detail=reason)])
+    return message
 
 
 async def give_up(tx: Tx, company: Company, id: str, now: datetime) -> Message | None:
@@ -83,7 +211,7 @@ async def give_up(tx: Tx, company: Company, id: str, now: datetime) -> Message |
     return await _store(tx, company, held, report, merge(held.state, "failed", now, now))
 
 
-async def imply_delivery(tx: Tx, company: Company, held: Held, at: datetime, now: datetime) -> None:
+async def _imply_delivery(tx: Tx, company: Company, held: LockedMessage, at: datetime, now: datetime) -> None:
     """Somebody who answers a message has got it, read or not."""
     report = StatusReport("delivered", at)
     if RANKS.get(held.status, -1) < RANKS["delivered"]:
@@ -91,7 +219,7 @@ async def imply_delivery(tx: Tx, company: Company, held: Held, at: datetime, now
         await _store(tx, company, held, report, merged, is_implied=True)
 
 
-async def _lock_meant(tx: Tx, company: Company, source: Source, report: StatusReport) -> Sequence[Held]:
+async def _lock_meant(tx: Tx, company: Company, source: Source, report: StatusReport) -> Sequence[LockedMessage]:
     if report.watermark is not None:
         if report.recipient is None:
             return []
@@ -112,13 +240,13 @@ def _below(status: Status) -> list[str]:
     return [word for word, rank in RANKS.items() if rank < RANKS.get(status, 0)]
 
 
-async def _hear(tx: Tx, company: Company, held: Held, report: StatusReport, now: datetime) -> Message | None:
+async def _hear(tx: Tx, company: Company, held: LockedMessage, report: StatusReport, now: datetime) -> Message | None:
     merged = merge(held.state, report.status, to_milliseconds(report.at), now)
     return await _store(tx, company, held, report, merged)
 
 
 async def _store(
-    tx: Tx, company: Company, held: Held, report: StatusReport, merged: Merged, *, is_implied: bool = False
+    tx: Tx, company: Company, held: LockedMessage, report: StatusReport, merged: Merged, *, is_implied: bool = False
 ) -> Message | None:
     """Writes what is new and announces a change of the status."""
     is_change = merged.state.status != held.status
@@ -134,22 +262,27 @@ async def _store(
     if not is_change:
         return None
     if (held.status in GONE_OUT) != (message.status in GONE_OUT):
-        await support.settle(tx, company, message)
+        await _settle_ticket(tx, company, message)
     if message.ticket_id is not None:
         ring_after_commit(tx, build_bell(company.id))
     await emit(tx, company, MessageStatusUpdated(_build_update(message, held.status)))
     return message
 
 
+async def _settle_ticket(tx: Tx, company: Company, message: Message) -> None:
+    if message.ticket_id is not None and message.agent_id is not None:
+        await TICKETS.installed.settle(tx, company, message.ticket_id, message.message_id2)
+
+
 def _build_events(
-    held: Held, report: StatusReport, merged: Merged, sequence: int | None, is_implied: bool
+    held: LockedMessage, report: StatusReport, merged: Merged, sequence: int | None, is_implied: bool
 ) -> list[NewEvent]:
     at = to_milliseconds(report.at)
     own = NewEvent(held.id, report.status, at, merged.at, is_implied, sequence, report.code, report.reason)
     return [*(NewEvent(held.id, step, at, merged.at, is_implied=True) for step in merged.implied), own]
 
 
-def _error_after(held: Held, merged: Merged, report: StatusReport) -> bytes | Raw | None:
+def _error_after(held: LockedMessage, merged: Merged, report: StatusReport) -> bytes | Raw | None:
     """The first failure's reason stays for as long as the failure is remembered; what was unclear no longer is."""
     if merged.state.failed_at is None:
         return None

@@ -8,11 +8,8 @@ import structlog
 from sapa.access.actions import get_company
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database, Tx
-from sapa.messaging.messages import actions
-from sapa.messaging.messages import unsettled_queries as queries
-from sapa.messaging.messages.actions import SILENCE
-from sapa.messaging.messages.queries import read_clock
-from sapa.messaging.messages.unsettled_queries import Unsettled
+from sapa.messaging.messages import actions, queries
+from sapa.messaging.messages.queries import Unsettled
 
 BATCH = 500
 SECONDS = 15.0
@@ -24,7 +21,7 @@ async def give_up(database: Database) -> None:
     """The worker's job: each message in a transaction of its own, so that one that resists keeps up no other."""
     ends = time.monotonic() + SECONDS
     async with database.connection() as db:
-        found = await queries.list_unsettled(db, SILENCE, BATCH)
+        found = await queries.list_unsettled(db, actions.SILENCE, BATCH)
     for message in found:
         if time.monotonic() > ends:
             return
@@ -38,4 +35,4 @@ async def give_up(database: Database) -> None:
 
 async def _give_up_on(message: Unsettled, tx: Tx) -> None:
     company = await get_company(tx, message.company_id)
-    await actions.give_up(tx, company, message.id, (await read_clock(tx, company.id)).now)
+    await actions.give_up(tx, company, message.id, (await actions.read_clock(tx, company)).now)

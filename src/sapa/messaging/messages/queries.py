@@ -1,7 +1,7 @@
 """How messages and what became of them are stored."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from msgspec import Raw, Struct
 
@@ -10,7 +10,7 @@ from sapa.db.sql import sql
 from sapa.http.errors import NotFound
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.messages.state import State
-from sapa.messaging.messages.types import Message, MessageEvent
+from sapa.messaging.messages.types import LockedMessage, Message, MessageEvent, NewEvent, NewMessage
 
 _EXPRESSIONS = {
     "ack": """CASE status WHEN 'failed' THEN -1 WHEN 'pending' THEN 0 WHEN 'sent' THEN 1 WHEN 'read' THEN 3
@@ -22,103 +22,16 @@ _EXPRESSIONS = {
 COLUMNS = ", ".join(_EXPRESSIONS.get(name, name) for name in Message.__struct_fields__)
 
 
-class Instants(Struct, frozen=True):
-    """One reading of the clock."""
-
+class ClockRow(Struct, frozen=True):
     stored_at: str
-    """The database's time."""
     now: str
-    """The company's time."""
 
 
-class Moment(Struct, frozen=True):
-    """When a call is dealt with."""
+class Unsettled(Struct, frozen=True):
+    """A message whose channel has not said what became of it."""
 
-    stored_at: datetime
-    now: datetime
-
-
-class Held(Struct, frozen=True):
-    """A message that is locked, as far as reports of it change it."""
-
+    company_id: int
     id: str
-    provider_id: str | None
-    sequence: int
-    status: str
-    created_at: str
-    accepted_at: str | None
-    sent_at: str | None
-    delivered_at: str | None
-    read_at: str | None
-    failed_at: str | None
-    replied_at: str | None
-    conflict: bool
-    error: Raw | None
-
-    @property
-    def state(self) -> State:
-        return State(
-            self.status,
-            datetime.fromisoformat(self.created_at),
-            _instant(self.accepted_at),
-            _instant(self.sent_at),
-            _instant(self.delivered_at),
-            _instant(self.read_at),
-            _instant(self.failed_at),
-            self.conflict,
-        )
-
-
-def _instant(text: str | None) -> datetime | None:
-    return None if text is None else datetime.fromisoformat(text)
-
-
-class NewMessage(Struct, frozen=True, kw_only=True):
-    """A message to be stored; the fields are the columns."""
-
-    id: str
-    direction: str
-    source: str
-    connection_id: str
-    contact_id: str | None = None
-    customer_id: str | None = None
-    identity_kind: str
-    identity: str
-    client_number: str
-    connected_number: str
-    provider_id: str | None = None
-    quoted: str | None = None
-    thread: list[str] | None = None
-    type: str
-    body: str | None = None
-    subject: str | None = None
-    template_id: str | None = None
-    media_url: str | None = None
-    interactive: bytes | None = None
-    interaction: bytes | None = None
-    metadata: bytes | None = None
-    feature_source: str
-    agent_id: int | None = None
-    ticket_id: str | None = None
-    status: str
-    created_at: datetime
-    sent_at: datetime | None = None
-    delivered_at: datetime | None = None
-    request_id: str | None = None
-    request_stored_at: datetime | None = None
-
-
-class NewEvent(Struct, frozen=True):
-    """Something that became known of a message; the fields are the columns."""
-
-    message_id: str
-    kind: str
-    reported_at: datetime
-    at: datetime
-    is_implied: bool = False
-    sequence: int | None = None
-    code: str | None = None
-    detail: str | None = None
 
 
 READ_CLOCK = sql(
@@ -127,7 +40,7 @@ READ_CLOCK = sql(
       FROM companies
      CROSS JOIN (SELECT clock_timestamp() AS now) AS t
      WHERE company_id = $1""",
-    row=Instants,
+    row=ClockRow,
 )
 
 GET = sql(f"SELECT {COLUMNS} FROM messages WHERE company_id = $1 AND id = $2", row=Message)
@@ -144,10 +57,11 @@ INSERT = sql(
     row=Message,
 )
 
-_HELD = ", ".join(Held.__struct_fields__)
+_HELD = ", ".join(LockedMessage.__struct_fields__)
 
 LOCK = sql(
-    f"SELECT {_HELD} FROM messages WHERE company_id = $1 AND id = $2 AND direction = 'out' FOR NO KEY UPDATE", row=Held
+    f"SELECT {_HELD} FROM messages WHERE company_id = $1 AND id = $2 AND direction = 'out' FOR NO KEY UPDATE",
+    row=LockedMessage,
 )
 
 LOCK_BY_PROVIDER_ID = sql(
@@ -156,7 +70,7 @@ LOCK_BY_PROVIDER_ID = sql(
       FROM messages
      WHERE company_id = $1 AND source = $2 AND provider_id = $3 AND direction = 'out'
        FOR NO KEY UPDATE""",
-    row=Held,
+    row=LockedMessage,
 )
 
 # By the time of our call: the channel's own time of the message, which a watermark means, comes after it.
@@ -168,7 +82,7 @@ LOCK_UP_TO = sql(
        AND sent_at IS NOT NULL AND status = ANY($5::text[])
      ORDER BY created_at, id
        FOR NO KEY UPDATE""",
-    row=Held,
+    row=LockedMessage,
 )
 
 LOCK_LATEST = sql(
@@ -180,7 +94,7 @@ LOCK_LATEST = sql(
      ORDER BY created_at DESC, id DESC
      LIMIT 1
        FOR NO KEY UPDATE""",
-    row=Held,
+    row=LockedMessage,
 )
 
 # What can be pressed or chosen goes out as text where a channel has nothing of the kind; its own words are in it.
@@ -194,7 +108,7 @@ LOCK_PENDING = sql(
      ORDER BY created_at, id
      LIMIT 1
        FOR NO KEY UPDATE""",
-    row=Held,
+    row=LockedMessage,
 )
 
 UPDATE = sql(
@@ -219,8 +133,6 @@ SET_TICKET = sql(
     "UPDATE messages SET ticket_id = $3, agent_id = coalesce($4, agent_id) WHERE company_id = $1 AND id = $2"
 )
 
-SET_CONTACT = sql("UPDATE messages SET contact_id = $3, customer_id = $4 WHERE company_id = $1 AND id = $2")
-
 AMEND = sql(
     f"""
     UPDATE messages SET body = $3
@@ -230,15 +142,6 @@ AMEND = sql(
 )
 
 FIND_ID = sql("SELECT id FROM messages WHERE company_id = $1 AND source = $2 AND provider_id = $3")
-
-# One who was deleted is nobody.
-FIND_CUSTOMER = sql(
-    """
-    SELECT customers.id
-      FROM contacts
-      JOIN customers ON customers.company_id = $1 AND customers.id = contacts.customer_id
-     WHERE contacts.company_id = $1 AND contacts.id = $2"""
-)
 
 # The columns that an event has, beside its message and its own number.
 _EVENT = NewEvent.__struct_fields__
@@ -263,12 +166,44 @@ LIST_EVENTS = sql(
 )
 
 
-async def read_clock(db: Connection, company_id: int) -> Moment:
-    """The database's time and the company's, to the millisecond."""
-    read = await READ_CLOCK.find(db, company_id)
-    if read is None:
-        raise NotFound
-    return Moment(datetime.fromisoformat(read.stored_at), datetime.fromisoformat(read.now))
+# In the order in which they were stored, which their ids tell: channels give the time in whole seconds, and by that
+# an answer would come before its question.
+NEWEST = sql(
+    f"""
+    SELECT {COLUMNS}
+      FROM messages
+     WHERE company_id = $1 AND ticket_id = $2 AND ($4::text IS NULL OR id < $4)
+     ORDER BY id DESC
+     LIMIT $3""",
+    row=Message,
+)
+
+IS_IN = sql("SELECT EXISTS (SELECT FROM messages WHERE company_id = $1 AND ticket_id = $2 AND id = $3)")
+
+LIST_UNSETTLED = sql(
+    """
+    SELECT m.company_id, m.id
+      FROM messages m
+      JOIN companies c ON c.company_id = m.company_id
+     WHERE m.direction = 'out' AND m.sent_at IS NULL AND m.failed_at IS NULL
+       AND m.created_at <= now() + c.clock_offset - $1::interval
+     ORDER BY m.created_at
+     LIMIT $2""",
+    row=Unsettled,
+    crosses="the worker looks for messages without an outcome over all companies, then settles them one by one",
+)
+
+IS_UNDER_WAY = sql(
+    """
+    SELECT EXISTS (
+           SELECT FROM messages
+            WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND created_at BETWEEN $4 AND $5
+              AND direction = 'out' AND status = 'pending')"""
+)
+
+
+async def find_clock(db: Connection, company_id: int) -> ClockRow | None:
+    return await READ_CLOCK.find(db, company_id)
 
 
 async def get_message(db: Connection, company_id: int, id: str) -> Message:
@@ -288,15 +223,7 @@ async def insert_message(tx: Tx, company_id: int, new: NewMessage) -> Message | 
     return await INSERT.find(tx, company_id, *(getattr(new, name) for name in _INSERTED))
 
 
-async def store_message(tx: Tx, company_id: int, new: NewMessage) -> Message:
-    """One that no channel has an id for yet, and so is nobody's copy."""
-    message = await insert_message(tx, company_id, new)
-    if message is None:
-        raise RuntimeError("a message without the channel's id was taken for another one")
-    return message
-
-
-async def lock_message(tx: Tx, company_id: int, id: str) -> Held:
+async def lock_message(tx: Tx, company_id: int, id: str) -> LockedMessage:
     held = await LOCK.find(tx, company_id, id)
     if held is None:
         raise NotFound
@@ -305,7 +232,7 @@ async def lock_message(tx: Tx, company_id: int, id: str) -> Held:
 
 async def find_locked(
     tx: Tx, company_id: int, source: Source, reference: str | None, provider_id: str | None
-) -> Held | None:
+) -> LockedMessage | None:
     """By our own reference where the channel returned it, else by the channel's id."""
     held = await LOCK.find(tx, company_id, reference) if reference else None
     if held is None and provider_id:
@@ -315,26 +242,32 @@ async def find_locked(
 
 async def lock_up_to(
     tx: Tx, company_id: int, source: Source, identities: Sequence[str], until: datetime, statuses: Sequence[str]
-) -> list[Held]:
+) -> list[LockedMessage]:
     """What was sent to somebody up to an instant and has one of these statuses."""
     return await LOCK_UP_TO.all(tx, company_id, source, list(identities), until, list(statuses))
 
 
 async def find_locked_latest(
     tx: Tx, company_id: int, source: Source, identities: Sequence[str], since: datetime, until: datetime
-) -> Held | None:
+) -> LockedMessage | None:
     return await LOCK_LATEST.find(tx, company_id, source, list(identities), since, until)
 
 
 async def find_locked_pending(
     tx: Tx, company_id: int, source: Source, identities: Sequence[str], since: datetime, body: str | None
-) -> Held | None:
+) -> LockedMessage | None:
     """One of ours with this text whose outcome is not known."""
     return await LOCK_PENDING.find(tx, company_id, source, list(identities), since, body)
 
 
 async def update_state(
-    tx: Tx, company_id: int, held: Held, state: State, provider_id: str | None, error: bytes | Raw | None, sequence: int
+    tx: Tx,
+    company_id: int,
+    held: LockedMessage,
+    state: State,
+    provider_id: str | None,
+    error: bytes | Raw | None,
+    sequence: int,
 ) -> Message:
     message = await UPDATE.find(
         tx, company_id, held.id, state.status, state.accepted_at, state.sent_at, state.delivered_at, state.read_at,
@@ -343,11 +276,6 @@ async def update_state(
     if message is None:
         raise NotFound
     return message
-
-
-async def find_customer_id(db: Connection, company_id: int, contact_id: str) -> str | None:
-    found: str | None = await FIND_CUSTOMER.value(db, company_id, contact_id)
-    return found
 
 
 async def set_replied(tx: Tx, company_id: int, id: str, at: datetime) -> bool:
@@ -360,10 +288,6 @@ async def set_error(tx: Tx, company_id: int, id: str, error: bytes) -> Message:
     if message is None:
         raise NotFound
     return message
-
-
-async def set_contact(tx: Tx, company_id: int, id: str, contact_id: str, customer_id: str | None) -> None:
-    await SET_CONTACT.run(tx, company_id, id, contact_id, customer_id)
 
 
 async def set_ticket(tx: Tx, company_id: int, id: str, ticket_id: str, agent_id: int | None = None) -> None:
@@ -385,3 +309,23 @@ async def insert_events(tx: Tx, company_id: int, events: Sequence[NewEvent]) -> 
 
 async def list_events(db: Connection, company_id: int, id: str) -> list[MessageEvent]:
     return await LIST_EVENTS.all(db, company_id, id)
+
+
+async def is_in_ticket(db: Connection, company_id: int, ticket_id: str, id: str) -> bool:
+    return bool(await IS_IN.value(db, company_id, ticket_id, id))
+
+
+async def list_newest(db: Connection, company_id: int, ticket_id: str, limit: int, before: str | None) -> list[Message]:
+    return await NEWEST.all(db, company_id, ticket_id, limit, before)
+
+
+async def list_unsettled(db: Connection, silence: timedelta, most: int) -> list[Unsettled]:
+    """Those of which nothing was heard for so long, by their company's time; the oldest first."""
+    return await LIST_UNSETTLED.all(db, silence, most)
+
+
+async def is_under_way(
+    db: Connection, company_id: int, source: Source, identities: Sequence[str], since: datetime, until: datetime
+) -> bool:
+    """Whether something was to go to somebody in that time of which the channel has not said that it took it."""
+    return bool(await IS_UNDER_WAY.value(db, company_id, source, list(identities), since, until))

@@ -1,5 +1,6 @@
 """Messages: what they look like, what can go wrong, what they announce."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, Struct
@@ -9,6 +10,8 @@ from sapa.http.errors import ApiError, Conflict
 from sapa.http.responses import StoredJson, Timestamp
 from sapa.messaging.channels.interface import Channel as Channel
 from sapa.messaging.channels.interface import Source as Source
+from sapa.messaging.contacts.types import Window
+from sapa.messaging.messages.state import State
 from sapa.values.api_base import Base
 from sapa.values.ids import CustomerId, UuidKind
 
@@ -93,12 +96,6 @@ class MessageUpdate(Message, frozen=True, rename="camel"):
     previous_status: MessageStatus
 
 
-class Window(Struct, frozen=True, rename="camel"):
-    """For how long the customer may be sent free messages over the channel."""
-
-    closes_at: Timestamp
-
-
 class Sender(Struct, frozen=True, rename="camel"):
     """Who wrote, as the channels know them."""
 
@@ -135,40 +132,102 @@ class MessageWithEvents(Message, frozen=True, rename="camel"):
     events: list[MessageEvent]
 
 
-class WindowClosed(Conflict):
-    """The customer has not written lately enough for a free message on this channel; send a template."""
+class ClockReading(Struct, frozen=True):
+    """One reading of the clock."""
 
-    code = "WINDOW_CLOSED"
-
-
-class TemplateNotFound(Conflict):
-    """There is no template with this name."""
-
-    code = "TEMPLATE_NOT_FOUND"
+    stored_at: datetime
+    """The database's time."""
+    now: datetime
+    """The company's time."""
 
 
-class TemplateNotApproved(Conflict):
-    """The channel has not approved this template."""
+class LockedMessage(Struct, frozen=True):
+    """A message that is locked, as far as reports of it change it."""
 
-    code = "TEMPLATE_NOT_APPROVED"
+    id: str
+    provider_id: str | None
+    sequence: int
+    status: str
+    created_at: str
+    accepted_at: str | None
+    sent_at: str | None
+    delivered_at: str | None
+    read_at: str | None
+    failed_at: str | None
+    replied_at: str | None
+    conflict: bool
+    error: Raw | None
+
+    @property
+    def state(self) -> State:
+        return State(
+            self.status,
+            datetime.fromisoformat(self.created_at),
+            _instant(self.accepted_at),
+            _instant(self.sent_at),
+            _instant(self.delivered_at),
+            _instant(self.read_at),
+            _instant(self.failed_at),
+            self.conflict,
+        )
 
 
-class TemplateParamsMismatch(Conflict):
-    """The parameters are not those that the template takes."""
+def _instant(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
 
-    code = "TEMPLATE_PARAMS_MISMATCH"
+
+class NewMessage(Struct, frozen=True, kw_only=True):
+    """A message to be stored; the fields are the columns."""
+
+    id: str
+    direction: str
+    source: str
+    connection_id: str
+    contact_id: str | None = None
+    customer_id: str | None = None
+    identity_kind: str
+    identity: str
+    client_number: str
+    connected_number: str
+    provider_id: str | None = None
+    quoted: str | None = None
+    thread: list[str] | None = None
+    type: str
+    body: str | None = None
+    subject: str | None = None
+    template_id: str | None = None
+    media_url: str | None = None
+    interactive: bytes | None = None
+    interaction: bytes | None = None
+    metadata: bytes | None = None
+    feature_source: str
+    agent_id: int | None = None
+    ticket_id: str | None = None
+    status: str
+    created_at: datetime
+    sent_at: datetime | None = None
+    delivered_at: datetime | None = None
+    request_id: str | None = None
+    request_stored_at: datetime | None = None
+
+
+class NewEvent(Struct, frozen=True):
+    """Something that became known of a message; the fields are the columns."""
+
+    message_id: str
+    kind: str
+    reported_at: datetime
+    at: datetime
+    is_implied: bool = False
+    sequence: int | None = None
+    code: str | None = None
+    detail: str | None = None
 
 
 class ChannelUnsupported(Conflict):
     """The channel cannot carry this kind of message."""
 
     code = "CHANNEL_UNSUPPORTED"
-
-
-class ActiveTicket(Conflict):
-    """An agent is handling this chat, and the call asked not to send then."""
-
-    code = "ACTIVE_TICKET"
 
 
 class SendFailed(ApiError):

@@ -1,139 +1,73 @@
-"""Sending a message: written down, then put before the channel, then what became of it.
+"""Sending a message: checked, then written down, then put before the channel; see `delivery` for what becomes of it."""
 
-What the channel took or refused is known at once. When nobody can tell, the message stays pending until the channel
-reports on it, and is never sent again by itself.
-"""
-
-from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import TypeVar
 
-import asyncpg
-import structlog
-from msgspec import Struct
-from msgspec.structs import replace
-
-from sapa.context import Kit
-from sapa.customers import actions as customers
-from sapa.db.connection import DatabaseAway
-from sapa.db.pool import BUSY, Tx
-from sapa.db.retry import retry
+from sapa.db.pool import Tx
 from sapa.http.outbound_call import Errand
 from sapa.http.responses import Accepted
-from sapa.messaging.channels.identities import list_spellings
-from sapa.messaging.channels.interface import Identity, Outgoing, Refused, Sent
-from sapa.messaging.connections import accounts
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.history import actions as history
-from sapa.messaging.history.actions import Place
-from sapa.messaging.messages import actions as statuses
-from sapa.messaging.messages import queries as messages
-from sapa.messaging.messages.queries import NewEvent, NewMessage
+from sapa.messaging.history.actions import RecordKey
+from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
-    ActiveTicket,
     ChannelUnsupported,
-    FeatureSource,
     Message,
-    SendError,
+    NewMessage,
     SendFailed,
-    WindowClosed,
 )
 from sapa.messaging.sending import preflight
-from sapa.messaging.sending.pacing import wait_for_turn
-from sapa.messaging.sending.preflight import Plan
-from sapa.messaging.sending.types import AnySendIn, MessageIn
-from sapa.outbound.client import NotSent, Unclear
-from sapa.support import actions as support
-from sapa.support.types import AgentInactive, TakenOver
+from sapa.messaging.sending.delivery import deliver
+from sapa.messaging.sending.types import (
+    QUOTA_USED,
+    ActiveTicket,
+    AnySendIn,
+    MessageIn,
+    SendContext,
+    SendPlan,
+    WindowClosed,
+)
+from sapa.messaging.tickets import TICKETS, AgentInactive, OutboundMessage, TakenOver, TicketLink
 from sapa.values.company import Company
-from sapa.values.json import encode
-
-MOST_TRIES = 4
-RETRY_SECONDS = 20.0
-"""How long after the first try another one may begin."""
-LONGEST_WAIT = 5.0
-AGAIN_AFTER = 0.3
-OUTCOME_SECONDS = 30.0
-"""How long the outcome may wait for the database."""
-UNCLEAR = "UNCLEAR"
-CONCERNS_ACCOUNT = frozenset({"auth", "billing", "config", "policy"})
 
 REFUSALS = (WindowClosed, ChannelUnsupported, ChannelNotConnected, AgentInactive, TakenOver, SendFailed)
 """What may come of a plain message, besides its being sent."""
 
-log = structlog.get_logger()
 
-Result = TypeVar("Result")
-
-
-class Unknown(Struct, frozen=True):
-    """Nobody can tell whether the channel took the message."""
-
-    reason: str
+async def send(errand: Errand, body: AnySendIn) -> Message | Accepted[Message]:
+    return await _send(errand, body, SendContext(agent_id=body.agent_id, gives_way=body.ignore_active_ticket))
 
 
-class Occasion(Struct, frozen=True, kw_only=True):
-    """What a message is sent for: a call of the API, or a reply in a ticket, of which no record is kept."""
-
-    agent_id: int | None
-    gives_way: bool = False
-    """Not to be sent while an agent is handling the chat."""
-    feature_source: FeatureSource = "API"
-    ticket_id: str | None = None
-    connection_id: str | None = None
-    """The one that it has to go out over."""
-    is_handover: bool = False
+async def reply(errand: Errand, to: str, source: str, text: str, context: SendContext) -> Message | Accepted[Message]:
+    body = MessageIn(to=to, sources=source, message=text, agent_id=context.agent_id)
+    return await _send(errand, body, context)
 
 
-async def send(errand: Errand, given: AnySendIn) -> Message | Accepted[Message]:
-    return await _send(errand, given, Occasion(agent_id=given.agent_id, gives_way=given.ignore_active_ticket))
-
-
-async def reply(errand: Errand, to: str, source: str, text: str, occasion: Occasion) -> Message | Accepted[Message]:
-    given = MessageIn(to=to, sources=source, message=text, agent_id=occasion.agent_id)
-    return await _send(errand, given, occasion)
-
-
-async def _send(errand: Errand, given: AnySendIn, occasion: Occasion) -> Message | Accepted[Message]:
-    kit, company = errand.kit, errand.company
-    async with kit.database.connection() as db:
-        await support.check_agent(db, company, occasion.agent_id)
-        plan = await preflight.prepare(kit, db, company, given)
-    if occasion.connection_id not in {None, plan.opened.connection.id}:
-        raise ChannelNotConnected("The account that the customer wrote to is not connected any more.")
-    if await wait_for_turn(kit, plan.opened, plan.draft.content):
-        plan = await _reopen(kit, company, plan)
-    place = history.new_place(plan.moment) if occasion.ticket_id is None else None
-    message = await errand.intend(partial(_intend, errand, plan, place, occasion))
+async def _send(errand: Errand, body: AnySendIn, context: SendContext) -> Message | Accepted[Message]:
+    plan = await preflight.prepare(errand.kit, errand.company, body, context)
+    key = history.new_key(plan.clock) if context.ticket_id is None else None
+    message = await errand.intend(partial(_record, errand, plan, key, context))
     errand.is_recorded = True
     # A caller who hangs up does not stop what is on its way.
-    return await kit.run_to_end(_carry_out(errand, plan, place, message))
+    return await errand.kit.run_to_end(deliver(errand, plan, key, message))
 
 
-async def _reopen(kit: Kit, company: Company, plan: Plan) -> Plan:
-    """While it waited, the account may have been disconnected, or given another token."""
-    async with kit.database.connection() as db:
-        opened = await accounts.open_by_id(kit, db, company, plan.opened.connection.id)
-    if opened is None:
-        raise ChannelNotConnected("The channel was disconnected while the message waited for its turn.")
-    return replace(plan, opened=opened)
-
-
-async def _intend(errand: Errand, plan: Plan, place: Place | None, occasion: Occasion, tx: Tx) -> Message:
-    company, connection = errand.company, plan.opened.connection
-    id = MESSAGE_ID.new()
-    contact_id, customer_id = await _meet(tx, company, plan, id)
-    joined = await _join(tx, company, plan, occasion, id, contact_id)
-    draft = plan.draft
+async def _record(errand: Errand, plan: SendPlan, key: RecordKey | None, context: SendContext, tx: Tx) -> Message:
+    """The message as it is before the channel is called, with its contact, its ticket and the record of the call."""
+    company, connection, draft = errand.company, plan.opened.connection, plan.draft
+    id, most = MESSAGE_ID.new(), plan.opened.channel.capabilities.most_in_window
+    recipient = await contacts.record_outbound(tx, company, connection.id, plan.to, id, most)
+    if recipient is None:
+        raise WindowClosed(QUOTA_USED.format(most=most))
+    link = await _link_ticket(tx, company, plan, context, id, recipient.contact_id)
     new = NewMessage(
         id=id,
         direction="out",
         source=connection.source,
         connection_id=connection.id,
-        contact_id=contact_id,
-        customer_id=customer_id,
+        contact_id=recipient.contact_id,
+        customer_id=recipient.customer_id,
         identity_kind=plan.to.kind,
         identity=plan.to.value,
         client_number=plan.to.value,
@@ -146,169 +80,33 @@ async def _intend(errand: Errand, plan: Plan, place: Place | None, occasion: Occ
         media_url=draft.media_url,
         interactive=draft.interactive,
         metadata=draft.metadata,
-        feature_source=occasion.feature_source,
-        agent_id=occasion.agent_id,
-        ticket_id=joined.ticket_id if joined else None,
+        feature_source=context.feature_source,
+        agent_id=context.agent_id,
+        ticket_id=link.ticket_id if link else None,
         status="pending",
-        created_at=(joined.at if joined else None) or plan.moment.now,
-        request_id=place.id if place else None,
-        request_stored_at=place.moment.stored_at if place else None,
+        created_at=(link.at if link else None) or plan.clock.now,
+        request_id=key.id if key else None,
+        request_stored_at=key.clock.stored_at if key else None,
     )
-    message = await messages.store_message(tx, company.id, new)
-    if place is not None:
-        await history.record(tx, errand.kit.vault, company, place, errand.asked, message)
+    message = await messages.record_outbound(tx, company, new)
+    if key is not None:
+        await history.record(tx, errand.kit.vault, company, key, errand.asked, message)
     return message
 
 
-async def _join(
-    tx: Tx, company: Company, plan: Plan, occasion: Occasion, id: str, contact_id: str
-) -> support.Joined | None:
-    """The ticket that the message belongs to."""
-    connection_id = plan.opened.connection.id
-    if occasion.gives_way and await support.is_handled(tx, company, connection_id, contact_id):
+async def _link_ticket(
+    tx: Tx, company: Company, plan: SendPlan, context: SendContext, id: str, contact_id: str
+) -> TicketLink | None:
+    tickets, connection_id = TICKETS.installed, plan.opened.connection.id
+    if context.gives_way and await tickets.is_handled(tx, company, connection_id, contact_id):
         raise ActiveTicket
-    departure = support.Departure(
+    message = OutboundMessage(
         message_id=id,
         connection_id=connection_id,
         contact_id=contact_id,
         body=plan.draft.body or plan.draft.type,
-        agent_id=occasion.agent_id,
-        ticket_id=occasion.ticket_id,
-        is_handover=occasion.is_handover,
+        agent_id=context.agent_id,
+        ticket_id=context.ticket_id,
+        is_handover=context.is_handover,
     )
-    return await support.send_off(tx, company, departure)
-
-
-async def _meet(tx: Tx, company: Company, plan: Plan, id: str) -> tuple[str, str | None]:
-    """The contact and the customer they are. Somebody who was written to before is only looked up, where nobody counts:
-    a lock would make all messages to one person wait for one another, each with a connection in hand."""
-    connection = plan.opened.connection
-    most = plan.opened.channel.capabilities.most_in_window
-    thread = None if most is not None else await contacts.find_thread(tx, company, connection.id, plan.to)
-    if thread is None:
-        contact = await contacts.note_outbound(tx, company, connection.id, connection.source, plan.to, id, most)
-        return contact.id, contact.customer_id
-    known = await messages.find_customer_id(tx, company.id, thread.contact_id)
-    return thread.contact_id, known or await _find_customer_id(tx, company, plan.to)
-
-
-async def _find_customer_id(tx: Tx, company: Company, to: Identity) -> str | None:
-    """Somebody may have become a customer otherwise than by writing."""
-    if to.kind not in {"phone", "email"}:
-        return None
-    phones, email = (list_spellings(to.value), None) if to.kind == "phone" else ([], to.value)
-    customer = await customers.find_by_spelling(tx, company, phones, email)
-    return None if customer is None else customer.id
-
-
-async def _carry_out(errand: Errand, plan: Plan, place: Place | None, message: Message) -> Message | Accepted[Message]:
-    outcome = await _dispatch(errand.kit, plan, message.message_id2)
-    if isinstance(outcome, Refused):
-        refuse = partial(_refuse, errand, plan, place, message.message_id2, outcome)
-        raise await _insist(partial(errand.transact, refuse))
-    if isinstance(outcome, Sent):
-        accept = partial(_accept, errand, plan, place, message.message_id2, outcome)
-        return await _insist(partial(errand.conclude, accept))
-    leave_open = partial(_leave_open, errand, place, message.message_id2, outcome)
-    return await _insist(partial(errand.conclude, leave_open))
-
-
-async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
-    """What became of a message is written down again and again while the database is away or busy, or an echo of it
-    comes in at the same moment: nobody else knows it, and writing it twice changes nothing."""
-    passing = (DatabaseAway, *BUSY, asyncpg.UniqueViolationError)
-    return await retry(write, passing, seconds=OUTCOME_SECONDS, pause=AGAIN_AFTER)
-
-
-class _RefusedForNow(Exception):
-    def __init__(self, outcome: Refused, pause: float) -> None:
-        self.outcome = outcome
-        self.pause = pause
-
-
-async def _dispatch(kit: Kit, plan: Plan, reference: str) -> Sent | Refused | Unknown:
-    """Tries again only what the channel certainly does not have, and only for a while."""
-
-    async def try_once() -> Sent | Refused | Unknown:
-        outcome = await _try(plan, reference)
-        if isinstance(outcome, Refused) and outcome.retry_after is not None and outcome.retry_after <= LONGEST_WAIT:
-            raise _RefusedForNow(outcome, outcome.retry_after)
-        return outcome
-
-    try:
-        return await retry(
-            try_once, _RefusedForNow, tries=MOST_TRIES, seconds=RETRY_SECONDS, pause=lambda failure: failure.pause
-        )
-    except _RefusedForNow as failure:
-        return failure.outcome
-
-
-async def _try(plan: Plan, reference: str) -> Sent | Refused | Unknown:
-    try:
-        return await plan.opened.channel.send(plan.opened.connection, _build_outgoing(plan, reference))
-    except NotSent as error:
-        return Refused("NOT_SENT", f"the channel could not be reached: {error}", "transient", AGAIN_AFTER)
-    except Unclear as error:
-        return Unknown(f"The channel did not answer: {error}")
-    except Exception:
-        log.exception("a channel's adapter failed", source=plan.opened.connection.source, message_id2=reference)
-        return Unknown("The channel's answer was not understood.")
-
-
-def _build_outgoing(plan: Plan, reference: str) -> Outgoing:
-    answered, draft = plan.answered, plan.draft
-    if answered is None:
-        return Outgoing(reference, plan.to, draft.content)
-    return Outgoing(reference, plan.to, draft.content, answered.message_id, answered.thread, draft.subject)
-
-
-async def _accept(errand: Errand, plan: Plan, place: Place | None, id: str, sent: Sent, tx: Tx) -> Message:
-    company, source = errand.company, plan.opened.connection.source
-    now = (await messages.read_clock(tx, company.id)).now
-    if sent.alias is not None:  # contacts are locked before messages, and messages before tickets
-        await contacts.note_alias(tx, company, plan.to, sent.alias)
-    message = await statuses.accept(tx, company, source, id, sent.message_id, now)
-    if sent.missing is not None:
-        await messages.insert_events(tx, company.id, [NewEvent(id, "incomplete", now, now, detail=sent.missing)])
-    if plan.opened.has_error:
-        await accounts.note_health(tx, company.id, plan.opened.connection.id, None)
-    await _answer(errand, place, message, tx)
-    return message
-
-
-async def _leave_open(
-    errand: Errand, place: Place | None, id: str, unknown: Unknown, tx: Tx
-) -> Message | Accepted[Message]:
-    """Unless the channel reported on it meanwhile."""
-    company = errand.company
-    held = await messages.lock_message(tx, company.id, id)
-    if held.status != "pending":
-        result: Message | Accepted[Message] = await messages.get_message(tx, company.id, id)
-    else:
-        now = (await messages.read_clock(tx, company.id)).now
-        message = await messages.set_error(tx, company.id, id, encode(SendError(UNCLEAR, unknown.reason)))
-        await messages.insert_events(tx, company.id, [NewEvent(id, "unclear", now, now, detail=unknown.reason)])
-        result = Accepted(message)
-    await _answer(errand, place, result, tx)
-    return result
-
-
-async def _refuse(errand: Errand, plan: Plan, place: Place | None, id: str, refused: Refused, tx: Tx) -> SendFailed:
-    company = errand.company
-    now = (await messages.read_clock(tx, company.id)).now
-    is_first = await statuses.refuse(tx, company, id, refused.code, refused.reason, now) is not None
-    if is_first and plan.opened.channel.capabilities.most_in_window is not None:
-        await contacts.take_back(tx, company, plan.opened.connection.id, plan.to)
-    failure = history.build_failure(SendError(refused.code, refused.reason))
-    await _answer(errand, place, failure, tx)
-    if refused.category in CONCERNS_ACCOUNT:
-        await accounts.note_health(tx, company.id, plan.opened.connection.id, failure.message)
-    return failure
-
-
-async def _answer(
-    errand: Errand, place: Place | None, result: Message | Accepted[Message] | SendFailed, tx: Tx
-) -> None:
-    """In the record of the call, if there is one."""
-    if place is not None:
-        await history.answer(tx, errand.kit.vault, errand.company, place, errand.asked, result)
+    return await tickets.link_outbound(tx, company, message)

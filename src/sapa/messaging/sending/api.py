@@ -1,29 +1,20 @@
-"""How messages are reached."""
+"""How messages are sent."""
 
 from sapa.access.types import Scope
-from sapa.http.endpoints import Base, Call, Routes
-from sapa.http.errors import NotFound
+from sapa.http.endpoints import Base, Routes
 from sapa.http.outbound_call import Errand
 from sapa.http.responses import Accepted
 from sapa.messaging.history import actions as history
-from sapa.messaging.history.types import RecordsPage, RecordsQuery
-from sapa.messaging.messages import queries as messages
-from sapa.messaging.messages.types import (
-    ActiveTicket,
-    Message,
-    MessageId2,
-    MessageWithEvents,
-    TemplateNotApproved,
-    TemplateNotFound,
-    TemplateParamsMismatch,
-)
+from sapa.messaging.messages.types import Message
 from sapa.messaging.sending import actions
 from sapa.messaging.sending.types import (
+    ActiveTicket,
     InteractiveMessageIn,
     MediaMessageIn,
     MessageIn,
     TemplateMessageIn,
 )
+from sapa.messaging.templates.types import TemplateNotApproved, TemplateNotFound, TemplateParamsMismatch
 
 routes = Routes("/messages", base=Base.MESSAGING, tag="Messages")
 
@@ -67,23 +58,3 @@ async def send_message_interactive(errand: Errand, body: InteractiveMessageIn) -
     Channels that have no such thing send it as text with numbered choices.
     """
     return await actions.send(errand, body)
-
-
-@routes.get("/requests", scope=Scope.MESSAGES_READ)
-async def list_requests(call: Call, query: RecordsQuery) -> RecordsPage:
-    """List the calls that asked for messages.
-
-    The newest first, refused calls included; each as it came in, with the caller's key, so treat the answer as a
-    secret. The retry of a call with the same Idempotency-Key leaves no record of its own.
-    """
-    return await history.list_page(call.db, call.kit.vault, call.company, query)
-
-
-@routes.get("/{messageId2}", scope=Scope.MESSAGES_READ, raises=[NotFound])
-async def get_message(call: Call, message_id2: MessageId2) -> MessageWithEvents:
-    """Get one message, and all that became known of it."""
-    message = await messages.get_message(call.db, call.company.id, message_id2)
-    events = await messages.list_events(call.db, call.company.id, message_id2)
-    return MessageWithEvents(
-        **{name: getattr(message, name) for name in message.__struct_fields__} | {"events": events}
-    )

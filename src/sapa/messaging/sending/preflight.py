@@ -1,148 +1,135 @@
-"""What is checked before a channel is called: everything it would refuse that can be known here, and precisely."""
+"""Everything that is checked before a message is written down and its channel is called, in the order of the checks.
+
+Whatever the channel would refuse and can be known here is refused here, precisely.
+"""
 
 import re
-from collections.abc import Mapping, Sequence
-from ipaddress import ip_address
-from posixpath import splitext
-from typing import Literal
-from urllib.parse import urlsplit
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 
-from msgspec import Struct
+import phonenumbers
 from msgspec.structs import replace
 
 from sapa.context import Kit
 from sapa.db.pool import Connection
 from sapa.http.errors import ApiError, Invalid
-from sapa.messaging.channels.identities import build_key, canonical
+from sapa.messaging.channels.identities import build_key, canonical, find_usable
 from sapa.messaging.channels.interface import (
-    Button,
     Buttons,
     Capabilities,
     Choices,
-    Content,
     Identity,
+    IdentityKind,
     Link,
     Media,
-    MediaType,
-    Row,
-    Section,
     Source,
     TemplateCall,
     Text,
 )
-from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.channels.registry import CHANNELS, find_source
 from sapa.messaging.channels.render import render, render_without_choices
-from sapa.messaging.connections import accounts
-from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.connections.accounts import Opened, get_accounts
 from sapa.messaging.connections.types import ChannelNotConnected
-from sapa.messaging.messages.queries import Moment, read_clock
-from sapa.messaging.messages.types import ChannelUnsupported, TemplateNotApproved
-from sapa.messaging.sending.mail_threads import Answered, find_answered
-from sapa.messaging.sending.recipients import (
-    NAMED_BY_FORM,
-    parse_recipient,
-    parse_region,
-    parse_sources,
-)
+from sapa.messaging.contacts import actions as contacts
+from sapa.messaging.contacts.types import Thread
+from sapa.messaging.environment import get_environment
+from sapa.messaging.messages.actions import read_clock
+from sapa.messaging.messages.types import ChannelUnsupported, ClockReading
+from sapa.messaging.sending import queries
+from sapa.messaging.sending.drafts import build_draft
+from sapa.messaging.sending.pacing import wait_for_turn
 from sapa.messaging.sending.types import (
-    MOST_METADATA,
+    QUOTA_USED,
+    AnsweredMail,
     AnySendIn,
-    ButtonsIn,
-    InteractiveMessageIn,
-    LinkIn,
-    ListIn,
-    MediaMessageIn,
-    MessageIn,
-    TemplateMessageIn,
+    MessageDraft,
+    SendContext,
+    SendPlan,
+    WindowClosed,
 )
-from sapa.messaging.sending.windows import check_window
-from sapa.messaging.templates import actions as templates
-from sapa.messaging.templates import text as template_text
-from sapa.messaging.templates.types import Template
+from sapa.messaging.templates.types import TemplateNotApproved
+from sapa.messaging.tickets import TICKETS
 from sapa.values.company import Company
-from sapa.values.json import encode
+from sapa.values.emails import BadEmail, parse_email
+from sapa.values.phones import BadPhone, is_region, parse_phone
 
-Kind = Literal["message", "template", "media", "interactive"]
+LONGEST_SUBJECT = 500
 
-LINKS_AS_TEXT = frozenset({Source.PHOTO_SOCIAL, Source.SHORT_VIDEO, Source.MAIL})
-NO_TEXT_WITH_PICTURES = frozenset({Source.SHORT_VIDEO})
-OWN_NAMES: Mapping[str, tuple[str, ...]] = {"phone": ("phone_number",), "email": ("address", "inbound_address")}
-"""The fields of an account that name our own side as somebody to write to."""
-MOST_ROWS = 10
+_NOISE = re.compile(r"[\s().\-‐‑–/]+")
+_PHONE = re.compile(r"(?:\+|00)?[0-9]{4,20}", re.ASCII).fullmatch
+_BSUID = re.compile(r"[A-Z]{2}\.(?:ENT\.)?[A-Za-z0-9]{1,128}", re.ASCII).fullmatch
+_SCOPED = re.compile(r"[0-9]{5,25}", re.ASCII).fullmatch
+_SIMULATED = re.compile(r"sim_[a-z0-9_]{1,60}", re.ASCII).fullmatch
+_TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=+/@|-]{0,254}", re.ASCII).fullmatch
+_DIAL = re.compile(r"\+?([1-9][0-9]{0,2})", re.ASCII).fullmatch
 
-_ENDINGS: dict[str, MediaType] = {
-    **dict.fromkeys((".jpg", ".jpeg", ".png", ".webp", ".gif"), "image"),
-    **dict.fromkeys((".mp4", ".3gp", ".mov", ".webm"), "video"),
-    **dict.fromkeys((".mp3", ".ogg", ".opus", ".aac", ".amr", ".m4a"), "audio"),
-}
-_PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa)", re.ASCII).fullmatch
+NAMED_BY_FORM: frozenset[IdentityKind] = frozenset({"phone", "bsuid", "email"})
+"""Kinds that can be told from how a recipient is written; of other ids only the channel knows."""
 
-
-class Draft(Struct, frozen=True, kw_only=True):
-    """A message that may be sent, as far as that does not depend on the channel."""
-
-    kind: Kind
-    content: Content
-    type: str
-    body: str | None
-    subject: str | None = None
-    media_url: str | None = None
-    interactive: bytes | None = None
-    metadata: bytes | None = None
-    template: Template | None = None
-    caption_field: str = "caption"
-    """Where the words that go with a file were given."""
+# As mail programs of several languages begin the subject of an answer.
+_drop_prefixes = re.compile(r"(?:\s*(?:re|aw|sv|antw|bls|balas)\s*(?:\[\d+\])?\s*:)*\s*", re.IGNORECASE).sub
 
 
-class Plan(Struct, frozen=True):
-    """A message that passed: what to send, to whom, over which account."""
+async def prepare(kit: Kit, company: Company, body: AnySendIn, context: SendContext) -> SendPlan:
+    """Raises the first thing that stands in the way. Returns when it is the message's turn."""
+    async with kit.database.connection() as db:
+        if context.agent_id is not None:
+            await TICKETS.installed.check_agent(db, company, context.agent_id)
+        plan = await _plan(kit, db, company, body)
+    if context.connection_id not in {None, plan.opened.connection.id}:
+        raise ChannelNotConnected("The account that the customer wrote to is not connected any more.")
+    return await wait_for_turn(kit, company, plan)
 
-    draft: Draft
-    opened: Opened
-    to: Identity
-    moment: Moment
-    answered: Answered | None = None
-    """Mail: the letter that it answers."""
 
-
-async def prepare(kit: Kit, db: Connection, company: Company, given: AnySendIn) -> Plan:
-    """Raises the first thing that stands in the way."""
-    sources = parse_sources(given.sources)
-    parse_region(given.country_code, company)
-    draft = await build_draft(db, company, given)
-    moment = await read_clock(db, company.id)
+async def _plan(kit: Kit, db: Connection, company: Company, body: AnySendIn) -> SendPlan:
+    """Over the first of the named channels that can carry it, else over one that fits."""
+    sources = parse_sources(body.sources)
+    parse_region(body.country_code, company)
+    draft = await build_draft(db, company, body)
+    clock = await read_clock(db, company)
     if not sources:
-        source = await _choose(kit, db, company, given, draft)
-        opened, to = await _check(kit, db, company, given, draft, source, moment)
-        return await _continue(db, company, Plan(draft, opened, to, moment))
+        source = await _choose_source(db, company, body, draft)
+        return await _check_source(kit, db, company, body, draft, source, clock)
     refusals: list[ApiError] = []
     for source in sources:
         try:
-            opened, to = await _check(kit, db, company, given, draft, source, moment)
-            return await _continue(db, company, Plan(draft, opened, to, moment))
+            return await _check_source(kit, db, company, body, draft, source, clock)
         except ApiError as error:
             refusals.append(error)
     raise refusals[0]
 
 
-async def _continue(db: Connection, company: Company, plan: Plan) -> Plan:
-    """A mail to somebody who wrote is the answer to it. A template is nobody's answer, and says what it is about."""
-    connection = plan.opened.connection
-    if connection.source is not Source.MAIL or plan.draft.template is not None:
-        return plan
-    answered = await find_answered(db, company, connection.id, plan.to)
-    if answered is None:
-        return plan
-    draft = replace(plan.draft, subject=plan.draft.subject or answered.subject)
-    return replace(plan, draft=draft, answered=answered)
+def parse_sources(words: str | Sequence[str] | None) -> list[Source]:
+    """The channels that are named, each once; raises Invalid for a name that none has."""
+    found = []
+    for word in [words] if isinstance(words, str) else words or ():
+        source = find_source(word)
+        if source is None:
+            raise Invalid.field("sources", f"must be one of {', '.join(Source)}")
+        found.append(source)
+    return list(dict.fromkeys(found))
 
 
-async def _choose(kit: Kit, db: Connection, company: Company, given: AnySendIn, draft: Draft) -> Source:
+def parse_region(country_code: str | None, company: Company) -> str:
+    """The country of a number without a country code: ID, 62 and +62 are the same."""
+    if not country_code:
+        return company.region
+    text = country_code.strip().upper()
+    if is_region(text):
+        return text
+    dialled = _DIAL(text.removeprefix("00"))
+    region = phonenumbers.region_code_for_country_code(int(dialled[1])) if dialled else "ZZ"
+    if not is_region(region):
+        raise Invalid.field("countryCode", "must be a country's ISO code or its dialling code, such as ID, 62 or +62")
+    return str(region)
+
+
+async def _choose_source(db: Connection, company: Company, body: AnySendIn, draft: MessageDraft) -> Source:
     """The first connected channel that carries this kind of message to a recipient of this form."""
-    connected = await accounts.list_connected(kit, db, company)
+    connected = await get_accounts(company).list_sources(db, company)
     if not connected:
         raise ChannelNotConnected
-    reachable = [source for source in connected if _is_named_by_form(given, company, source)]
+    reachable = [source for source in connected if _is_named_by_form(body, company, source)]
     if not reachable:
         raise Invalid.field(
             "to", "must be a phone number or an e-mail address; for another id name its channel in sources"
@@ -153,71 +140,137 @@ async def _choose(kit: Kit, db: Connection, company: Company, given: AnySendIn, 
     raise ChannelUnsupported
 
 
-def _is_named_by_form(given: AnySendIn, company: Company, source: Source) -> bool:
+def _is_named_by_form(body: AnySendIn, company: Company, source: Source) -> bool:
     kinds = [kind for kind in CHANNELS[source].capabilities.identities if kind in NAMED_BY_FORM]
     if not kinds:
         return False
     try:
-        parse_recipient(given.to, given.country_code, company, kinds)
+        parse_recipient(body.to, body.country_code, company, kinds)
     except Invalid:
         return False
     return True
 
 
-async def _check(
-    kit: Kit, db: Connection, company: Company, given: AnySendIn, draft: Draft, source: Source, moment: Moment
-) -> tuple[Opened, Identity]:
-    """Whether this channel can carry it now."""
-    opened = await accounts.open_connection(kit, db, company, source)
+async def _check_source(
+    kit: Kit,
+    db: Connection,
+    company: Company,
+    body: AnySendIn,
+    draft: MessageDraft,
+    source: Source,
+    clock: ClockReading,
+) -> SendPlan:
+    """Whether this channel can carry it now: its content, to this recipient, at this time."""
+    opened = await get_accounts(company).find_by_source(kit, db, company, source)
     if opened is None:
         raise ChannelNotConnected(f"The channel {source} is not connected.")
     capabilities = opened.channel.capabilities
-    _check_kind(source, capabilities, draft)
-    to = parse_recipient(given.to, given.country_code, company, capabilities.identities)
+    _check_content(source, capabilities, draft)
+    to = parse_recipient(body.to, body.country_code, company, capabilities.identities)
     if _is_own(opened, to):
         raise Invalid.field("to", f"is the company's own on {source}, and nobody writes to themselves")
     _check_template(capabilities, draft)
-    if not (draft.template and capabilities.needs_approved_templates):
-        await check_window(db, company, opened, to, moment)
-    return opened, to
+    is_free = not (draft.template and capabilities.needs_approved_templates)
+    if is_free and capabilities.window is not None:
+        await _check_window(db, company, opened, to, clock, capabilities.window)
+    return await _answer_thread(db, company, SendPlan(draft, opened, to, clock))
 
 
-def _is_own(opened: Opened, to: Identity) -> bool:
-    kind, account = canonical(to).kind, opened.connection.account
-    own = (Identity(kind, account[name]) for name in OWN_NAMES.get(kind, ()) if account.get(name))
-    return build_key(to) in map(build_key, own)
-
-
-def _check_kind(source: Source, capabilities: Capabilities, draft: Draft) -> None:
+def _check_content(source: Source, capabilities: Capabilities, draft: MessageDraft) -> None:
     if draft.kind not in capabilities.sends:
         raise ChannelUnsupported(f"{source} cannot carry a {draft.kind} message.")
     match draft.content:
         case Media(type=type, caption=caption):
             if type not in capabilities.media_types:
                 raise ChannelUnsupported(f"{source} cannot carry media of the type {type}.")
-            if caption and source in NO_TEXT_WITH_PICTURES:
+            if caption and not capabilities.has_captions:
                 raise ChannelUnsupported(f"{source} carries a text or a picture, never both in one message.")
-            _check_length(source, capabilities, draft.caption_field, caption or "", capabilities.longest_caption)
+            most = capabilities.longest_caption or capabilities.longest_text
+            _check_length(source, draft.caption_field, caption or "", most)
         case Text(body=body):
-            _check_length(source, capabilities, "message", body)
+            _check_length(source, "message", body, capabilities.longest_text)
         case Buttons() | Choices():
-            _check_length(source, capabilities, "interactive", render_without_choices(draft.content))
+            words = render_without_choices(draft.content)
+            _check_length(source, "interactive", words, capabilities.longest_text)
         case Link(body=body):
-            words = render(draft.content) if source in LINKS_AS_TEXT else body
-            _check_length(source, capabilities, "interactive", words)
+            words = body if capabilities.has_link_buttons else render(draft.content)
+            _check_length(source, "interactive", words, capabilities.longest_text)
         case TemplateCall(rendered=rendered) if not capabilities.needs_approved_templates:
-            _check_length(source, capabilities, "params", rendered)
+            _check_length(source, "params", rendered, capabilities.longest_text)
 
 
-def _check_length(
-    source: Source, capabilities: Capabilities, field: str, text: str, longest: int | None = None
-) -> None:
-    most = longest or capabilities.longest_text
+def _check_length(source: Source, field: str, text: str, most: int) -> None:
     if len(text) > most:
         raise Invalid.field(field, f"makes a text that is longer than the {most} of {source}")
 
 
-def _check_template(capabilities: Capabilities, draft: Draft) -> None:
+def parse_recipient(to: str, country_code: str | None, company: Company, kinds: Sequence[IdentityKind]) -> Identity:
+    """As the first of the kinds that it can be; raises Invalid with what the usual kind needs."""
+    region = parse_region(country_code, company)
+    text = to.strip()
+    for kind in kinds:
+        if (value := _find_value(kind, text, region, company)) is not None:
+            return Identity(kind, value)
+    raise Invalid.field("to", _build_advice(kinds[0], text, region))
+
+
+def _find_value(kind: IdentityKind, text: str, region: str, company: Company) -> str | None:
+    match kind:
+        case "phone" | "wa_id":
+            return _find_phone(text, region)
+        case "bsuid":
+            return text if _BSUID(text) else None
+        case "email":
+            return _find_email(text)
+        case "psid" | "igsid":
+            is_simulated = get_environment(company).has_simulated_people and _SIMULATED(text)
+            return text if _SCOPED(text) or is_simulated else None
+        case "tt_conv" | "visitor":
+            return text if _TOKEN(text) else None
+
+
+def _find_phone(text: str, region: str) -> str | None:
+    plain = _NOISE.sub("", text)
+    if not _PHONE(plain):
+        return None
+    try:
+        return parse_phone(plain, region)
+    except BadPhone:
+        return find_usable(plain, region) if plain.startswith("+") else None
+
+
+def _find_email(text: str) -> str | None:
+    try:
+        return parse_email(text)
+    except BadEmail:
+        return None
+
+
+def _build_advice(kind: IdentityKind, text: str, region: str) -> str:
+    if kind in {"phone", "wa_id"}:
+        try:
+            parse_phone(_NOISE.sub("", text), region)
+        except BadPhone as error:
+            return str(error)
+        return "must be a phone number with its country code, such as +628123456789"
+    words = {
+        "email": "must be an e-mail address, such as ayu@example.com",
+        "psid": "must be the page-scoped id by which Messenger knows the customer",
+        "igsid": "must be the id by which Instagram knows the customer",
+        "tt_conv": "must be the id of a conversation that the customer began",
+        "visitor": "must be the id of a visitor of the web chat",
+    }
+    return words.get(kind, "cannot be reached over this channel")
+
+
+def _is_own(opened: Opened, to: Identity) -> bool:
+    """Whether it names the company's own side of the channel."""
+    kind, account = opened.channel.capabilities.identities[0], opened.connection.account
+    own = (Identity(kind, account[field]) for field in opened.channel.own_fields if account.get(field))
+    return canonical(to).kind == kind and build_key(to) in map(build_key, own)
+
+
+def _check_template(capabilities: Capabilities, draft: MessageDraft) -> None:
     template = draft.template
     if template is None or not capabilities.needs_approved_templates or template.status == "APPROVED":
         return
@@ -227,148 +280,42 @@ def _check_template(capabilities: Capabilities, draft: Draft) -> None:
     )
 
 
-async def build_draft(db: Connection, company: Company, given: AnySendIn) -> Draft:
-    metadata = None if given.metadata is None else encode(given.metadata)
-    if metadata is not None and len(metadata) > MOST_METADATA:
-        raise Invalid.field("metadata", f"must have at most {MOST_METADATA} bytes")
-    match given:
-        case MessageIn():
-            return _draft_message(given, metadata)
-        case TemplateMessageIn():
-            return await _draft_template(db, company, given, metadata)
-        case MediaMessageIn():
-            return _draft_media(given, metadata)
-        case InteractiveMessageIn():
-            return _draft_interactive(given, metadata)
+async def _check_window(
+    db: Connection, company: Company, opened: Opened, to: Identity, clock: ClockReading, window: timedelta
+) -> None:
+    """On most channels free messages may be sent only for a while after the customer wrote, and only so many."""
+    thread = await contacts.find_thread(db, company, opened.connection.id, to)
+    last = thread.last_inbound_at if thread else None
+    reason = await get_environment(company).find_closed_reason(db, company, opened, to, clock, last)
+    if reason is not None:
+        raise WindowClosed(reason)
+    if thread is not None and last is not None:
+        _check_thread(opened.channel.capabilities.most_in_window, window, thread, last, clock.now)
 
 
-def _draft_message(given: MessageIn, metadata: bytes | None) -> Draft:
-    if not given.message.strip():
-        raise Invalid.field("message", "must hold more than blanks")
-    if given.image_url:
-        url = check_url("imageUrl", given.image_url)
-        content = Media("image", url, given.message)
-        return Draft(
-            kind="media",
-            content=content,
-            type="image",
-            body=given.message,
-            media_url=url,
-            metadata=metadata,
-            caption_field="message",
-        )
-    return Draft(
-        kind="message",
-        content=Text(given.message, given.subject),
-        type="text",
-        body=given.message,
-        subject=given.subject,
-        metadata=metadata,
-    )
+def _check_thread(most: int | None, window: timedelta, thread: Thread, last: datetime, now: datetime) -> None:
+    if now > last + window:
+        raise WindowClosed(f"The customer last wrote at {last:%Y-%m-%dT%H:%M:%SZ}, too long ago; send a template.")
+    if most is not None and thread.sent_in_window >= most:
+        raise WindowClosed(QUOTA_USED.format(most=most))
 
 
-def _draft_media(given: MediaMessageIn, metadata: bytes | None) -> Draft:
-    url = check_url("mediaUrl", given.media_url)
-    type = given.media_type or _ENDINGS.get(splitext(urlsplit(url).path)[1].lower(), "document")
-    if type == "audio" and given.caption:
-        raise Invalid.field("caption", "cannot go with audio")
-    content = Media(type, url, given.caption or None, given.filename)
-    return Draft(kind="media", content=content, type=type, body=given.caption or None, media_url=url, metadata=metadata)
+async def _answer_thread(db: Connection, company: Company, plan: SendPlan) -> SendPlan:
+    """A mail to somebody who wrote answers what they wrote last, and mail programs show it there. A template answers
+    nothing, and says what it is about."""
+    if not plan.opened.channel.capabilities.has_threads or plan.draft.template is not None:
+        return plan
+    thread = await contacts.find_thread(db, company, plan.opened.connection.id, plan.to)
+    last = thread.last_inbound_id if thread else None
+    mail = None if last is None else await queries.find_mail(db, company.id, last)
+    if mail is None or mail.provider_id is None:
+        return plan
+    answered = AnsweredMail(mail.provider_id, mail.thread or (), build_subject(mail.subject))
+    draft = replace(plan.draft, subject=plan.draft.subject or answered.subject)
+    return replace(plan, draft=draft, answered=answered)
 
 
-async def _draft_template(db: Connection, company: Company, given: TemplateMessageIn, metadata: bytes | None) -> Draft:
-    template = await templates.find_for_send(db, company, given.template_name, given.template_source, given.language)
-    template_text.check_params(template, given.params)
-    header = template_text.parse_header(template)
-    media = None
-    if header is not None and header.type != "text":
-        if not given.media_url:
-            raise Invalid.field("mediaUrl", f"is required: the template has a header of the type {header.type}")
-        media = Media(header.type, check_url("mediaUrl", given.media_url))
-    elif given.media_url:
-        raise Invalid.field("mediaUrl", "belongs to a template with a media header, which this one has not")
-    shown = template_text.preview(template, given.params)
-    content = TemplateCall(template.name, template.language, given.params, media, shown.text, shown.header)
-    return Draft(
-        kind="template",
-        content=content,
-        type="template",
-        body=shown.text,
-        media_url=media.url if media else None,
-        metadata=metadata,
-        template=template,
-    )
-
-
-def _draft_interactive(given: InteractiveMessageIn, metadata: bytes | None) -> Draft:
-    _check_words("interactive.body", [given.interactive.body])
-    content = _build_interactive(given.interactive)
-    return Draft(
-        kind="interactive",
-        content=content,
-        type="interactive",
-        body=given.interactive.body,
-        interactive=encode(given.interactive),
-        metadata=metadata,
-    )
-
-
-def _build_interactive(given: ButtonsIn | ListIn | LinkIn) -> Content:
-    match given:
-        case ButtonsIn():
-            _check_unique("interactive.buttons", [button.id for button in given.buttons])
-            _check_unique("interactive.buttons", [button.title for button in given.buttons])
-            _check_words("interactive.buttons", [button.title for button in given.buttons])
-            buttons = [Button(button.id, button.title) for button in given.buttons]
-            return Buttons(given.body, buttons, given.header, given.footer)
-        case ListIn():
-            rows = [row.id for section in given.sections for row in section.rows]
-            _check_unique("interactive.sections", rows)
-            titles = [row.title for section in given.sections for row in section.rows]
-            _check_words("interactive.sections", titles)
-            _check_words("interactive.button", [given.button])
-            if len(rows) > MOST_ROWS:
-                raise Invalid.field("interactive.sections", f"must have at most {MOST_ROWS} rows in all")
-            sections = [
-                Section(section.title, [Row(row.id, row.title, row.description) for row in section.rows])
-                for section in given.sections
-            ]
-            return Choices(given.body, given.button, sections, given.header, given.footer)
-        case LinkIn():
-            _check_words("interactive.displayText", [given.display_text])
-            return Link(given.body, given.display_text, check_url("interactive.url", given.url))
-
-
-def _check_words(field: str, values: Sequence[str]) -> None:
-    if not all(value.strip() for value in values):
-        raise Invalid.field(field, "must hold more than blanks")
-
-
-def _check_unique(field: str, values: Sequence[str]) -> None:
-    if len(set(values)) != len(values):
-        raise Invalid.field(field, "must not have two with the same id or title")
-
-
-def check_url(field: str, text: str) -> str:
-    """Its form only: the channel fetches it, and we look nothing up."""
-    if any(character.isspace() or not character.isprintable() for character in text) or "\\" in text:
-        raise Invalid.field(field, "must not hold blanks, backslashes or control characters")
-    try:
-        parts = urlsplit(text)
-        host, _ = parts.hostname or "", parts.port
-    except ValueError:
-        raise Invalid.field(field, "must be a complete address, such as https://shop.example/kopi.jpg") from None
-    if parts.scheme.lower() not in {"https", "http"} or not host:
-        raise Invalid.field(field, "must be a complete address, such as https://shop.example/kopi.jpg")
-    if parts.username is not None or parts.password is not None:
-        raise Invalid.field(field, "must not hold a user's name or password")
-    if not _is_public(host):
-        raise Invalid.field(field, f"names {host}, which the channel could not reach")
-    return text
-
-
-def _is_public(host: str) -> bool:
-    try:
-        return ip_address(host.partition("%")[0]).is_global
-    except ValueError:
-        return _PRIVATE_NAME(host.rstrip(".").lower()) is None and not host.rstrip(".").isdigit()
+def build_subject(subject: str | None) -> str | None:
+    """Marked as an answer once, however often it went to and fro."""
+    words = _drop_prefixes("", subject or "", count=1)
+    return f"Re: {words}"[:LONGEST_SUBJECT] if words else None

@@ -1,4 +1,4 @@
-"""How the letter is found that a mail answers."""
+"""How the mail is found that a message answers, and how the pace of each connection is kept."""
 
 from msgspec import Struct
 
@@ -6,7 +6,7 @@ from sapa.db.pool import Connection
 from sapa.db.sql import sql
 
 
-class Letter(Struct, frozen=True):
+class ReceivedMail(Struct, frozen=True):
     """A mail that came in."""
 
     provider_id: str | None
@@ -20,9 +20,40 @@ FIND = sql(
     SELECT provider_id, subject, thread
       FROM messages
      WHERE company_id = $1 AND id = $2 AND direction = 'in'""",
-    row=Letter,
+    row=ReceivedMail,
 )
 
 
-async def find_letter(db: Connection, company_id: int, id: str) -> Letter | None:
+# A place that lies too far ahead is not booked: the row stays as it is.
+BOOK = sql(
+    """
+    INSERT INTO channel_paces AS p (company_id, connection_id, free_at)
+    VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
+    ON CONFLICT (company_id, connection_id) DO UPDATE
+       SET free_at = GREATEST(p.free_at, clock_timestamp()) + make_interval(secs => $3)
+     WHERE p.free_at <= clock_timestamp() + make_interval(secs => $4)
+    RETURNING GREATEST(0, date_part('epoch', free_at - clock_timestamp()) - $3)"""
+)
+
+FIND_WAIT = sql(
+    """
+    SELECT GREATEST(0, date_part('epoch', free_at - clock_timestamp()))
+      FROM channel_paces
+     WHERE company_id = $1 AND connection_id = $2"""
+)
+
+
+async def find_mail(db: Connection, company_id: int, id: str) -> ReceivedMail | None:
     return await FIND.find(db, company_id, id)
+
+
+async def book_turn(db: Connection, company_id: int, connection_id: str, gap: float, most: float) -> float | None:
+    """The seconds until the next free place of a connection, which is ours from now on; None when it is further off
+    than `most`."""
+    seconds: float | None = await BOOK.value(db, company_id, connection_id, gap, most)
+    return seconds
+
+
+async def find_wait(db: Connection, company_id: int, connection_id: str) -> float | None:
+    seconds: float | None = await FIND_WAIT.value(db, company_id, connection_id)
+    return seconds

@@ -1,10 +1,15 @@
-"""What a call that sends a message carries."""
+"""What a call that sends a message carries, what becomes of it before it is sent, and what can go wrong."""
 
+from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field
 
-from sapa.messaging.channels.interface import MediaType
+from sapa.http.errors import Conflict, RateLimitExceeded
+from sapa.messaging.channels.interface import Content, Identity, MediaType
+from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.messages.types import ClockReading, FeatureSource
+from sapa.messaging.templates.types import Template
 
 MOST_METADATA = 10_000
 
@@ -153,3 +158,73 @@ class InteractiveMessageIn(SendIn, frozen=True, kw_only=True, rename="camel", fo
 
 
 AnySendIn = MessageIn | TemplateMessageIn | MediaMessageIn | InteractiveMessageIn
+
+SendKind = Literal["message", "template", "media", "interactive"]
+
+
+class SendContext(Struct, frozen=True, kw_only=True):
+    """What a message is sent for: a call of the API, or a reply in a ticket, of which no record is kept."""
+
+    agent_id: int | None
+    gives_way: bool = False
+    """Not to be sent while an agent is handling the chat."""
+    feature_source: FeatureSource = "API"
+    ticket_id: str | None = None
+    connection_id: str | None = None
+    """The one that it has to go out over."""
+    is_handover: bool = False
+
+
+class MessageDraft(Struct, frozen=True, kw_only=True):
+    """A message that may be sent, as far as that does not depend on the channel."""
+
+    kind: SendKind
+    content: Content
+    type: str
+    body: str | None
+    subject: str | None = None
+    media_url: str | None = None
+    interactive: bytes | None = None
+    metadata: bytes | None = None
+    template: Template | None = None
+    caption_field: str = "caption"
+    """Where the words that go with a file were given."""
+
+
+class AnsweredMail(Struct, frozen=True):
+    """The mail that a message answers, so that mail programs show the two together."""
+
+    message_id: str
+    """As the mail programs name it."""
+    thread: Sequence[str]
+    subject: str | None
+    """Of the answer; None when the mail had none."""
+
+
+class SendPlan(Struct, frozen=True):
+    """A message that passed: what to send, to whom, over which account."""
+
+    draft: MessageDraft
+    opened: Opened
+    to: Identity
+    clock: ClockReading
+    answered: AnsweredMail | None = None
+
+
+class WindowClosed(Conflict):
+    """The customer has not written lately enough for a free message on this channel; send a template."""
+
+    code = "WINDOW_CLOSED"
+
+
+class ActiveTicket(Conflict):
+    """An agent is handling this chat, and the call asked not to send then."""
+
+    code = "ACTIVE_TICKET"
+
+
+class ChannelBusy(RateLimitExceeded):
+    """More messages wait for this channel than it takes; retry after the seconds in Retry-After."""
+
+
+QUOTA_USED = "{most} messages went out since the customer last wrote, as many as this channel takes."

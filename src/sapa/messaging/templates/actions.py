@@ -5,8 +5,9 @@ from msgspec import UNSET, Raw, UnsetType
 
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
-from sapa.messaging.channels.interface import ChannelTemplate, TemplateVerdict
-from sapa.messaging.messages.types import TemplateNotFound
+from sapa.messaging.channels.abilities import ChannelTemplate
+from sapa.messaging.channels.interface import TemplateVerdict
+from sapa.messaging.environment import get_environment
 from sapa.messaging.templates import queries
 from sapa.messaging.templates.queries import Content
 from sapa.messaging.templates.text import list_places, suggest
@@ -17,6 +18,7 @@ from sapa.messaging.templates.types import (
     Template,
     TemplateButton,
     TemplateIn,
+    TemplateNotFound,
     TemplateOnChannel,
     TemplatePatch,
 )
@@ -116,7 +118,7 @@ async def find_for_send(
 
 
 def _first_status(company: Company) -> Approval:
-    return "APPROVED" if company.environment == "test" else "PENDING"
+    return "PENDING" if get_environment(company).has_template_review else "APPROVED"
 
 
 def parse_header(given: str | Header | None) -> Header | None:

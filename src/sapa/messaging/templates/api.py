@@ -9,8 +9,9 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.outbound_call import Errand
 from sapa.http.responses import Page, build_page
-from sapa.messaging.channels.interface import BadAccount, ChannelTemplate, Refused
-from sapa.messaging.messages.types import ChannelUnsupported, TemplateParamsMismatch
+from sapa.messaging.channels.abilities import ChannelTemplate
+from sapa.messaging.channels.interface import BadAccount, Refused
+from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.templates import (
     actions,
     queries,
@@ -27,6 +28,7 @@ from sapa.messaging.templates.types import (
     TemplateIn,
     TemplateNotDeleted,
     TemplateOnChannel,
+    TemplateParamsMismatch,
     TemplatePatch,
     TemplatesQuery,
 )

@@ -27,6 +27,12 @@ class Content(Struct, frozen=True):
     provider_id: str | None
 
 
+class TemplateOwner(Struct, frozen=True):
+    """A company with a channel that approves templates."""
+
+    company_id: int
+
+
 GET = sql(f"SELECT {COLUMNS} FROM message_templates WHERE company_id = $1 AND id = $2", row=Template)
 
 LOCK = sql(f"SELECT {COLUMNS} FROM message_templates WHERE company_id = $1 AND id = $2 FOR UPDATE", row=Template)
@@ -98,6 +104,17 @@ LIST_UNSUBMITTED = sql(
 
 FIND_PROVIDER_ID = sql("SELECT provider_id FROM message_templates WHERE company_id = $1 AND id = $2")
 
+LIST_OWNERS = sql(
+    """
+    SELECT DISTINCT company_id
+      FROM channel_connections
+     WHERE status = 'connected' AND source = ANY($1::text[])
+     ORDER BY company_id
+     LIMIT $2""",
+    row=TemplateOwner,
+    crosses="the worker asks every company's channel about its templates",
+)
+
 LISTING = Listing(
     "message_templates",
     row=Template,
@@ -152,6 +169,10 @@ async def list_names(db: Connection, company_id: int, most: int) -> list[str]:
 
 async def list_unsubmitted(db: Connection, company_id: int, most: int) -> Sequence[Template]:
     return await LIST_UNSUBMITTED.all(db, company_id, most)
+
+
+async def list_owners(db: Connection, sources: Sequence[str], most: int) -> list[TemplateOwner]:
+    return await LIST_OWNERS.all(db, list(sources), most)
 
 
 async def find_provider_id(db: Connection, company_id: int, id: str) -> str | None:

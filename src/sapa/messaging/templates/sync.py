@@ -12,18 +12,11 @@ from sapa.access import actions as access
 from sapa.context import Kit
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Connection as Db
-from sapa.db.sql import sql
-from sapa.messaging.channels.interface import (
-    BadAccount,
-    ChannelTemplate,
-    Connection,
-    NewTemplate,
-    Refused,
-    Source,
-    TemplateBook,
-)
+from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate, TemplateBook
+from sapa.messaging.channels.interface import BadAccount, Connection, Refused, Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.connections.accounts import open_connection
+from sapa.messaging.connections.accounts import get_accounts
+from sapa.messaging.environment import get_environment
 from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.templates import actions, queries
 from sapa.messaging.templates.text import list_places, parse_buttons, parse_header
@@ -44,22 +37,6 @@ BOOKS: Sequence[Source] = [source for source, channel in CHANNELS.items() if isi
 log = structlog.get_logger()
 
 
-class Owner(Struct, frozen=True):
-    company_id: int
-
-
-LIST_OWNERS = sql(
-    """
-    SELECT DISTINCT company_id
-      FROM channel_connections
-     WHERE status = 'connected' AND source = ANY($1::text[])
-     ORDER BY company_id
-     LIMIT $2""",
-    row=Owner,
-    crosses="the worker asks every company's channel about its templates",
-)
-
-
 class Book(Struct, frozen=True):
     """A company's account with the channel that approves its templates."""
 
@@ -68,11 +45,11 @@ class Book(Struct, frozen=True):
 
 
 async def find_book(kit: Kit, db: Db, company: Company) -> Book | None:
-    """None in a test environment, where templates need nobody's approval."""
-    if company.environment == "test":
+    """None where templates need nobody's approval."""
+    if not get_environment(company).has_template_review:
         return None
     for source in BOOKS:
-        opened = await open_connection(kit, db, company, source)
+        opened = await get_accounts(company).find_by_source(kit, db, company, source)
         if opened is not None and isinstance(opened.channel, TemplateBook):
             return Book(opened.channel, opened.connection)
     return None
@@ -117,7 +94,7 @@ async def synchronise(kit: Kit, stopping: asyncio.Event) -> None:
     async def step() -> None:
         async with kit.database.connection() as db:
             is_ours = await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
-            owners = await LIST_OWNERS.all(db, list(BOOKS), MOST_COMPANIES) if is_ours else []
+            owners = await queries.list_owners(db, BOOKS, MOST_COMPANIES) if is_ours else []
         for owner in owners:
             if stopping.is_set() or not await _keeps_lease(kit, holder):
                 return

@@ -7,8 +7,7 @@ from difflib import get_close_matches
 import msgspec
 
 from sapa.http.errors import FieldError, Invalid
-from sapa.messaging.messages.types import TemplateParamsMismatch
-from sapa.messaging.templates.types import Header, Preview, Template, TemplateButton
+from sapa.messaging.templates.types import Header, Preview, Template, TemplateButton, TemplateParamsMismatch
 
 _PLACE = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 _NUMBER = re.compile(r"[1-9][0-9]{0,2}", re.ASCII).fullmatch

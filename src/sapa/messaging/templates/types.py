@@ -151,3 +151,21 @@ class TemplateNotDeleted(Conflict):
     """The channel did not delete the template; try again."""
 
     code = "TEMPLATE_NOT_DELETED"
+
+
+class TemplateNotFound(Conflict):
+    """There is no template with this name."""
+
+    code = "TEMPLATE_NOT_FOUND"
+
+
+class TemplateNotApproved(Conflict):
+    """The channel has not approved this template."""
+
+    code = "TEMPLATE_NOT_APPROVED"
+
+
+class TemplateParamsMismatch(Conflict):
+    """The parameters are not those that the template takes."""
+
+    code = "TEMPLATE_PARAMS_MISMATCH"

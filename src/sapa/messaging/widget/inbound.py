@@ -18,17 +18,16 @@ from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import Interaction, Source, Status, StatusReport
 from sapa.messaging.channels.widget import calls
 from sapa.messaging.channels.widget import messages as lines
-from sapa.messaging.channels.widget import queries as widget
-from sapa.messaging.channels.widget.queries import Marked
 from sapa.messaging.channels.widget.types import (
     Line,
     NoSuchChoice,
     Shown,
     UnknownSession,
 )
-from sapa.messaging.inbound import jobs as processing
-from sapa.messaging.inbound.jobs import Place
+from sapa.messaging.inbound.actions import CallbackContext, receive_item
 from sapa.messaging.messages import actions as messages
+from sapa.messaging.widget import queries as widget
+from sapa.messaging.widget.queries import Marked
 from sapa.messaging.widget.visits import Visit
 
 LONGEST_TEXT = 4096
@@ -101,7 +100,7 @@ async def _receive(
         lines.build_message_id(visitor.id, line.number), visitor.id, at, text, choice, quoted,
         name=visitor.name, email=visitor.email,
     )  # fmt: skip
-    await processing.receive(tx, Place(kit, visit.company, visit.opened, at), inbound)
+    await receive_item(tx, CallbackContext(kit, visit.company, visit.opened, at), inbound)
 
 
 async def acknowledge(tx: Tx, visit: Visit, acknowledged: Acknowledged) -> None:

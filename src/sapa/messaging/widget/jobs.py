@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 
 from sapa.db.pool import Database, Tx
-from sapa.messaging.channels.widget import queries as widget
+from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.visits import SESSION_DAYS
 
 _BATCH = 5_000

@@ -5,8 +5,8 @@ from typing import Literal
 
 from sapa.db.pool import Database
 from sapa.http.allow_list import parse_address
-from sapa.messaging.channels.widget import queries as widget
 from sapa.messaging.channels.widget.types import TooFast
+from sapa.messaging.widget import queries as widget
 
 Deed = Literal["session", "message", "ack", "stream", "read"]
 

@@ -31,12 +31,11 @@ from sapa.http.errors import (
     translate,
 )
 from sapa.http.event_stream import EventStreamResponse
-from sapa.messaging.channels.widget import messages as lines
-from sapa.messaging.channels.widget import queries as widget
 from sapa.messaging.channels.widget.types import PREFIX, Line, UnknownSession
 from sapa.messaging.connections.accounts import Opened
 from sapa.messaging.widget import inbound, limits, visits
-from sapa.messaging.widget.streams import Streams
+from sapa.messaging.widget import queries as widget
+from sapa.messaging.widget.streams import MOST_AT_ONCE, Streams
 from sapa.messaging.widget.visits import Identified, Visit
 
 MOST_BYTES = 16 * 1024
@@ -101,7 +100,9 @@ class Chat:
         )
         visitor = joined.visitor
         async with self._database.connection() as db:
-            latest = await lines.list_latest(db, connection.company.id, visitor)
+            latest = await widget.list_before(
+                db, connection.company.id, visitor.id, visitor.last_number + 1, MOST_AT_ONCE
+            )
         title = connection.account.get("title")
         identified = visitor.external_id is not None
         return _json(Session(visitor.id, identified, joined.token, title, visitor.last_number, latest))
@@ -124,7 +125,7 @@ class Chat:
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "read")
         before = _number(request.query_params.get("before"), "before")
         async with self._database.connection() as db:
-            found = await widget.list_before(db, visit.company.id, visit.visitor.id, before, lines.MOST_AT_ONCE)
+            found = await widget.list_before(db, visit.company.id, visit.visitor.id, before, MOST_AT_ONCE)
         return _json(found)
 
     async def acknowledge(self, request: Request) -> Response:

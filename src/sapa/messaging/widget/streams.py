@@ -16,12 +16,13 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.http.errors import ApiError
 from sapa.http.event_stream import KEEP_ALIVE, READY, build_event
-from sapa.messaging.channels.widget import queries as widget
-from sapa.messaging.channels.widget.messages import BELL, MOST_AT_ONCE
+from sapa.messaging.channels.widget.messages import BELL
 from sapa.messaging.channels.widget.types import Line, TooManyPages
+from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.visits import Visit
 from sapa.work.loops import rest
 
+MOST_AT_ONCE = 50
 LOOK_SECONDS = 2.0
 HEARTBEAT_SECONDS = 15.0
 MOST_PAGES = 2_000

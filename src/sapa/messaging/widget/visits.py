@@ -13,7 +13,6 @@ from sapa.db.pool import Connection as Db
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import Connection, Source
-from sapa.messaging.channels.widget import queries as widget
 from sapa.messaging.channels.widget.types import (
     VISITOR_ID,
     OriginNotAllowed,
@@ -22,8 +21,9 @@ from sapa.messaging.channels.widget.types import (
     WidgetNotFound,
     WrongHash,
 )
-from sapa.messaging.connections import accounts
 from sapa.messaging.connections.accounts import Opened as Chat
+from sapa.messaging.connections.accounts import find_by_token
+from sapa.messaging.widget import queries as widget
 from sapa.values.company import Company
 
 SESSION_DAYS = 180
@@ -66,7 +66,7 @@ class Visit(Struct, frozen=True):
 
 async def find_chat(kit: Kit, db: Db, key: str, origin: str | None) -> Chat:
     """The connection that a public key belongs to, on a site that may show it."""
-    opened = await accounts.find_by_token(kit, db, key) if 0 < len(key) <= MOST_KEY_LENGTH else None
+    opened = await find_by_token(kit, db, key) if 0 < len(key) <= MOST_KEY_LENGTH else None
     if opened is None or opened.connection.source is not Source.WIDGET:
         raise WidgetNotFound
     if not is_allowed_origin(opened.connection.account, origin):

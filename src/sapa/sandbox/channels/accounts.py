@@ -1,4 +1,8 @@
-"""Who calls a simulator of a channel, and where that company wants to be called back."""
+"""The accounts that a test company has with the simulators of all channels.
+
+They follow from the company's id: nobody opens them, nothing of them is stored, and a simulator knows by the secret
+who calls (`find_company_id` with the purpose `channel/<source>/<field>`).
+"""
 
 import hmac
 from collections.abc import Mapping, Sequence
@@ -7,12 +11,80 @@ from hashlib import sha256
 from msgspec import Struct
 
 from sapa.context import Kit
-from sapa.messaging.channels.interface import Source
+from sapa.messaging.channels.interface import Field, Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.connections import sandbox_accounts
-from sapa.sandbox.accounts import find_company_id
+from sapa.messaging.connections.accounts import HOOKS
+from sapa.sandbox.accounts import build_secret, find_company_id
+from sapa.values.ids import ALPHABET
 
-HOOKS = "/hooks/channels/"
+HOOK = "hook"
+"""Stands for a field in the purpose of the secret in a callback's address."""
+
+_ACCOUNTS: Mapping[str, str] = {
+    "phone_number_id": "55{source}{company}",
+    "waba_id": "77{source}{company}",
+    "phone_number": "+1202555014{source}",
+    "page_id": "33{company}",
+    "instagram_id": "1784{company}",
+    "business_id": "sbx_business_{company}",
+    "client_key": "sbx_app_{company}",
+    "address": "shop-{company}@simulator.test",
+    "inbound_address": "shop-{company}@simulator.test",
+    "sender_name": "Sandbox",
+    "smtp_host": "127.0.0.1",
+    "smtp_port": "25",
+    "security": "plain",
+    "title": "Sandbox",
+    "origins": "",
+    "username": "shop-{company}",
+}
+"""Each field that is no secret, by the company's id."""
+
+
+class HookOwner(Struct, frozen=True):
+    """Whose callbacks come to an address."""
+
+    company_id: int
+    source: Source
+
+
+def build_hook_token(kit: Kit, company_id: int, source: Source) -> str:
+    """The last part of the address that the simulator of a channel calls back at."""
+    return build_secret(kit, company_id, _purpose(source, HOOK))
+
+
+def find_hook(kit: Kit, token: str) -> HookOwner | None:
+    if not token.startswith("sbx_"):
+        return None
+    for source in Source:
+        if (company_id := find_company_id(kit, token, _purpose(source, HOOK))) is not None:
+            return HookOwner(company_id, source)
+    return None
+
+
+def build_connection_id(company_id: int, source: Source) -> str:
+    """Always the same, in the shape of every other id."""
+    bits = int.from_bytes(sha256(f"sandbox/{company_id}/{source}".encode()).digest()[:16])
+    return "chan_" + "".join(ALPHABET[bits >> shift & 0x1F] for shift in range(125, -1, -5))
+
+
+def find_source(company_id: int, connection_id: str) -> Source | None:
+    return next((source for source in Source if build_connection_id(company_id, source) == connection_id), None)
+
+
+def build_public(company_id: int, source: Source, fields: Sequence[Field]) -> dict[str, str]:
+    number = list(Source).index(source)
+    return {
+        field.name: _ACCOUNTS.get(field.name, f"sbx_{field.name}_{{company}}").format(company=company_id, source=number)
+        for field in fields
+        if not field.is_secret
+    }
+
+
+def build_credentials(kit: Kit, company_id: int, source: Source, fields: Sequence[Field]) -> dict[str, str]:
+    return {
+        field.name: build_secret(kit, company_id, _purpose(source, field.name)) for field in fields if field.is_secret
+    }
 
 
 class Account(Struct, frozen=True):
@@ -27,20 +99,20 @@ class Account(Struct, frozen=True):
 
 
 def build_account(kit: Kit, company_id: int, source: Source) -> Account:
-    fields = tuple(CHANNELS[source].fields)
+    fields = CHANNELS[source].fields
     return Account(
         company_id,
         source,
-        sandbox_accounts.build_account(company_id, source, fields),
-        sandbox_accounts.build_credentials(kit, company_id, source, fields),
-        HOOKS + sandbox_accounts.build_hook_token(kit, company_id, source),
+        build_public(company_id, source, fields),
+        build_credentials(kit, company_id, source, fields),
+        HOOKS + build_hook_token(kit, company_id, source),
     )
 
 
 def find_account(kit: Kit, secret: str, field: str, sources: Sequence[Source]) -> Account | None:
     """Whose access token or password it is."""
     for source in sources:
-        company_id = find_company_id(kit, secret, f"channel/{source}/{field}")
+        company_id = find_company_id(kit, secret, _purpose(source, field))
         if company_id is not None:
             return build_account(kit, company_id, source)
     return None
@@ -48,3 +120,7 @@ def find_account(kit: Kit, secret: str, field: str, sources: Sequence[Source]) -
 
 def sign(secret: str, content: bytes) -> str:
     return hmac.new(secret.encode(), content, sha256).hexdigest()
+
+
+def _purpose(source: Source, field: str) -> str:
+    return f"channel/{source}/{field}"

@@ -18,7 +18,7 @@ from sapa.sandbox.channels.accounts import Account, find_account, sign
 from sapa.sandbox.channels.files import FILES, MIME_TYPES
 from sapa.sandbox.channels.inbound import Heard
 from sapa.sandbox.channels.scripts import Step, find_script, name_script
-from sapa.sandbox.channels.simulator import Post, Taken, perform
+from sapa.sandbox.channels.simulator import Post, Simulator, Taken, perform
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 SIGNATURE = "x-sapa-signature"
@@ -129,3 +129,11 @@ def _post(account: Account, mail: Message) -> Post:
 
 
 HOOKS: list[Hook[Kit]] = [Hook(PATH, answer)]
+
+
+SIMULATOR = Simulator(
+    source=Source.MAIL,
+    find_address=lambda kit: kit.mail_sink.address(),
+    build_inbound=build_inbound,
+    build_message_id=lambda: make_msgid(domain="simulator.test"),
+)

@@ -2,7 +2,7 @@
 
 import asyncio
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
@@ -12,10 +12,13 @@ from msgspec import Struct
 
 from sapa.context import Kit
 from sapa.db.pool import Tx
+from sapa.messaging.channels.interface import Source
 from sapa.sandbox.callbacks import schedule
-from sapa.sandbox.channels import outbox
+from sapa.sandbox.channels import outbox, queries
 from sapa.sandbox.channels.accounts import Account
+from sapa.sandbox.channels.inbound import Heard
 from sapa.sandbox.channels.scripts import Script, Step, name_script
+from sapa.sandbox.types import SandboxInboundIn
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 HANG_SECONDS = 25.0
@@ -40,6 +43,32 @@ class Taken(Struct, frozen=True):
     is_template: bool = False
     choice: tuple[str, str, str] | None = None
     """The first thing that can be chosen: its kind (button or list), id and title."""
+
+
+class Simulator(Struct, frozen=True, kw_only=True):
+    """Who plays one channel: where it listens, and how it tells that somebody wrote."""
+
+    source: Source
+    find_address: Callable[[Kit], Awaitable[str]]
+    build_inbound: Callable[[Account, Heard], Post]
+    build_message_id: Callable[[], str]
+    has_echoes: bool = False
+    """Whether it tells what the company's own side wrote elsewhere."""
+    check_inbound: Callable[[SandboxInboundIn], None] = lambda given: None
+    """Raises Invalid for what nobody can send over this channel."""
+
+
+def on_loopback(path: str) -> Callable[[Kit], Awaitable[str]]:
+    """On this process's own loopback address, wherever the channel's real one may be."""
+
+    async def find_address(kit: Kit) -> str:
+        return await kit.loopback.address() + path
+
+    return find_address
+
+
+def build_plain_message_id() -> str:
+    return f"m_{new_token(30)}"
 
 
 Play = Callable[[Taken, Step, datetime], Post | None]
@@ -80,7 +109,9 @@ async def perform(
     """Everything is stored before the answer leaves; a script that hangs leaves the caller without one."""
     account = taken.account
     async with kit.database.transaction() as tx:
-        times = await outbox.count(tx, account.company_id, f"{account.source}/{name_script(taken.to)}/{taken.to}")
+        times = await queries.count_occurrence(
+            tx, account.company_id, f"{account.source}/{name_script(taken.to)}/{taken.to}"
+        )
         if script.is_broken:
             answer = broken
         elif script.refusal and is_refused(script, taken, times):

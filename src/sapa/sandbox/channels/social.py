@@ -15,9 +15,12 @@ from sapa.sandbox.channels.inbound import Heard
 from sapa.sandbox.channels.scripts import Step, find_script
 from sapa.sandbox.channels.simulator import (
     Post,
+    Simulator,
     Taken,
     build_answer,
+    build_plain_message_id,
     new_token,
+    on_loopback,
     perform,
 )
 from sapa.sandbox.channels.whatsapp import sign_post
@@ -129,3 +132,18 @@ def _post(account: Account, events: list[dict[str, Any]]) -> Post:
     is_page = account.source is Source.SOCIAL_NETWORK
     entry = {"id": _own_id(account), "time": events[0]["timestamp"], "messaging": events}
     return sign_post(account, {"object": "page" if is_page else "instagram", "entry": [entry]})
+
+
+SIMULATORS = [
+    Simulator(
+        source=source,
+        find_address=on_loopback(path),
+        build_inbound=build_inbound,
+        build_message_id=build_plain_message_id,
+        has_echoes=True,
+    )
+    for source, path in (
+        (Source.SOCIAL_NETWORK, "/sandbox/graph/v25.0"),
+        (Source.PHOTO_SOCIAL, "/sandbox/instagram/v22.0"),
+    )
+]

@@ -4,38 +4,12 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-from msgspec import Struct
 
 from sapa.context import Kit
-from sapa.db.sql import sql
-from sapa.sandbox.channels import outbox
+from sapa.sandbox.channels import outbox, queries
 from sapa.sandbox.channels.accounts import Account
 from sapa.sandbox.channels.simulator import build_answer
 from sapa.values.hook_calls import HookAnswer, HookCall
-
-
-class TemplateRow(Struct, frozen=True):
-    name: str
-    language: str
-    content: msgspec.Raw
-
-
-PUT = sql(
-    """
-    INSERT INTO sandbox_templates (company_id, source, name, language, content)
-    VALUES ($1, $2, $3, $4, $5::text::json)
-        ON CONFLICT (company_id, source, name, language) DO UPDATE SET content = excluded.content"""
-)
-
-LIST = sql(
-    """
-    SELECT name, language, content FROM sandbox_templates
-     WHERE company_id = $1 AND source = $2
-     ORDER BY name, language""",
-    row=TemplateRow,
-)
-
-DROP = sql("DELETE FROM sandbox_templates WHERE company_id = $1 AND source = $2 AND name = $3")
 
 
 async def answer(kit: Kit, account: Account, call: HookCall) -> HookAnswer:
@@ -44,12 +18,12 @@ async def answer(kit: Kit, account: Account, call: HookCall) -> HookAnswer:
         return await _list(kit, account)
     async with kit.database.transaction() as tx:
         if call.method == "DELETE":
-            await DROP.run(tx, account.company_id, account.source, call.query.get("name", ""))
+            await queries.delete_template(tx, account.company_id, account.source, call.query.get("name", ""))
             answer = build_answer({"success": True})
         else:
             asked = msgspec.json.decode(call.body, type=dict[str, Any])
             key = (account.source, asked["name"], asked["language"])
-            await PUT.run(tx, account.company_id, *key, msgspec.json.encode(asked).decode())
+            await queries.put_template(tx, account.company_id, *key, msgspec.json.encode(asked))
             answer = build_answer({"id": _id(*key), "status": "APPROVED", "category": asked["category"]})
         await outbox.record(tx, account.company_id, account.source, call, answer)
     return answer
@@ -57,7 +31,7 @@ async def answer(kit: Kit, account: Account, call: HookCall) -> HookAnswer:
 
 async def _list(kit: Kit, account: Account) -> HookAnswer:
     async with kit.database.connection() as db:
-        rows = await LIST.all(db, account.company_id, account.source)
+        rows = await queries.list_templates(db, account.company_id, account.source)
     templates = [
         {**msgspec.json.decode(row.content), "id": _id(account.source, row.name, row.language), "status": "APPROVED"}
         for row in rows

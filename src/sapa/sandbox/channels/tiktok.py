@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from sapa.context import Kit
+from sapa.http.errors import Invalid
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import outbox
@@ -17,11 +18,15 @@ from sapa.sandbox.channels.inbound import Heard
 from sapa.sandbox.channels.scripts import Step, find_script
 from sapa.sandbox.channels.simulator import (
     Post,
+    Simulator,
     Taken,
     build_answer,
+    build_plain_message_id,
     new_token,
+    on_loopback,
     perform,
 )
+from sapa.sandbox.types import SandboxInboundIn
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 PREFIX = "/sandbox/tiktok/"
@@ -146,3 +151,20 @@ def _post(account: Account, event: str, conversation: str, content: Mapping[str,
 
 
 HOOKS: list[Hook[Kit]] = [Hook(PREFIX, answer)]
+
+
+def check_inbound(given: SandboxInboundIn) -> None:
+    if given.media not in {None, "image"}:
+        raise Invalid.field("media", "must be an image on this channel")
+    if given.media is not None and given.text is not None:
+        raise Invalid.field("text", "cannot come with an image on this channel")
+
+
+SIMULATOR = Simulator(
+    source=Source.SHORT_VIDEO,
+    find_address=on_loopback(PREFIX + _VERSION.rstrip("/")),
+    build_inbound=build_inbound,
+    build_message_id=build_plain_message_id,
+    has_echoes=True,
+    check_inbound=check_inbound,
+)

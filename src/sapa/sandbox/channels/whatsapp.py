@@ -15,9 +15,11 @@ from sapa.sandbox.channels.inbound import Heard
 from sapa.sandbox.channels.scripts import Step, find_script
 from sapa.sandbox.channels.simulator import (
     Post,
+    Simulator,
     Taken,
     build_answer,
     new_token,
+    on_loopback,
     perform,
 )
 from sapa.values.hook_calls import HookAnswer, HookCall
@@ -179,3 +181,15 @@ def sign_post(account: Account, value: dict[str, Any]) -> Post:
     body = msgspec.json.encode(value)
     signature = "sha256=" + sign(account.secrets["app_secret"], body)
     return Post({"content-type": "application/json", "x-hub-signature-256": signature}, body)
+
+
+SIMULATORS = [
+    Simulator(
+        source=source,
+        find_address=on_loopback("/sandbox/graph/v25.0"),
+        build_inbound=build_inbound,
+        build_message_id=lambda: f"wamid.{new_token(32)}",
+        has_echoes=source is Source.MSGAPP_COEX,
+    )
+    for source in SOURCES
+]

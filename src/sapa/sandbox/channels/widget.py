@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from sapa.context import Kit
+from sapa.http.errors import Invalid
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Interaction, Source
 from sapa.messaging.channels.widget import calls
@@ -17,11 +18,15 @@ from sapa.sandbox.channels.inbound import Heard
 from sapa.sandbox.channels.scripts import Script, Step, find_script
 from sapa.sandbox.channels.simulator import (
     Post,
+    Simulator,
     Taken,
     build_answer,
+    build_plain_message_id,
     new_token,
+    on_loopback,
     perform,
 )
+from sapa.sandbox.types import SandboxInboundIn
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 _ERRORS: Mapping[int, tuple[int, str, str]] = {
@@ -102,3 +107,17 @@ def _first_choice(given: calls.Handed) -> tuple[str, str, str] | None:
 
 
 HOOK: Hook[Kit] = Hook("/sandbox/widget/", answer)
+
+
+def check_inbound(given: SandboxInboundIn) -> None:
+    if given.media is not None:
+        raise Invalid.field("media", "cannot be sent by visitors of the web chat")
+
+
+SIMULATOR = Simulator(
+    source=Source.WIDGET,
+    find_address=on_loopback("/sandbox/widget"),
+    build_inbound=build_inbound,
+    build_message_id=build_plain_message_id,
+    check_inbound=check_inbound,
+)

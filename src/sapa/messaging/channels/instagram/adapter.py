@@ -22,6 +22,8 @@ from sapa.messaging.channels.reading import text
 class Instagram:
     source = Source.PHOTO_SOCIAL
     label = "Instagram"
+    names: Sequence[str] = ("photo_social",)
+    own_fields: Sequence[str] = ()
     address = "https://graph.instagram.com/v22.0"
     fields: Sequence[Field] = (
         Field("instagram_id", "Id of the professional account (user_id)", is_secret=False, pattern=r"[0-9]{1,40}"),
@@ -38,6 +40,7 @@ class Instagram:
         identities=("igsid",),
         per_second=300,
         media_per_second=10,
+        has_link_buttons=False,
     )
 
     async def verify(self, connection: Connection) -> None:

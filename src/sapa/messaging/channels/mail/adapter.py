@@ -31,6 +31,8 @@ def _optional(name: str, label: str, pattern: str = r".*") -> Field:
 class Mail:
     source = Source.MAIL
     label = "Mail"
+    names: Sequence[str] = ("mail",)
+    own_fields: Sequence[str] = ("address", "inbound_address")
     address = ""
     fields: Sequence[Field] = (
         Field("address", "Address to send from", is_secret=False, pattern=ADDRESS),
@@ -51,7 +53,13 @@ class Mail:
         reports=frozenset({"sent", "failed"}),
         identities=("email",),
         per_second=20,
+        has_link_buttons=False,
+        has_threads=True,
     )
+
+    def find_server(self, account: Mapping[str, str]) -> str:
+        usual_port = 465 if account.get("security") == "tls" else 587
+        return f"{account['smtp_host']}:{account.get('smtp_port') or usual_port}"
 
     async def verify(self, connection: Connection) -> None:
         await submission.verify(connection)

@@ -61,9 +61,7 @@ async def _open(connection: Connection) -> AsyncIterator[SMTP]:
     """Connected, encrypted as the account says, and logged in. A company's server is reached through the guard."""
     host, _, port = connection.address.rpartition(":")
     security = connection.account.get("security") or "starttls"
-    opened = await connection.client.dial(
-        host, int(port), is_trusted=connection.company.environment == "test", seconds=SECONDS
-    )
+    opened = await connection.client.dial(host, int(port), is_trusted=connection.is_simulated, seconds=SECONDS)
     server = SMTP(
         hostname=host,
         sock=opened,

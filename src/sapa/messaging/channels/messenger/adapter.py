@@ -25,6 +25,8 @@ from sapa.messaging.channels.reading import text
 class Messenger:
     source = Source.SOCIAL_NETWORK
     label = "Messenger"
+    names: Sequence[str] = ("social_network",)
+    own_fields: Sequence[str] = ()
     address = "https://graph.facebook.com/v25.0"
     fields: Sequence[Field] = (
         Field("page_id", "Page id", is_secret=False, pattern=r"[0-9]{1,40}"),

@@ -7,6 +7,7 @@ from typing import Any
 import aiohttp
 import msgspec
 
+from sapa.messaging.channels.abilities import Renewal
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
@@ -17,7 +18,6 @@ from sapa.messaging.channels.interface import (
     Media,
     Outgoing,
     Refused,
-    Renewal,
     Sent,
     Source,
 )
@@ -35,6 +35,8 @@ A_DAY = 86_400.0
 class TikTok:
     source = Source.SHORT_VIDEO
     label = "TikTok"
+    names: Sequence[str] = ("short_video",)
+    own_fields: Sequence[str] = ()
     address = "https://business-api.tiktok.com/open_api/v1.3"
     fields: Sequence[Field] = (
         Field("business_id", "Business id (open_id)", is_secret=False),
@@ -52,6 +54,8 @@ class TikTok:
         reports=frozenset({"sent", "read", "failed"}),
         identities=("tt_conv",),
         per_second=10,
+        has_captions=False,
+        has_link_buttons=False,
     )
 
     async def verify(self, connection: Connection) -> None:
@@ -146,8 +150,8 @@ async def _upload(connection: Connection, media: Media) -> str | Refused:
 
 
 async def _fetch_picture(connection: Connection, media: Media) -> bytes | Refused:
-    """The test environment reaches nothing outside: a picture of our own stands in for the one that is named."""
-    if connection.company.environment == "test":
+    """A simulator reaches nothing outside: a picture of our own stands in for the one that is named."""
+    if connection.is_simulated:
         return PICTURE
     try:
         answer = await connection.client.fetch(media.url, MOST_PICTURE_BYTES)

@@ -6,14 +6,13 @@ from datetime import timedelta
 import msgspec
 
 from sapa.messaging.channels import meta
+from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
 from sapa.messaging.channels.interface import (
     Capabilities,
-    ChannelTemplate,
     Connection,
     Field,
     InboundMedia,
     Item,
-    NewTemplate,
     Outgoing,
     Refused,
     Sent,
@@ -40,6 +39,7 @@ CAPABILITIES = Capabilities(
 class WhatsApp:
     """Both kinds of number speak the same. One that is on a telephone, too, is slower, and tells what is said there."""
 
+    own_fields: Sequence[str] = ("phone_number",)
     address = "https://graph.facebook.com/v25.0"
     fields: Sequence[Field] = (
         Field("phone_number_id", "Phone number id", is_secret=False, pattern=NUMBER),
@@ -50,9 +50,10 @@ class WhatsApp:
         Field("verify_token", "Verify token of the callback", is_required=False, is_generated=True),
     )
 
-    def __init__(self, source: Source, label: str, capabilities: Capabilities) -> None:
+    def __init__(self, source: Source, label: str, names: Sequence[str], capabilities: Capabilities) -> None:
         self.source = source
         self.label = label
+        self.names = names
         self.capabilities = capabilities
 
     async def verify(self, connection: Connection) -> None:
@@ -84,7 +85,10 @@ class WhatsApp:
         return await templates.delete_template(connection, name)
 
 
-CLOUD = WhatsApp(Source.MSGAPP_CLOUD, "WhatsApp", CAPABILITIES)
+CLOUD = WhatsApp(Source.MSGAPP_CLOUD, "WhatsApp", ("msgapp", "msgapp_cloud_api"), CAPABILITIES)
 COEXISTENCE = WhatsApp(
-    Source.MSGAPP_COEX, "WhatsApp with the Business app", msgspec.structs.replace(CAPABILITIES, per_second=20)
+    Source.MSGAPP_COEX,
+    "WhatsApp with the Business app",
+    ("msgapp", "msgapp_coex"),
+    msgspec.structs.replace(CAPABILITIES, per_second=20),
 )

@@ -4,7 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from sapa.messaging.channels import meta
-from sapa.messaging.channels.interface import ChannelTemplate, Connection, NewTemplate, Refused
+from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
+from sapa.messaging.channels.interface import Connection, Refused
 from sapa.messaging.channels.reading import Node, nodes, parse_json, text
 from sapa.messaging.channels.whatsapp.errors import judge
 from sapa.outbound.client import Unclear

@@ -1,6 +1,7 @@
 """The channel that is our own: a chat on a company's web pages."""
 
 from collections.abc import Mapping, Sequence
+from html import escape
 
 import asyncpg
 
@@ -18,6 +19,7 @@ from sapa.messaging.channels.interface import (
     Source,
 )
 from sapa.messaging.channels.widget import calls, messages
+from sapa.messaging.channels.widget.types import PREFIX
 from sapa.outbound.client import NotSent, Unclear
 
 ORIGINS = r"(?:https?://[^\s,/]+[\s,]*)*"
@@ -30,6 +32,8 @@ class Widget:
 
     source = Source.WIDGET
     label = "Web chat"
+    names: Sequence[str] = ("widget",)
+    own_fields: Sequence[str] = ()
     address = ""
     fields: Sequence[Field] = (
         Field("secret", "Secret that your server vouches for visitors with", is_required=False, is_generated=True),
@@ -45,6 +49,9 @@ class Widget:
         identities=("visitor",),
         per_second=1000,
     )
+
+    def build_snippet(self, address: str, key: str) -> str:
+        return f'<script src="{escape(address)}{PREFIX}/widget.js" data-key="{escape(key)}" async></script>'
 
     async def verify(self, connection: Connection) -> None:
         """There is nobody else to ask."""

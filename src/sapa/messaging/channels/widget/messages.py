@@ -2,14 +2,12 @@
 
 import msgspec
 
-from sapa.db.pool import Connection, Tx, ring_after_commit
+from sapa.db.pool import Tx, ring_after_commit
 from sapa.messaging.channels.widget import queries
 from sapa.messaging.channels.widget.types import Line, Shown, Visitor
 
 BELL = "sapa_widget"
 """Rung when there is something for a page to show."""
-
-MOST_AT_ONCE = 50
 
 
 async def say(tx: Tx, company_id: int, visitor_id: str, reference: str, shown: Shown) -> Line | None:
@@ -29,10 +27,6 @@ async def _append(tx: Tx, company_id: int, visitor_id: str, reference: str, dire
     line = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(shown))
     ring_after_commit(tx, BELL)
     return line
-
-
-async def list_latest(db: Connection, company_id: int, visitor: Visitor) -> list[Line]:
-    return await queries.list_before(db, company_id, visitor.id, visitor.last_number + 1, MOST_AT_ONCE)
 
 
 def build_message_id(visitor_id: str, number: int) -> str:

@@ -93,3 +93,17 @@ class NoSuchChoice(Conflict):
     """The message that was answered does not offer this choice."""
 
     code = "NO_SUCH_CHOICE"
+
+
+class Snippet(Struct, frozen=True):
+    """The chat of a test environment, for a page and for the server behind it."""
+
+    snippet: str
+    key: str
+    secret: str
+
+
+class SnippetShownOnce(Conflict):
+    """A live chat's snippet is shown when the channel is connected; `sapa channel connect --new-hook` makes another."""
+
+    code = "SHOWN_ONCE"

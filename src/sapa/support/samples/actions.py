@@ -3,12 +3,9 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from sapa.analytics.types import Metric, Sample
 from sapa.db.pool import Tx
-from sapa.support import sample_queries as queries
-from sapa.support import tallies
-
-__all__ = ["Metric", "Sample", "record", "replace"]
+from sapa.support.samples import queries, tallies
+from sapa.support.samples.types import Sample
 
 
 async def record(tx: Tx, company_id: int, samples: Sequence[Sample]) -> None:

@@ -13,7 +13,6 @@ from sapa.values.text_folding import fold
 
 COLUMNS = ", ".join(Agent.__struct_fields__)
 SETTINGS_COLUMNS = ", ".join(SupportSettings.__struct_fields__)
-DEFAULTS = SupportSettings(reopen_window_hours=24, auto_resolve_hours=72, reopen_assignee="previous")
 
 FIND = sql(f"SELECT {COLUMNS} FROM agents WHERE company_id = $1 AND id = $2", row=Agent)
 
@@ -138,13 +137,13 @@ async def update_agent(tx: Tx, company_id: int, id: int, given: Particulars, cel
     return _found(await UPDATE.find(tx, company_id, id, *columns, cell))
 
 
-async def get_business_app(tx: Tx, company_id: int) -> Agent:
-    """Whoever answers on the company's telephone; made when they first do."""
-    known = await FIND_BUSINESS_APP.find(tx, company_id)
-    if known is None:
-        await INSERT_BUSINESS_APP.run(tx, company_id)
-        known = await FIND_BUSINESS_APP.find(tx, company_id)
-    return _found(known)
+async def find_business_app(db: Connection, company_id: int) -> Agent | None:
+    return await FIND_BUSINESS_APP.find(db, company_id)
+
+
+async def insert_business_app(tx: Tx, company_id: int) -> Agent:
+    await INSERT_BUSINESS_APP.run(tx, company_id)
+    return _found(await FIND_BUSINESS_APP.find(tx, company_id))
 
 
 async def is_member(db: Connection, company_id: int, user_id: int) -> bool:
@@ -158,12 +157,12 @@ async def list_agents(
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
-async def get_settings(db: Connection, company_id: int) -> SupportSettings:
-    return await FIND_SETTINGS.find(db, company_id) or DEFAULTS
+async def find_settings(db: Connection, company_id: int) -> SupportSettings | None:
+    return await FIND_SETTINGS.find(db, company_id)
 
 
-async def lock_settings(tx: Tx, company_id: int) -> SupportSettings:
-    return await LOCK_SETTINGS.find(tx, company_id) or DEFAULTS
+async def lock_settings(tx: Tx, company_id: int) -> SupportSettings | None:
+    return await LOCK_SETTINGS.find(tx, company_id)
 
 
 async def update_settings(tx: Tx, company_id: int, settings: SupportSettings) -> None:

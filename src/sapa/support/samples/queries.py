@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from sapa.analytics.types import Sample
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.support.samples.types import Sample
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

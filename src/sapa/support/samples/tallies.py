@@ -4,16 +4,16 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 
-from sapa.analytics.types import Metric
 from sapa.db.pool import Tx
-from sapa.support import sample_queries as queries
-from sapa.support.sample_queries import (
+from sapa.support.samples import queries
+from sapa.support.samples.queries import (
     Addition,
     Cell,
     HandledDays,
     Stored,
     Ticket,
 )
+from sapa.support.samples.types import Metric
 
 
 async def add(tx: Tx, company_id: int, added: Sequence[Stored]) -> None:

@@ -6,12 +6,12 @@ from msgspec import UNSET, Struct, structs
 
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
-from sapa.support import agent_queries as queries
-from sapa.support.agent_queries import Particulars
+from sapa.messaging.tickets import AgentInactive
+from sapa.support.agents import queries
+from sapa.support.agents.queries import Particulars
 from sapa.support.types import (
     Agent,
     AgentIn,
-    AgentInactive,
     AgentPatch,
     SupportSettings,
     SupportSettingsPatch,
@@ -19,6 +19,7 @@ from sapa.support.types import (
 from sapa.values.company import Company
 
 LONGEST_NAME = 100
+DEFAULTS = SupportSettings(reopen_window_hours=24, auto_resolve_hours=72, reopen_assignee="previous")
 
 
 async def create(tx: Tx, company: Company, given: AgentIn) -> Agent:
@@ -38,14 +39,27 @@ async def update(tx: Tx, company: Company, id: int, patch: AgentPatch) -> Agent:
 
 
 async def change_settings(tx: Tx, company: Company, patch: SupportSettingsPatch) -> SupportSettings:
-    settings = structs.replace(await queries.lock_settings(tx, company.id), **_given(patch))
+    settings = structs.replace(await queries.lock_settings(tx, company.id) or DEFAULTS, **_given(patch))
     await queries.update_settings(tx, company.id, settings)
     return settings
 
 
+async def get_settings(db: Connection, company: Company) -> SupportSettings:
+    return await queries.find_settings(db, company.id) or DEFAULTS
+
+
+async def find_agent(db: Connection, company: Company, id: int | None) -> Agent | None:
+    return None if id is None else await queries.find_agent(db, company.id, id)
+
+
+async def find_or_create_business_app(tx: Tx, company: Company) -> Agent:
+    """The agent who answers on the company's own telephone; created at the first answer."""
+    return await queries.find_business_app(tx, company.id) or await queries.insert_business_app(tx, company.id)
+
+
 async def get_able(db: Connection, company: Company, id: int, field: str = "agentId") -> Agent:
     """The agent that a call names; raises when there is none, or when it may not do anything."""
-    agent = await queries.find_agent(db, company.id, id)
+    agent = await find_agent(db, company, id)
     if agent is None:
         raise Invalid.field(field, f"names {id}, which is no agent of the company; GET /agents lists them")
     if not agent.active:
@@ -55,7 +69,7 @@ async def get_able(db: Connection, company: Company, id: int, field: str = "agen
 
 async def find_able(db: Connection, company: Company, id: int | None) -> Agent | None:
     """None where there is none any more that could do anything."""
-    agent = None if id is None else await queries.find_agent(db, company.id, id)
+    agent = await find_agent(db, company, id)
     return agent if agent is not None and agent.active else None
 
 

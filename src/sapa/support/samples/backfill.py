@@ -4,9 +4,8 @@ from collections.abc import Callable, Mapping
 from datetime import date
 
 from sapa.db.pool import Database, Tx
-from sapa.support import sample_queries as queries
-from sapa.support import tallies
-from sapa.support.sample_queries import Ticket
+from sapa.support.samples import queries, tallies
+from sapa.support.samples.queries import Ticket
 
 TICKETS_AT_ONCE = 1_000
 

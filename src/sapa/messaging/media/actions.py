@@ -1,0 +1,37 @@
+"""The files that come with messages: where they are named, and noted until they are fetched."""
+
+from collections.abc import Sequence
+
+from sapa.context import Kit
+from sapa.db.pool import Tx
+from sapa.http.endpoints import Base
+from sapa.messaging.channels.interface import Connection, InboundMedia
+from sapa.messaging.media import queries
+from sapa.messaging.media.queries import MediaRow
+
+MOST_BYTES = 25 * 1_048_576
+
+
+def build_address(kit: Kit, message_id: str) -> str:
+    """What a message names as its file: the call that tells where its files can be fetched."""
+    return f"{kit.settings.server.address}{Base.MESSAGING}/messages/{message_id}/media"
+
+
+async def note(tx: Tx, connection: Connection, message_id: str, given: Sequence[InboundMedia]) -> None:
+    """Files that came along are stored at once, those that lie elsewhere are fetched later."""
+    for number, media in enumerate(given):
+        row = _build_row(connection, message_id, number, media)
+        await queries.insert_media(tx, connection.company.id, connection.source, row)
+        if media.content is not None and row.status == "stored":
+            await queries.insert_parts(tx, connection.company.id, message_id, number, media.content)
+
+
+def _build_row(connection: Connection, message_id: str, number: int, media: InboundMedia) -> MediaRow:
+    status, size = "waiting", None
+    if media.content is not None:
+        size = len(media.content)
+        status = "stored" if size <= MOST_BYTES else "failed"
+    return MediaRow(
+        message_id, number, connection.id, media.type, media.mime_type, media.media_id, media.url, media.filename,
+        status, size, None, 0,
+    )  # fmt: skip

@@ -1,0 +1,152 @@
+"""A message on its way: put before the channel, and what became of it written down.
+
+What the channel took or refused is known at once. When nobody can tell, the message stays pending until the channel
+reports on it, and is never sent again by itself.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
+
+import asyncpg
+import structlog
+from msgspec import Struct
+
+from sapa.db.connection import DatabaseAway
+from sapa.db.pool import BUSY, Tx
+from sapa.db.retry import retry
+from sapa.http.outbound_call import Errand
+from sapa.http.responses import Accepted
+from sapa.messaging.channels.interface import Outgoing, Refused, Sent
+from sapa.messaging.connections import accounts
+from sapa.messaging.contacts import actions as contacts
+from sapa.messaging.history import actions as history
+from sapa.messaging.history.actions import RecordKey
+from sapa.messaging.messages import actions as messages
+from sapa.messaging.messages.types import Message, SendError, SendFailed
+from sapa.messaging.sending.types import SendPlan
+from sapa.outbound.client import NotSent, Unclear
+
+MOST_TRIES = 4
+RETRY_SECONDS = 20.0
+"""How long after the first try another one may begin."""
+LONGEST_WAIT = 5.0
+AGAIN_AFTER = 0.3
+OUTCOME_SECONDS = 30.0
+"""How long the outcome may wait for the database."""
+CONCERNS_ACCOUNT = frozenset({"auth", "billing", "config", "policy"})
+
+log = structlog.get_logger()
+
+Result = TypeVar("Result")
+
+
+class UnknownOutcome(Struct, frozen=True):
+    """Nobody can tell whether the channel took the message."""
+
+    reason: str
+
+
+async def deliver(
+    errand: Errand, plan: SendPlan, key: RecordKey | None, message: Message
+) -> Message | Accepted[Message]:
+    id = message.message_id2
+    outcome = await _dispatch(plan, id)
+    if isinstance(outcome, Refused):
+        raise await _insist(partial(errand.transact, partial(_refuse, errand, plan, key, id, outcome)))
+    if isinstance(outcome, Sent):
+        return await _insist(partial(errand.conclude, partial(_accept, errand, plan, key, id, outcome)))
+    return await _insist(partial(errand.conclude, partial(_leave_open, errand, key, id, outcome)))
+
+
+class _RefusedForNow(Exception):
+    def __init__(self, outcome: Refused, pause: float) -> None:
+        self.outcome = outcome
+        self.pause = pause
+
+
+async def _dispatch(plan: SendPlan, reference: str) -> Sent | Refused | UnknownOutcome:
+    """Tries again only what the channel certainly does not have, and only for a while."""
+
+    async def try_once() -> Sent | Refused | UnknownOutcome:
+        outcome = await _try(plan, reference)
+        if isinstance(outcome, Refused) and outcome.retry_after is not None and outcome.retry_after <= LONGEST_WAIT:
+            raise _RefusedForNow(outcome, outcome.retry_after)
+        return outcome
+
+    try:
+        return await retry(
+            try_once, _RefusedForNow, tries=MOST_TRIES, seconds=RETRY_SECONDS, pause=lambda failure: failure.pause
+        )
+    except _RefusedForNow as failure:
+        return failure.outcome
+
+
+async def _try(plan: SendPlan, reference: str) -> Sent | Refused | UnknownOutcome:
+    try:
+        return await plan.opened.channel.send(plan.opened.connection, _build_outgoing(plan, reference))
+    except NotSent as error:
+        return Refused("NOT_SENT", f"the channel could not be reached: {error}", "transient", AGAIN_AFTER)
+    except Unclear as error:
+        return UnknownOutcome(f"The channel did not answer: {error}")
+    except Exception:
+        log.exception("a channel's adapter failed", source=plan.opened.connection.source, message_id2=reference)
+        return UnknownOutcome("The channel's answer was not understood.")
+
+
+def _build_outgoing(plan: SendPlan, reference: str) -> Outgoing:
+    answered, draft = plan.answered, plan.draft
+    if answered is None:
+        return Outgoing(reference, plan.to, draft.content)
+    return Outgoing(reference, plan.to, draft.content, answered.message_id, answered.thread, draft.subject)
+
+
+async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
+    """What became of a message is written down again and again while the database is away or busy, or an echo of it
+    comes in at the same moment: nobody else knows it, and writing it twice changes nothing."""
+    passing = (DatabaseAway, *BUSY, asyncpg.UniqueViolationError)
+    return await retry(write, passing, seconds=OUTCOME_SECONDS, pause=AGAIN_AFTER)
+
+
+async def _accept(errand: Errand, plan: SendPlan, key: RecordKey | None, id: str, sent: Sent, tx: Tx) -> Message:
+    company, source = errand.company, plan.opened.connection.source
+    now = (await messages.read_clock(tx, company)).now
+    if sent.alias is not None:  # contacts are locked before messages, and messages before tickets
+        await contacts.note_alias(tx, company, plan.to, sent.alias)
+    message = await messages.accept(tx, company, source, id, sent, now)
+    if plan.opened.has_error:
+        await accounts.note_health(tx, company.id, plan.opened.connection.id, None)
+    await _record_answer(errand, key, message, tx)
+    return message
+
+
+async def _leave_open(
+    errand: Errand, key: RecordKey | None, id: str, unknown: UnknownOutcome, tx: Tx
+) -> Message | Accepted[Message]:
+    message = await messages.leave_open(tx, errand.company, id, unknown.reason)
+    result = Accepted(message) if message.status == "pending" else message
+    await _record_answer(errand, key, result, tx)
+    return result
+
+
+async def _refuse(
+    errand: Errand, plan: SendPlan, key: RecordKey | None, id: str, refused: Refused, tx: Tx
+) -> SendFailed:
+    company = errand.company
+    now = (await messages.read_clock(tx, company)).now
+    is_first = await messages.refuse(tx, company, id, refused.code, refused.reason, now) is not None
+    if is_first and plan.opened.channel.capabilities.most_in_window is not None:
+        await contacts.take_back(tx, company, plan.opened.connection.id, plan.to)
+    failure = history.build_failure(SendError(refused.code, refused.reason))
+    await _record_answer(errand, key, failure, tx)
+    if refused.category in CONCERNS_ACCOUNT:
+        await accounts.note_health(tx, company.id, plan.opened.connection.id, failure.message)
+    return failure
+
+
+async def _record_answer(
+    errand: Errand, key: RecordKey | None, result: Message | Accepted[Message] | SendFailed, tx: Tx
+) -> None:
+    """In the record of the call, if there is one."""
+    if key is not None:
+        await history.answer(tx, errand.kit.vault, errand.company, key, errand.asked, result)

@@ -1,0 +1,199 @@
+"""The content of a message, checked as far as that does not depend on the channel."""
+
+import re
+from collections.abc import Sequence
+from ipaddress import ip_address
+from posixpath import splitext
+from urllib.parse import urlsplit
+
+from sapa.db.pool import Connection
+from sapa.http.errors import Invalid
+from sapa.messaging.channels.interface import (
+    Button,
+    Buttons,
+    Choices,
+    Content,
+    Link,
+    Media,
+    MediaType,
+    Row,
+    Section,
+    TemplateCall,
+    Text,
+)
+from sapa.messaging.sending.types import (
+    MOST_METADATA,
+    AnySendIn,
+    ButtonsIn,
+    InteractiveMessageIn,
+    LinkIn,
+    ListIn,
+    MediaMessageIn,
+    MessageDraft,
+    MessageIn,
+    TemplateMessageIn,
+)
+from sapa.messaging.templates import actions as templates
+from sapa.messaging.templates import text as template_text
+from sapa.values.company import Company
+from sapa.values.json import encode
+
+MOST_ROWS = 10
+
+_ENDINGS: dict[str, MediaType] = {
+    **dict.fromkeys((".jpg", ".jpeg", ".png", ".webp", ".gif"), "image"),
+    **dict.fromkeys((".mp4", ".3gp", ".mov", ".webm"), "video"),
+    **dict.fromkeys((".mp3", ".ogg", ".opus", ".aac", ".amr", ".m4a"), "audio"),
+}
+_PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa)", re.ASCII).fullmatch
+
+
+async def build_draft(db: Connection, company: Company, body: AnySendIn) -> MessageDraft:
+    metadata = None if body.metadata is None else encode(body.metadata)
+    if metadata is not None and len(metadata) > MOST_METADATA:
+        raise Invalid.field("metadata", f"must have at most {MOST_METADATA} bytes")
+    match body:
+        case MessageIn():
+            return _draft_message(body, metadata)
+        case TemplateMessageIn():
+            return await _draft_template(db, company, body, metadata)
+        case MediaMessageIn():
+            return _draft_media(body, metadata)
+        case InteractiveMessageIn():
+            return _draft_interactive(body, metadata)
+
+
+def _draft_message(body: MessageIn, metadata: bytes | None) -> MessageDraft:
+    if not body.message.strip():
+        raise Invalid.field("message", "must hold more than blanks")
+    if body.image_url:
+        url = check_url("imageUrl", body.image_url)
+        content = Media("image", url, body.message)
+        return MessageDraft(
+            kind="media",
+            content=content,
+            type="image",
+            body=body.message,
+            media_url=url,
+            metadata=metadata,
+            caption_field="message",
+        )
+    return MessageDraft(
+        kind="message",
+        content=Text(body.message, body.subject),
+        type="text",
+        body=body.message,
+        subject=body.subject,
+        metadata=metadata,
+    )
+
+
+def _draft_media(body: MediaMessageIn, metadata: bytes | None) -> MessageDraft:
+    url = check_url("mediaUrl", body.media_url)
+    type = body.media_type or _ENDINGS.get(splitext(urlsplit(url).path)[1].lower(), "document")
+    if type == "audio" and body.caption:
+        raise Invalid.field("caption", "cannot go with audio")
+    content = Media(type, url, body.caption or None, body.filename)
+    return MessageDraft(
+        kind="media", content=content, type=type, body=body.caption or None, media_url=url, metadata=metadata
+    )
+
+
+async def _draft_template(
+    db: Connection, company: Company, body: TemplateMessageIn, metadata: bytes | None
+) -> MessageDraft:
+    template = await templates.find_for_send(db, company, body.template_name, body.template_source, body.language)
+    template_text.check_params(template, body.params)
+    header = template_text.parse_header(template)
+    media = None
+    if header is not None and header.type != "text":
+        if not body.media_url:
+            raise Invalid.field("mediaUrl", f"is required: the template has a header of the type {header.type}")
+        media = Media(header.type, check_url("mediaUrl", body.media_url))
+    elif body.media_url:
+        raise Invalid.field("mediaUrl", "belongs to a template with a media header, which this one has not")
+    shown = template_text.preview(template, body.params)
+    content = TemplateCall(template.name, template.language, body.params, media, shown.text, shown.header)
+    return MessageDraft(
+        kind="template",
+        content=content,
+        type="template",
+        body=shown.text,
+        media_url=media.url if media else None,
+        metadata=metadata,
+        template=template,
+    )
+
+
+def _draft_interactive(body: InteractiveMessageIn, metadata: bytes | None) -> MessageDraft:
+    _check_words("interactive.body", [body.interactive.body])
+    content = _build_interactive(body.interactive)
+    return MessageDraft(
+        kind="interactive",
+        content=content,
+        type="interactive",
+        body=body.interactive.body,
+        interactive=encode(body.interactive),
+        metadata=metadata,
+    )
+
+
+def _build_interactive(body: ButtonsIn | ListIn | LinkIn) -> Content:
+    match body:
+        case ButtonsIn():
+            _check_unique("interactive.buttons", [button.id for button in body.buttons])
+            _check_unique("interactive.buttons", [button.title for button in body.buttons])
+            _check_words("interactive.buttons", [button.title for button in body.buttons])
+            buttons = [Button(button.id, button.title) for button in body.buttons]
+            return Buttons(body.body, buttons, body.header, body.footer)
+        case ListIn():
+            rows = [row.id for section in body.sections for row in section.rows]
+            _check_unique("interactive.sections", rows)
+            titles = [row.title for section in body.sections for row in section.rows]
+            _check_words("interactive.sections", titles)
+            _check_words("interactive.button", [body.button])
+            if len(rows) > MOST_ROWS:
+                raise Invalid.field("interactive.sections", f"must have at most {MOST_ROWS} rows in all")
+            sections = [
+                Section(section.title, [Row(row.id, row.title, row.description) for row in section.rows])
+                for section in body.sections
+            ]
+            return Choices(body.body, body.button, sections, body.header, body.footer)
+        case LinkIn():
+            _check_words("interactive.displayText", [body.display_text])
+            return Link(body.body, body.display_text, check_url("interactive.url", body.url))
+
+
+def _check_words(field: str, values: Sequence[str]) -> None:
+    if not all(value.strip() for value in values):
+        raise Invalid.field(field, "must hold more than blanks")
+
+
+def _check_unique(field: str, values: Sequence[str]) -> None:
+    if len(set(values)) != len(values):
+        raise Invalid.field(field, "must not have two with the same id or title")
+
+
+def check_url(field: str, text: str) -> str:
+    """Its form only: the channel fetches it, and we look nothing up."""
+    if any(character.isspace() or not character.isprintable() for character in text) or "\\" in text:
+        raise Invalid.field(field, "must not hold blanks, backslashes or control characters")
+    try:
+        parts = urlsplit(text)
+        host, _ = parts.hostname or "", parts.port
+    except ValueError:
+        raise Invalid.field(field, "must be a complete address, such as https://shop.example/kopi.jpg") from None
+    if parts.scheme.lower() not in {"https", "http"} or not host:
+        raise Invalid.field(field, "must be a complete address, such as https://shop.example/kopi.jpg")
+    if parts.username is not None or parts.password is not None:
+        raise Invalid.field(field, "must not hold a user's name or password")
+    if not _is_public(host):
+        raise Invalid.field(field, f"names {host}, which the channel could not reach")
+    return text
+
+
+def _is_public(host: str) -> bool:
+    try:
+        return ip_address(host.partition("%")[0]).is_global
+    except ValueError:
+        return _PRIVATE_NAME(host.rstrip(".").lower()) is None and not host.rstrip(".").isdigit()

@@ -1,0 +1,93 @@
+"""What messaging asks of the room that keeps tickets: which ticket a message belongs to, and who may write in it."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from msgspec import Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.http.errors import Conflict
+from sapa.messaging.channels.interface import Source
+from sapa.ports import Port
+from sapa.values.company import Company
+
+
+class AgentInactive(Conflict):
+    """The agent is not active; PUT /agents/{id} with active true makes it so."""
+
+    code = "AGENT_INACTIVE"
+
+
+class TakenOver(Conflict):
+    """People have taken over this ticket; assign it to the AI agent to let it answer again."""
+
+    code = "TAKEN_OVER"
+
+
+class InboundMessage(Struct, frozen=True, kw_only=True):
+    """A message that came in over a connection."""
+
+    message_id: str
+    source: Source
+    connection_id: str
+    contact_id: str
+    customer_id: str | None
+    identity: str
+    client_number: str
+    connected_number: str
+    body: str | None
+    at: datetime
+
+
+class OutboundMessage(Struct, frozen=True, kw_only=True):
+    """A message that is about to go out."""
+
+    message_id: str
+    connection_id: str
+    contact_id: str
+    body: str | None
+    agent_id: int | None = None
+    ticket_id: str | None = None
+    """Of a reply: the ticket that it was written in."""
+    is_handover: bool = False
+
+
+class TicketLink(Struct, frozen=True):
+    """The ticket that a message belongs to, and when it was noted there."""
+
+    ticket_id: str
+    at: datetime | None = None
+    agent_id: int | None = None
+
+
+class Tickets(Protocol):
+    async def link_inbound(self, tx: Tx, company: Company, message: InboundMessage) -> TicketLink:
+        """The ticket that a customer's message belongs to: the active one, the last one reopened, or a new one."""
+
+    async def link_echo(self, tx: Tx, company: Company, message: InboundMessage) -> TicketLink | None:
+        """What the company's side wrote on its own telephone is a person's answer in the ticket that is active."""
+
+    async def link_outbound(self, tx: Tx, company: Company, message: OutboundMessage) -> TicketLink | None:
+        """The ticket that an outgoing message belongs to. Raises AgentInactive or TakenOver for an agent who may not
+        write there."""
+
+    async def is_handled(self, db: Connection, company: Company, connection_id: str, contact_id: str) -> bool:
+        """Whether an agent has the chat in hand."""
+
+    async def check_agent(self, db: Connection, company: Company, agent_id: int) -> None:
+        """Raises unless it is one that may write."""
+
+    async def settle(self, tx: Tx, company: Company, ticket_id: str, message_id: str) -> None:
+        """An agent's message has gone out, or after all it has not."""
+
+    async def merge_contacts(self, tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:
+        """Contacts turned out to be one person, who keeps one active ticket on each connection."""
+
+
+TICKETS: Port[Tickets] = Port("tickets")
+
+
+def build_bell(company_id: int) -> str:
+    """The channel to notify when something in a company's tickets changed."""
+    return f"sapa_tickets_{company_id}"

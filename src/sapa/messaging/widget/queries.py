@@ -1,0 +1,286 @@
+"""How visitors of the web chat, their sessions and what their pages have shown are stored."""
+
+from msgspec import Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.messaging.channels.widget.types import Line, Visitor
+
+
+class Marked(Struct, frozen=True):
+    """A line that was acknowledged for the first time."""
+
+    number: int
+    reference: str
+    at: str
+
+
+class Stand(Struct, frozen=True):
+    """How far a visitor's conversation has come."""
+
+    company_id: int
+    visitor_id: str
+    last_number: int
+
+
+ALIVE = sql("SELECT 1")
+
+INSERT_VISITOR = sql(
+    """
+    INSERT INTO widget_visitors (company_id, id, external_id, name, email)
+    VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT DO NOTHING"""
+)
+
+FIND_VISITOR = sql(
+    """
+    SELECT id, external_id, name, email, last_number
+      FROM widget_visitors
+     WHERE company_id = $1 AND id = $2""",
+    row=Visitor,
+)
+
+LOCK_VISITOR = sql(
+    """
+    SELECT id, external_id, name, email, last_number
+      FROM widget_visitors
+     WHERE company_id = $1 AND id = $2
+       FOR UPDATE""",
+    row=Visitor,
+)
+
+LOCK_IDENTIFIED = sql(
+    """
+    SELECT id, external_id, name, email, last_number
+      FROM widget_visitors
+     WHERE company_id = $1 AND external_id = $2
+       FOR UPDATE""",
+    row=Visitor,
+)
+
+# What the site no longer says of somebody stays as it was.
+DESCRIBE = sql(
+    """
+    UPDATE widget_visitors
+       SET external_id = $3, name = coalesce($4, name), email = coalesce($5, email), seen_at = now()
+     WHERE company_id = $1 AND id = $2
+    RETURNING id, external_id, name, email, last_number""",
+    row=Visitor,
+)
+
+INSERT_SESSION = sql("INSERT INTO widget_sessions (company_id, hash, visitor_id) VALUES ($1, $2, $3)")
+
+DROP_SESSION = sql("DELETE FROM widget_sessions WHERE company_id = $1 AND hash = $2")
+
+DROP_SESSIONS = sql("DELETE FROM widget_sessions WHERE company_id = $1 AND visitor_id = $2")
+
+FIND_SESSION = sql(
+    """
+    SELECT v.id, v.external_id, v.name, v.email, v.last_number
+      FROM widget_sessions s
+      JOIN widget_visitors v ON v.company_id = $1 AND v.id = s.visitor_id
+     WHERE s.company_id = $1 AND s.hash = $2 AND s.used_at > now() - make_interval(days => $3)""",
+    row=Visitor,
+)
+
+# Not at every call: once a day is enough to tell that it is in use.
+NOTE_USE = sql(
+    """
+    UPDATE widget_sessions SET used_at = now()
+     WHERE company_id = $1 AND hash = $2 AND used_at < now() - interval '1 day'"""
+)
+
+FIND_LINE = sql(
+    """
+    SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
+      FROM widget_lines
+     WHERE company_id = $1 AND visitor_id = $2 AND reference = $3""",
+    row=Line,
+)
+
+FIND_LINE_BY_NUMBER = sql(
+    """
+    SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
+      FROM widget_lines
+     WHERE company_id = $1 AND visitor_id = $2 AND number = $3""",
+    row=Line,
+)
+
+LIST_AFTER = sql(
+    """
+    SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
+      FROM widget_lines
+     WHERE company_id = $1 AND visitor_id = $2 AND number > $3
+     ORDER BY number
+     LIMIT $4""",
+    row=Line,
+)
+
+LIST_BEFORE = sql(
+    """
+    SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
+      FROM widget_lines
+     WHERE company_id = $1 AND visitor_id = $2 AND number < $3
+     ORDER BY number DESC
+     LIMIT $4""",
+    row=Line,
+)
+
+MARK_DELIVERED = sql(
+    """
+    UPDATE widget_lines SET delivered_at = clock_timestamp() + (
+               SELECT clock_offset FROM companies WHERE company_id = $1)
+     WHERE company_id = $1 AND visitor_id = $2 AND number = ANY($3) AND direction = 'out' AND delivered_at IS NULL
+    RETURNING number, reference, delivered_at AS at""",
+    row=Marked,
+)
+
+MARK_READ = sql(
+    """
+    UPDATE widget_lines SET read_at = clock_timestamp() + (
+               SELECT clock_offset FROM companies WHERE company_id = $1)
+     WHERE company_id = $1 AND visitor_id = $2 AND number = ANY($3) AND direction = 'out' AND read_at IS NULL
+    RETURNING number, reference, read_at AS at""",
+    row=Marked,
+)
+
+LIST_STANDS = sql(
+    """
+    SELECT v.company_id, v.id AS visitor_id, v.last_number
+      FROM unnest($1::bigint[], $2::text[]) AS open (company_id, id)
+      JOIN widget_visitors v ON v.company_id = open.company_id AND v.id = open.id""",
+    row=Stand,
+    crosses="one look serves all pages that this process streams to, whosoever visitors they are",
+)
+
+COUNT = sql(
+    """
+    INSERT INTO widget_windows AS w (company_id, subject, window_start, used)
+    VALUES ($1, $2, date_trunc('minute', clock_timestamp()), 1)
+        ON CONFLICT (company_id, subject) DO UPDATE
+       SET window_start = GREATEST(w.window_start, excluded.window_start),
+           used = CASE WHEN w.window_start >= excluded.window_start THEN w.used + 1 ELSE 1 END
+    RETURNING used"""
+)
+
+FORGET_WINDOWS = sql(
+    "DELETE FROM widget_windows WHERE window_start < now() - interval '10 minutes'",
+    crosses="the worker forgets past minutes of every company",
+)
+
+FORGET_SESSIONS = sql(
+    """
+    DELETE FROM widget_sessions
+     WHERE (company_id, hash) IN (
+           SELECT company_id, hash FROM widget_sessions
+            WHERE used_at < now() - make_interval(days => $1)
+            ORDER BY used_at LIMIT $2)""",
+    crosses="the worker forgets ended sessions of every company",
+)
+
+# With their sessions, which are older still.
+FORGET_VISITORS = sql(
+    """
+    DELETE FROM widget_visitors
+     WHERE (company_id, id) IN (
+           SELECT company_id, id FROM widget_visitors
+            WHERE last_number = 0 AND seen_at < now() - make_interval(days => $1)
+            ORDER BY seen_at LIMIT $2)""",
+    crosses="the worker forgets those who came and said nothing, of every company",
+)
+
+
+async def insert_visitor(
+    tx: Tx, company_id: int, id: str, external_id: str | None = None, name: str | None = None, email: str | None = None
+) -> None:
+    """Somebody who is there already stays as they are."""
+    await INSERT_VISITOR.run(tx, company_id, id, external_id, name, email)
+
+
+async def find_visitor(db: Connection, company_id: int, id: str) -> Visitor | None:
+    return await FIND_VISITOR.find(db, company_id, id)
+
+
+async def lock_visitor(tx: Tx, company_id: int, id: str) -> Visitor | None:
+    return await LOCK_VISITOR.find(tx, company_id, id)
+
+
+async def lock_identified(tx: Tx, company_id: int, external_id: str) -> Visitor | None:
+    return await LOCK_IDENTIFIED.find(tx, company_id, external_id)
+
+
+async def describe(
+    tx: Tx, company_id: int, id: str, external_id: str, name: str | None, email: str | None
+) -> Visitor | None:
+    return await DESCRIBE.find(tx, company_id, id, external_id, name, email)
+
+
+async def insert_session(tx: Tx, company_id: int, hash: bytes, visitor_id: str) -> None:
+    await INSERT_SESSION.run(tx, company_id, hash, visitor_id)
+
+
+async def drop_session(db: Connection, company_id: int, hash: bytes) -> None:
+    await DROP_SESSION.run(db, company_id, hash)
+
+
+async def drop_sessions(tx: Tx, company_id: int, visitor_id: str) -> None:
+    await DROP_SESSIONS.run(tx, company_id, visitor_id)
+
+
+async def find_session(db: Connection, company_id: int, hash: bytes, days: int) -> Visitor | None:
+    return await FIND_SESSION.find(db, company_id, hash, days)
+
+
+async def note_use(db: Connection, company_id: int, hash: bytes) -> None:
+    await NOTE_USE.run(db, company_id, hash)
+
+
+async def find_line(db: Connection, company_id: int, visitor_id: str, reference: str) -> Line | None:
+    return await FIND_LINE.find(db, company_id, visitor_id, reference)
+
+
+async def find_line_by_number(db: Connection, company_id: int, visitor_id: str, number: int) -> Line | None:
+    return await FIND_LINE_BY_NUMBER.find(db, company_id, visitor_id, number)
+
+
+async def list_after(db: Connection, company_id: int, visitor_id: str, number: int, most: int) -> list[Line]:
+    return await LIST_AFTER.all(db, company_id, visitor_id, number, most)
+
+
+async def list_before(db: Connection, company_id: int, visitor_id: str, number: int, most: int) -> list[Line]:
+    """The last ones before a number, oldest first."""
+    return (await LIST_BEFORE.all(db, company_id, visitor_id, number, most))[::-1]
+
+
+async def mark_delivered(tx: Tx, company_id: int, visitor_id: str, numbers: list[int]) -> list[Marked]:
+    return await MARK_DELIVERED.all(tx, company_id, visitor_id, numbers)
+
+
+async def mark_read(tx: Tx, company_id: int, visitor_id: str, numbers: list[int]) -> list[Marked]:
+    return await MARK_READ.all(tx, company_id, visitor_id, numbers)
+
+
+async def list_stands(db: Connection, visitors: list[tuple[int, str]]) -> list[Stand]:
+    return await LIST_STANDS.all(db, [company for company, _ in visitors], [id for _, id in visitors])
+
+
+async def count(db: Connection, company_id: int, subject: str) -> int:
+    """How often in the running minute, this time included."""
+    used: int = await COUNT.value(db, company_id, subject)
+    return used
+
+
+async def forget_windows(tx: Tx) -> None:
+    await FORGET_WINDOWS.run(tx)
+
+
+async def forget_sessions(tx: Tx, days: int, most: int) -> int:
+    return await FORGET_SESSIONS.run(tx, days, most)
+
+
+async def forget_visitors(tx: Tx, days: int, most: int) -> int:
+    return await FORGET_VISITORS.run(tx, days, most)
+
+
+async def check_alive(db: Connection) -> None:
+    await ALIVE.value(db)

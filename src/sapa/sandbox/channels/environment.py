@@ -1,0 +1,116 @@
+"""How messaging works for a test company: with simulators instead of channels, and without their waits."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from sapa.context import Kit
+from sapa.db.pool import Connection as Database
+from sapa.messaging.channels.interface import Connection, Identity, Source
+from sapa.messaging.channels.registry import CHANNELS
+from sapa.messaging.connections.accounts import HOOKS, Opened, find_company
+from sapa.messaging.connections.types import ConnectionInfo
+from sapa.messaging.messages.actions import list_values
+from sapa.messaging.messages.types import ClockReading
+from sapa.messaging.sending.types import QUOTA_USED
+from sapa.sandbox.channels import files, queries
+from sapa.sandbox.channels.accounts import (
+    build_connection_id,
+    build_credentials,
+    build_hook_token,
+    build_public,
+    find_hook,
+    find_source,
+)
+from sapa.sandbox.channels.simulators import SIMULATORS
+from sapa.values.company import Company
+
+CLOSED = frozenset({"+12015550122", "sim_window_closed"})
+"""Recipients whose window is closed, whatever they write."""
+QUOTA = "sim_quota_10"
+"""A recipient who was sent as many messages as the channel takes, until they write."""
+
+
+class SimulatedAccounts:
+    """A test company has an account with every simulator, without opening it and without a row."""
+
+    async def find_by_source(self, kit: Kit, db: Database, company: Company, source: Source) -> Opened | None:
+        if not company.is_test:
+            return None
+        channel = CHANNELS[source]
+        connection = Connection(
+            company=company,
+            id=build_connection_id(company.id, source),
+            source=source,
+            address=await SIMULATORS[source].find_address(kit),
+            account=build_public(company.id, source, channel.fields),
+            credentials=build_credentials(kit, company.id, source, channel.fields),
+            client=kit.client,
+            database=kit.database,
+            is_simulated=True,
+        )
+        return Opened(channel, connection)
+
+    async def find_by_id(self, kit: Kit, db: Database, company: Company, connection_id: str) -> Opened | None:
+        source = find_source(company.id, connection_id)
+        return await self.find_by_source(kit, db, company, source) if source else None
+
+    async def find_by_token(self, kit: Kit, db: Database, token: str) -> Opened | None:
+        found = find_hook(kit, token)
+        company = await find_company(db, found.company_id) if found else None
+        return await self.find_by_source(kit, db, company, found.source) if found and company else None
+
+    async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
+        return list(CHANNELS)
+
+    async def list_infos(self, kit: Kit, db: Database, company: Company) -> Sequence[ConnectionInfo]:
+        return [
+            ConnectionInfo(
+                id=build_connection_id(company.id, source),
+                company_id=company.id,
+                source=source,
+                channel=f"{channel.label} (simulator)",
+                account=build_public(company.id, source, channel.fields),
+                secrets=[field.name for field in channel.fields if field.is_secret],
+                status="connected",
+                health="ok",
+            )
+            for source, channel in CHANNELS.items()
+        ]
+
+    def find_hook(self, kit: Kit, company: Company, source: Source) -> str | None:
+        return f"{kit.settings.server.address}{HOOKS}{build_hook_token(kit, company.id, source)}"
+
+
+class SandboxEnvironment:
+    is_paced = False
+    has_template_review = False
+    has_simulated_people = True
+
+    async def find_closed_reason(
+        self,
+        db: Database,
+        company: Company,
+        opened: Opened,
+        to: Identity,
+        clock: ClockReading,
+        last_inbound_at: datetime | None,
+    ) -> str | None:
+        """Windows are open without anybody's having written, until the clock is moved past them."""
+        if to.value in CLOSED:
+            return "The customer has not written lately enough for a free message on this channel; send a template."
+        if last_inbound_at is not None:
+            return None
+        capabilities = opened.channel.capabilities
+        if to.value == QUOTA and capabilities.most_in_window is not None:
+            return QUOTA_USED.format(most=capabilities.most_in_window)
+        ahead, window = clock.now - clock.stored_at, capabilities.window or timedelta()
+        if ahead <= window:
+            return None
+        first = await queries.find_least_ahead(db, company.id, opened.connection.source, list_values(to))
+        if first is None or first >= ahead - window:
+            return None
+        return "The clock was moved on, and the customer has not written since; send a template."
+
+    async def locate_file(self, kit: Kit, url: str) -> str:
+        """Files are on this process's own loopback address."""
+        return await kit.loopback.address() + files.PATH + url.removeprefix(files.ADDRESS)

@@ -1,0 +1,151 @@
+"""How the simulators of channels store what they were asked, and what else they remember."""
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+
+import msgspec
+from msgspec import Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.values.hook_calls import HookCall
+
+
+class OutboxRow(Struct, frozen=True):
+    id: int
+    source: str
+    method: str
+    path: str
+    headers: msgspec.Raw
+    body: str
+    status: int
+    answer: str
+    asked_at: str
+
+
+class TemplateRow(Struct, frozen=True):
+    name: str
+    language: str
+    content: msgspec.Raw
+
+
+NOW = sql("SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1")
+
+INSERT = sql(
+    """
+    INSERT INTO sandbox_outbox (company_id, source, method, path, headers, body, status, answer, asked_at)
+    SELECT $1, $2, $3, $4, $5::text::json, $6, $7, $8, clock_timestamp() + clock_offset
+      FROM companies WHERE company_id = $1"""
+)
+
+LIST = sql(
+    """
+    SELECT id, source, method, path, headers, body, status, answer, asked_at
+      FROM sandbox_outbox
+     WHERE company_id = $1
+     ORDER BY id DESC
+     LIMIT $2 OFFSET $3""",
+    row=OutboxRow,
+)
+
+COUNT_ALL = sql("SELECT count(*) FROM sandbox_outbox WHERE company_id = $1")
+
+COUNT = sql(
+    """
+    INSERT INTO sandbox_counts AS c (company_id, name, count) VALUES ($1, $2, 1)
+        ON CONFLICT (company_id, name) DO UPDATE SET count = c.count + 1
+    RETURNING count"""
+)
+
+LIST_TO_FORGET = sql(
+    "SELECT DISTINCT company_id FROM sandbox_outbox WHERE asked_at < now() - make_interval(days => $1)",
+    crosses="the worker forgets what was asked long ago, in every company's test environment",
+)
+
+FORGET = sql("DELETE FROM sandbox_outbox WHERE company_id = $1 AND asked_at < now() - make_interval(days => $2)")
+
+PUT_TEMPLATE = sql(
+    """
+    INSERT INTO sandbox_templates (company_id, source, name, language, content)
+    VALUES ($1, $2, $3, $4, $5::text::json)
+        ON CONFLICT (company_id, source, name, language) DO UPDATE SET content = excluded.content"""
+)
+
+LIST_TEMPLATES = sql(
+    """
+    SELECT name, language, content FROM sandbox_templates
+     WHERE company_id = $1 AND source = $2
+     ORDER BY name, language""",
+    row=TemplateRow,
+)
+
+DROP_TEMPLATE = sql("DELETE FROM sandbox_templates WHERE company_id = $1 AND source = $2 AND name = $3")
+
+# By the records of the calls, which know the real time, too.
+FIND_LEAST_AHEAD = sql(
+    """
+    SELECT min(created_at - request_stored_at)
+      FROM messages
+     WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND direction = 'out'"""
+)
+
+
+async def find_least_ahead(db: Connection, company_id: int, source: str, identities: Sequence[str]) -> timedelta | None:
+    """How far the company's clock was ahead when somebody was first written to; None when nobody did."""
+    found: timedelta | None = await FIND_LEAST_AHEAD.value(db, company_id, source, list(identities))
+    return found
+
+
+async def read_now(db: Connection, company_id: int) -> str:
+    """The company's time."""
+    now: str = await NOW.value(db, company_id)
+    return now
+
+
+async def insert_request(
+    tx: Tx,
+    company_id: int,
+    source: str,
+    call: HookCall,
+    headers: Mapping[str, str],
+    body: str,
+    status: int,
+    answer: str,
+) -> None:
+    shown = msgspec.json.encode(headers).decode()
+    await INSERT.run(tx, company_id, source, call.method, call.path, shown, body, status, answer)
+
+
+async def list_requests(db: Connection, company_id: int, limit: int, offset: int) -> list[OutboxRow]:
+    return await LIST.all(db, company_id, limit, offset)
+
+
+async def count_requests(db: Connection, company_id: int) -> int:
+    total: int = await COUNT_ALL.value(db, company_id)
+    return total
+
+
+async def count_occurrence(tx: Tx, company_id: int, name: str) -> int:
+    """How often this has happened, this time included."""
+    number: int = await COUNT.value(tx, company_id, name)
+    return number
+
+
+async def list_companies_to_forget(db: Connection, days: int) -> list[int]:
+    return [record[0] for record in await db.fetch(LIST_TO_FORGET.text, days)]
+
+
+async def delete_old_requests(db: Connection, company_id: int, days: int) -> None:
+    await FORGET.run(db, company_id, days)
+
+
+async def put_template(tx: Tx, company_id: int, source: str, name: str, language: str, content: bytes) -> None:
+    await PUT_TEMPLATE.run(tx, company_id, source, name, language, content.decode())
+
+
+async def list_templates(db: Connection, company_id: int, source: str) -> list[TemplateRow]:
+    return await LIST_TEMPLATES.all(db, company_id, source)
+
+
+async def delete_template(tx: Tx, company_id: int, source: str, name: str) -> None:
+    await DROP_TEMPLATE.run(tx, company_id, source, name)

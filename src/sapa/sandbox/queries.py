@@ -1,0 +1,74 @@
+"""How the callbacks of simulators are stored until they are due."""
+
+from collections.abc import Mapping
+
+import msgspec
+from msgspec import Struct
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+
+
+class SimulatedCallback(Struct, frozen=True):
+    company_id: int
+    id: int
+    path: str
+    headers: str
+    body: bytes
+    tries: int
+
+
+SCHEDULE = sql(
+    """
+    INSERT INTO sandbox_callbacks (company_id, due_at, path, headers, body)
+    SELECT $1, clock_timestamp() + clock_offset + make_interval(secs => $2), $3, $4::text::json, $5
+      FROM companies WHERE company_id = $1"""
+)
+
+# By the real time first, in one index: no company's clock is behind it. statement_timestamp() can be searched for.
+LIST_DUE = sql(
+    """
+    SELECT company_id, id, path, headers::text AS headers, body, tries
+      FROM ((SELECT company_id, id, path, headers, body, tries, due_at FROM sandbox_callbacks
+              WHERE due_at <= statement_timestamp()
+              ORDER BY due_at, id LIMIT $1)
+             UNION ALL
+            (SELECT ahead.*
+               FROM companies c
+              CROSS JOIN LATERAL (
+                    SELECT s.company_id, s.id, s.path, s.headers, s.body, s.tries, s.due_at FROM sandbox_callbacks s
+                     WHERE s.company_id = c.company_id AND s.due_at > statement_timestamp()
+                       AND s.due_at <= statement_timestamp() + c.clock_offset
+                     ORDER BY s.due_at, s.id LIMIT $1) AS ahead
+              WHERE c.clock_offset > interval '0')) AS due
+     ORDER BY due_at, id
+     LIMIT $1""",
+    row=SimulatedCallback,
+    crosses="the worker looks for due callbacks over all companies, then settles them one by one",
+)
+
+DROP = sql("DELETE FROM sandbox_callbacks WHERE company_id = $1 AND id = $2")
+
+POSTPONE = sql(
+    """
+    UPDATE sandbox_callbacks SET tries = tries + 1, due_at = due_at + interval '1 second'
+     WHERE company_id = $1 AND id = $2"""
+)
+
+
+async def insert_callback(
+    tx: Tx, company_id: int, path: str, headers: Mapping[str, str], body: bytes, after_seconds: float
+) -> None:
+    await SCHEDULE.run(tx, company_id, after_seconds, path, msgspec.json.encode(headers).decode(), body)
+
+
+async def list_due(db: Connection, most: int) -> list[SimulatedCallback]:
+    return await LIST_DUE.all(db, most)
+
+
+async def delete_callback(db: Connection, callback: SimulatedCallback) -> None:
+    await DROP.run(db, callback.company_id, callback.id)
+
+
+async def postpone_callback(db: Connection, callback: SimulatedCallback) -> None:
+    await POSTPONE.run(db, callback.company_id, callback.id)

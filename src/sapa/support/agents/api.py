@@ -1,0 +1,88 @@
+"""How agents and the settings of support are reached."""
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from sapa.access.types import Scope
+from sapa.db.listing import contains
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import NotFound
+from sapa.http.query_string import PageQuery, SearchText
+from sapa.http.responses import Page, build_page
+from sapa.support.agents import actions, queries
+from sapa.support.types import (
+    Agent,
+    AgentIn,
+    AgentPatch,
+    AgentPathId,
+    AgentType,
+    BusinessAppIsHuman,
+    SupportSettings,
+    SupportSettingsPatch,
+    UserTaken,
+)
+from sapa.values.text_folding import fold
+
+routes = Routes("/agents", base=Base.MESSAGING, tag="Agents")
+settings_routes = Routes("/support", base=Base.MESSAGING, tag="Tickets")
+
+
+class AgentsQuery(PageQuery, frozen=True, kw_only=True, rename="camel"):
+    """Which agents to list."""
+
+    type: Annotated[AgentType, Meta(description="Only agents of this type.")] | None = None
+    active: Annotated[Literal["true", "false"], Meta(description="Only those that are active, or are not.")] | None = (
+        None
+    )
+    search: Annotated[SearchText, Meta(description="A part of the name, in any case.")] | None = None
+
+
+@routes.get("", scope=Scope.MESSAGES_READ)
+async def list_agents(call: Call, query: AgentsQuery) -> Page[Agent]:
+    """List agents, newest first."""
+    asked = {"cells": _cells(query), "search": contains(fold(query.search)) if query.search else None}
+    filters = {name: value for name, value in asked.items() if value is not None}
+    found, total = await queries.list_agents(call.db, call.company.id, filters, query.limit, query.offset)
+    return build_page(found, query.page, query.limit, total)
+
+
+def _cells(query: AgentsQuery) -> list[str] | None:
+    if query.type is None and query.active is None:
+        return None
+    types: list[AgentType] = [query.type] if query.type else ["human", "ai"]
+    states = [query.active == "true"] if query.active else [True, False]
+    return [queries.build_cell(type, active) for type in types for active in states]
+
+
+@routes.post("", scope=Scope.MESSAGES_WRITE, raises=[UserTaken])
+async def create_agent(call: Call, body: AgentIn) -> Agent:
+    """Create an agent, human or AI."""
+    return await actions.create(call.db, call.company, body)
+
+
+@routes.get("/{id}", scope=Scope.MESSAGES_READ, raises=[NotFound])
+async def get_agent(call: Call, id: AgentPathId) -> Agent:
+    """Get one agent."""
+    return await queries.get_agent(call.db, call.company.id, int(id))
+
+
+@routes.put("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound, UserTaken, BusinessAppIsHuman])
+async def update_agent(call: Call, id: AgentPathId, body: AgentPatch) -> Agent:
+    """Update an agent: what is absent stays as it is.
+
+    There is no deleting one, since its work is measured; one that is not active is given nothing and may not reply.
+    """
+    return await actions.update(call.db, call.company, int(id), body)
+
+
+@settings_routes.get("/settings", scope=Scope.MESSAGES_READ)
+async def get_support_settings(call: Call) -> SupportSettings:
+    """Get the settings of support."""
+    return await actions.get_settings(call.db, call.company)
+
+
+@settings_routes.put("/settings", scope=Scope.MESSAGES_WRITE)
+async def update_support_settings(call: Call, body: SupportSettingsPatch) -> SupportSettings:
+    """Update the settings of support: what is absent stays as it is."""
+    return await actions.change_settings(call.db, call.company, body)

@@ -1,0 +1,42 @@
+"""What support is measured by: samples, each of one thing that an agent did for a customer."""
+
+from datetime import datetime
+from enum import StrEnum
+from typing import Literal
+
+from msgspec import Struct
+
+from sapa.messaging.channels.interface import Source
+
+MICROSECONDS = 1_000_000
+
+MetricName = Literal["handled", "first_response", "response", "resolution"]
+
+
+class Metric(StrEnum):
+    """What a sample measures."""
+
+    HANDLED = "handled"
+    """The agent wrote to the customer, or owned the ticket when it was resolved. It takes no time."""
+    FIRST_RESPONSE = "first_response"
+    RESPONSE = "response"
+    RESOLUTION = "resolution"
+
+
+class Sample(Struct, frozen=True):
+    """One thing that an agent did for a customer, and how long the customer waited for it."""
+
+    agent_id: int
+    ticket_id: str
+    cycle: int
+    source: Source
+    metric: Metric
+    seconds: float
+    started_at: datetime
+    at: datetime
+    message_id: str | None
+
+    @property
+    def micros(self) -> int:
+        """Whole microseconds: they add up exactly, in any order."""
+        return round(self.seconds * MICROSECONDS)
