@@ -11,7 +11,7 @@ from sapa.http.errors import Invalid
 from sapa.orders import actions as orders
 from sapa.shipping.areas.actions import check_sub_district
 from sapa.shipping.bookings import actions as bookings
-from sapa.shipping.bookings.actions import Started
+from sapa.shipping.bookings.actions import BookingStart
 from sapa.shipping.carriers.interface import Area
 from sapa.shipping.connections.actions import find_adapter
 from sapa.shipping.shipments import queries as shipments
@@ -37,7 +37,6 @@ from sapa.shipping.types import (
     LOCAL,
     BookingInProgress,
     InvalidMove,
-    KeptShipment,
     NotBookable,
     NotEditable,
     ShipmentBooked,
@@ -45,11 +44,12 @@ from sapa.shipping.types import (
     ShipmentCreated,
     ShipmentIn,
     ShipmentPatch,
+    StoredShipment,
 )
 from sapa.values.company import Company
 
 
-class Surroundings(Struct, frozen=True):
+class BookingContext(Struct, frozen=True):
     """What was found out before the transaction began, since carriers may have been asked for it."""
 
     cities: Sequence[Area] = ()
@@ -58,7 +58,7 @@ class Surroundings(Struct, frozen=True):
     """Of the carrier that is to be booked with."""
 
 
-async def create(tx: Tx, company: Company, given: ShipmentIn, around: Surroundings) -> Started:
+async def create(tx: Tx, company: Company, given: ShipmentIn, around: BookingContext) -> BookingStart:
     """A new shipment, and the intent to book it when that was asked for."""
     if given.options is not None and given.service_type is not UNSET:
         check_service_type("options.serviceType", given.provider, given.options.service_type)
@@ -79,10 +79,10 @@ async def create(tx: Tx, company: Company, given: ShipmentIn, around: Surroundin
     if stored.shipping_status == "confirmed":
         await emit(tx, company, ShipmentBooked(stored.shipment))
         await remember(tx, company, stored)
-    return Started(stored, attempt)
+    return BookingStart(stored, attempt)
 
 
-async def update(tx: Tx, company: Company, id: str, given: ShipmentChange, around: Surroundings) -> Started:
+async def update(tx: Tx, company: Company, id: str, given: ShipmentChange, around: BookingContext) -> BookingStart:
     """The edits first, then what is to be done with the shipment; all of it or nothing."""
     if given.resolve_booking is not None and given.trigger_booking:
         raise Invalid.field("triggerBooking", "is given besides resolveBooking; send one of them")
@@ -94,10 +94,10 @@ async def update(tx: Tx, company: Company, id: str, given: ShipmentChange, aroun
         kept = _acknowledge(kept, given.needs_action)
     kept = await store(tx, company, before, kept)
     if given.resolve_booking is not None:
-        return Started(await bookings.resolve(tx, company, kept, given.resolve_booking), None)
+        return BookingStart(await bookings.resolve(tx, company, kept, given.resolve_booking), None)
     if given.trigger_booking:
         return await _book(tx, company, kept, around)
-    return Started(kept, None)
+    return BookingStart(kept, None)
 
 
 async def discard(tx: Tx, company: Company, id: str) -> None:
@@ -109,8 +109,8 @@ async def discard(tx: Tx, company: Company, id: str) -> None:
 
 
 async def _edit(
-    tx: Tx, company: Company, before: KeptShipment, given: ShipmentChange, around: Surroundings
-) -> KeptShipment:
+    tx: Tx, company: Company, before: StoredShipment, given: ShipmentChange, around: BookingContext
+) -> StoredShipment:
     kept = await _revise(tx, company, before, given)
     if kept == before:
         return before
@@ -124,7 +124,7 @@ async def _edit(
     return kept
 
 
-async def _revise(tx: Tx, company: Company, before: KeptShipment, given: ShipmentPatch) -> KeptShipment:
+async def _revise(tx: Tx, company: Company, before: StoredShipment, given: ShipmentPatch) -> StoredShipment:
     """The shipment with what was given, once the order and the store that it names are found."""
     is_homeless = before.sender is None and given.sender is UNSET and before.provider not in LOCAL
     named = await stores.find_sender(tx, company, given.store_location_id, or_default=is_homeless)
@@ -140,7 +140,7 @@ async def _revise(tx: Tx, company: Company, before: KeptShipment, given: Shipmen
     return kept
 
 
-async def _check_places(tx: Tx, company: Company, kept: KeptShipment, before: KeptShipment) -> None:
+async def _check_places(tx: Tx, company: Company, kept: StoredShipment, before: StoredShipment) -> None:
     """That both ends are places of the carrier's, as far as that is known."""
     ends = {"sender": (kept.sender, before.sender), "delivery": (kept.delivery, before.delivery)}
     changed = {field: now for field, (now, was) in ends.items() if now is not None and now != was}
@@ -162,7 +162,7 @@ async def _order_id(tx: Tx, company: Company, given: str) -> str:
     return order.id
 
 
-def _move_by_hand(kept: KeptShipment, to: str) -> KeptShipment:
+def _move_by_hand(kept: StoredShipment, to: str) -> StoredShipment:
     is_back = to == "returned" and kept.shipping_status in {"returning", "returned"}
     if kept.provider not in LOCAL and not is_back:
         raise Invalid.field(
@@ -178,7 +178,7 @@ def _move_by_hand(kept: KeptShipment, to: str) -> KeptShipment:
     return msgspec.structs.replace(kept, shipping_status=to, poll_at=None if is_back else kept.poll_at, **gone)
 
 
-def _acknowledge(kept: KeptShipment, needs_action: bool) -> KeptShipment:
+def _acknowledge(kept: StoredShipment, needs_action: bool) -> StoredShipment:
     """A person has looked at it. What went wrong stays there to be read."""
     if needs_action:
         raise Invalid.field("needsAction", "can be set to false only, which says that a person has looked at it")
@@ -187,20 +187,20 @@ def _acknowledge(kept: KeptShipment, needs_action: bool) -> KeptShipment:
     return msgspec.structs.replace(kept, needs_action=False)
 
 
-async def _book(tx: Tx, company: Company, kept: KeptShipment, around: Surroundings) -> Started:
+async def _book(tx: Tx, company: Company, kept: StoredShipment, around: BookingContext) -> BookingStart:
     """What is booked already stays as it is; the instant carrier waits for a person."""
     if bookings.is_booked(kept):
-        return Started(kept, None)
+        return BookingStart(kept, None)
     if around.adapter is not None:
         return await bookings.begin(tx, company, kept, around.adapter)
     if kept.shipping_status == "awaiting":
-        return Started(kept, None)
+        return BookingStart(kept, None)
     bookings.check_bookable(kept)
     if kept.provider in LOCAL:
         if not is_allowed(kept.shipping_status, "confirmed", "L"):
             raise NotBookable(f"The shipment is {kept.shipping_status} and cannot be booked; make a new one.")
         after = msgspec.structs.replace(kept, shipping_status="confirmed")
-        return Started(await store(tx, company, kept, after), None)
+        return BookingStart(await store(tx, company, kept, after), None)
     if kept.provider not in BY_PEOPLE:
         raise BookingInProgress("A booking of this shipment ended just now; look at it, then try again.")
-    return Started(await bookings.put_back(tx, company, kept), None)
+    return BookingStart(await bookings.put_back(tx, company, kept), None)

@@ -18,11 +18,11 @@ from sapa.http.query_string import PageQuery, SearchText
 from sapa.http.responses import Accepted, Page, build_page
 from sapa.sandbox.carriers.advance import advance
 from sapa.shipping import actions
-from sapa.shipping.actions import Surroundings
+from sapa.shipping.actions import BookingContext
 from sapa.shipping.areas import actions as areas
 from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.bookings import cancel
-from sapa.shipping.bookings.actions import Started
+from sapa.shipping.bookings.actions import BookingStart
 from sapa.shipping.carriers.interface import CancelPending, CancelRefused, CarrierAway, Tracked
 from sapa.shipping.connections.actions import (
     Opened,
@@ -233,24 +233,24 @@ async def advance_shipment(call: Call, id: ShipmentId, body: AdvanceIn = Advance
 
 async def _look_around(
     errand: Errand, provider: str, is_booking: bool, needs_cities: bool
-) -> tuple[Opened | None, Surroundings]:
+) -> tuple[Opened | None, BookingContext]:
     """What has to be known before the transaction; whoever is not connected cannot be booked with."""
     company, kit = errand.company, errand.kit
     books = is_booking and provider not in LOCAL | BY_PEOPLE
     if not books and provider != "ev_courier":
-        return None, Surroundings()
+        return None, BookingContext()
     async with kit.database.connection() as db:
         opened = await get_carrier(kit, db, company, provider) if books else None
         if opened is not None:
             bookings.check_reachable(opened)
         has_list = provider == "ev_courier" and needs_cities
         cities = await areas.list_pickup_cities(kit, db, company) if has_list else ()
-    return opened, Surroundings(cities, opened.carrier.name if opened else None)
+    return opened, BookingContext(cities, opened.carrier.name if opened else None)
 
 
 async def _carry_out(errand: Errand, opened: Opened | None, work: Any) -> Shipment | Accepted[Shipment]:
     """The intent, the call to the carrier where there is one, and the outcome."""
-    started: Started = await errand.intend(work, shown=lambda begun: begun.kept.shipment)
+    started: BookingStart = await errand.intend(work, shown=lambda begun: begun.kept.shipment)
     attempt = started.attempt
     if attempt is None or opened is None:
         return await errand.conclude(lambda tx: _same(started.kept.shipment))

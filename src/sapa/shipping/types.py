@@ -189,7 +189,7 @@ class Shipment(Struct, frozen=True, rename="camel"):
     updated_at: Timestamp
 
 
-class KeptShipment(Shipment, frozen=True):
+class StoredShipment(Shipment, frozen=True):
     """A shipment with what it remembers for its next move."""
 
     reference: str | None

@@ -13,7 +13,16 @@ from sapa.sandbox.carriers import bookings
 from sapa.sandbox.carriers.advance import advance
 from sapa.sandbox.carriers.bookings import Booking
 from sapa.sandbox.carriers.simulators import SIMULATORS
-from sapa.shipping.carriers.interface import Booked, CarrierEvent, Coordinates, Goods, Journey, Place, Shipped, Wish
+from sapa.shipping.carriers.interface import (
+    Booked,
+    CarrierEvent,
+    Coordinates,
+    Parcel,
+    ServiceRequest,
+    ShipmentRequest,
+    Shipped,
+    ShippingPoint,
+)
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections import actions as connections
 from sapa.shipping.connections.actions import Opened
@@ -45,10 +54,10 @@ async def open_simulated(kit: Kit, company: Company, adapter: str) -> Opened:
         return await connections.get_carrier(kit, db, company, provider)
 
 
-def build_journey(notes: str | None = None, goods: dict[str, Any] | None = None, **wish: Any) -> Journey:
+def build_journey(notes: str | None = None, goods: dict[str, Any] | None = None, **wish: Any) -> ShipmentRequest:
     """From Menteng to Tebet."""
-    return Journey(
-        origin=Place(
+    return ShipmentRequest(
+        origin=ShippingPoint(
             name="Toko Kopi",
             phone="+628123456789",
             address="Jl. Cikini Raya No. 12",
@@ -61,7 +70,7 @@ def build_journey(notes: str | None = None, goods: dict[str, Any] | None = None,
             kelurahan_id=3171061003,
             coordinates=Coordinates(-6.1963, 106.8346),
         ),
-        destination=Place(
+        destination=ShippingPoint(
             name="Ayu Lestari",
             phone="0812-9999-8888",
             address="Jl. Tebet Barat Dalam No. 7",
@@ -76,7 +85,7 @@ def build_journey(notes: str | None = None, goods: dict[str, Any] | None = None,
             coordinates=Coordinates(-6.2297, 106.8493),
         ),
         goods=msgspec.structs.replace(
-            Goods(
+            Parcel(
                 weight=Decimal("1.2"),
                 length=Decimal(20),
                 width=Decimal(15),
@@ -87,11 +96,11 @@ def build_journey(notes: str | None = None, goods: dict[str, Any] | None = None,
             ),
             **(goods or {}),
         ),
-        wish=Wish(**wish),
+        wish=ServiceRequest(**wish),
     )
 
 
-def build_scheduled(**wish: Any) -> Journey:
+def build_scheduled(**wish: Any) -> ShipmentRequest:
     """To be fetched at ten in the morning, Jakarta's time."""
     return build_journey(pickup_schedule=datetime(2026, 3, 2, 3, 0, tzinfo=UTC), **wish)
 

@@ -11,7 +11,7 @@ from sapa.db.pool import Database
 from sapa.outbound.client import Client
 from sapa.sandbox import areas, prices
 from sapa.settings import read_settings
-from sapa.shipping.carriers.interface import Connection, Goods, Journey, Place, Quote, Wish
+from sapa.shipping.carriers.interface import Connection, Parcel, Quote, ServiceRequest, ShipmentRequest, ShippingPoint
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections.actions import Opened
 from sapa.shipping.quotes.actions import Asked, build_result
@@ -197,7 +197,7 @@ def test_no_offer_comes_without_a_message() -> None:
     company = Company(1, "live", "ID", "IDR")
     carrier, client = CARRIERS["gosend"], Client(read_settings({}).webhooks)
     connection = Connection(company, "carr_1", carrier.name, carrier.address, {}, client)
-    journey = Journey(Place(), Place(), Goods(Decimal(1)), Wish())
+    journey = ShipmentRequest(ShippingPoint(), ShippingPoint(), Parcel(Decimal(1)), ServiceRequest())
     result = build_result(Asked(Opened(carrier, connection), journey, b""), Quote((), ()))
     assert result.options == []
     assert [message.code for message in result.messages] == ["no_service"]

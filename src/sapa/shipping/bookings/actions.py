@@ -13,7 +13,7 @@ from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.outbound.client import NotSent, Unclear
 from sapa.shipping.bookings import queries as booking_queries
-from sapa.shipping.bookings.queries import Attempt
+from sapa.shipping.bookings.queries import BookingAttempt
 from sapa.shipping.carriers import call_log, circuit
 from sapa.shipping.carriers.interface import BadCredentials, Booked, NotFound, Rejected
 from sapa.shipping.carriers.registry import CARRIERS
@@ -35,8 +35,8 @@ from sapa.shipping.types import (
     BookingResolution,
     CarrierUnavailable,
     InvalidMove,
-    KeptShipment,
     NotBookable,
+    StoredShipment,
 )
 from sapa.values.company import Company
 from sapa.values.ids import ALPHABET
@@ -68,11 +68,11 @@ class Unsure(Struct, frozen=True):
 Outcome = Booked | Rejected | NotFound | Unsure
 
 
-class Started(Struct, frozen=True):
+class BookingStart(Struct, frozen=True):
     """A shipment, and the booking that is about to be sent for it, if any."""
 
-    kept: KeptShipment
-    attempt: Attempt | None
+    kept: StoredShipment
+    attempt: BookingAttempt | None
 
 
 def new_reference() -> str:
@@ -80,11 +80,11 @@ def new_reference() -> str:
     return "SP" + "".join(secrets.choice(ALPHABET.upper()) for _ in range(16))
 
 
-def is_booked(kept: KeptShipment) -> bool:
+def is_booked(kept: StoredShipment) -> bool:
     return kept.shipping_status not in BOOKABLE | NOT_BOOKED_YET | {"cancelling"}
 
 
-def check_bookable(kept: KeptShipment) -> None:
+def check_bookable(kept: StoredShipment) -> None:
     """Raises when a new booking cannot begin now."""
     if kept.shipping_status in {"booking", "booking_unknown"}:
         raise BookingInProgress
@@ -94,7 +94,7 @@ def check_bookable(kept: KeptShipment) -> None:
         raise NotBookable("The shipment was picked up before; make a new one.")
 
 
-def check_pickup(kept: KeptShipment, now: str) -> None:
+def check_pickup(kept: StoredShipment, now: str) -> None:
     """What was to be picked up before now cannot be any more."""
     if kept.pickup_schedule is not None and kept.pickup_schedule < now:
         raise Invalid.field("pickupSchedule", "is in the past by now; send another with triggerBooking, or null")
@@ -106,13 +106,13 @@ def check_reachable(opened: Opened) -> None:
         raise CarrierUnavailable(f"Nothing was booked. {opened.carrier.label} is not called for the moment: {reason}.")
 
 
-async def begin(tx: Tx, company: Company, kept: KeptShipment, adapter: str) -> Started:
+async def begin(tx: Tx, company: Company, kept: StoredShipment, adapter: str) -> BookingStart:
     """The intent, in the transaction that holds the shipment's lock."""
     started = await intend(tx, company, kept, adapter)
-    return Started(await store(tx, company, kept, started.kept), started.attempt)
+    return BookingStart(await store(tx, company, kept, started.kept), started.attempt)
 
 
-async def intend(tx: Tx, company: Company, kept: KeptShipment, adapter: str) -> Started:
+async def intend(tx: Tx, company: Company, kept: StoredShipment, adapter: str) -> BookingStart:
     """The shipment as it is to be stored with its intent. What an earlier booking left behind is over."""
     check_bookable(kept)
     check_pickup(kept, (await shipments.get_clock(tx, company.id)).now)
@@ -120,22 +120,22 @@ async def intend(tx: Tx, company: Company, kept: KeptShipment, adapter: str) -> 
     after = msgspec.structs.replace(
         without_booking(kept), shipping_status="booking", reference=attempt.reference, adapter=adapter
     )
-    return Started(after, attempt)
+    return BookingStart(after, attempt)
 
 
-def without_booking(kept: KeptShipment) -> KeptShipment:
+def without_booking(kept: StoredShipment) -> StoredShipment:
     """As if no carrier had ever heard of it."""
     return msgspec.structs.replace(kept, **dict.fromkeys(LEFT_BEHIND), needs_action=False)
 
 
-async def put_back(tx: Tx, company: Company, kept: KeptShipment) -> KeptShipment:
+async def put_back(tx: Tx, company: Company, kept: StoredShipment) -> StoredShipment:
     """Waiting for a person to book it. What the carrier still says of an earlier booking is not about this."""
     await booking_queries.close(tx, company.id, kept.id)
     after = msgspec.structs.replace(without_booking(kept), shipping_status="awaiting", reference=None, adapter=None)
     return await store(tx, company, kept, after)
 
 
-async def send(kit: Kit, opened: Opened, kept: KeptShipment, attempt: Attempt) -> Outcome | None:
+async def send(kit: Kit, opened: Opened, kept: StoredShipment, attempt: BookingAttempt) -> Outcome | None:
     """Asks the carrier, once. None when another process is at it."""
     for tries_left in range(MOST_SENDS - 1, -1, -1):
         async with kit.database.connection() as db:
@@ -151,7 +151,7 @@ async def send(kit: Kit, opened: Opened, kept: KeptShipment, attempt: Attempt) -
     return Rejected("CARRIER_UNREACHABLE", f"The carrier could not be reached: {outcome}")
 
 
-async def _ask(kit: Kit, opened: Opened, kept: KeptShipment, attempt: Attempt) -> Outcome | NotSent:
+async def _ask(kit: Kit, opened: Opened, kept: StoredShipment, attempt: BookingAttempt) -> Outcome | NotSent:
     try:
         outcome: Outcome = await opened.carrier.book(opened.connection, build_journey(kept), attempt.reference)
     except NotSent as error:
@@ -167,7 +167,7 @@ async def _ask(kit: Kit, opened: Opened, kept: KeptShipment, attempt: Attempt) -
     return outcome
 
 
-async def _keep(kit: Kit, opened: Opened, attempt: Attempt, outcome: Outcome) -> None:
+async def _keep(kit: Kit, opened: Opened, attempt: BookingAttempt, outcome: Outcome) -> None:
     """Before anything else happens with it."""
     await call_log.record(kit.database, opened.connection, "book", attempt.reference, outcome)
     if isinstance(outcome, Booked):
@@ -177,7 +177,7 @@ async def _keep(kit: Kit, opened: Opened, attempt: Attempt, outcome: Outcome) ->
 
 async def settle(
     tx: Tx, company: Company, shipment_id: str, number: int, outcome: Outcome | None, by: str
-) -> KeptShipment:
+) -> StoredShipment:
     """What came of an attempt; what another process or a callback settled before stays so."""
     kept = await shipments.lock_shipment(tx, company.id, shipment_id)
     attempt = await booking_queries.get_attempt(tx, company.id, shipment_id, number)
@@ -190,8 +190,8 @@ async def settle(
 
 
 async def _settle_booked(
-    tx: Tx, company: Company, kept: KeptShipment, attempt: Attempt, booked: Booked, is_wanted: bool, by: str
-) -> KeptShipment:
+    tx: Tx, company: Company, kept: StoredShipment, attempt: BookingAttempt, booked: Booked, is_wanted: bool, by: str
+) -> StoredShipment:
     await booking_queries.note_answer(tx, attempt, booked)
     if attempt.state == "succeeded":  # a callback was faster, or a person
         await booking_queries.settle_attempt(tx, attempt, "succeeded", by=by)
@@ -206,7 +206,9 @@ async def _settle_booked(
     return await flag_unwanted(tx, company, kept, attempt, "it is being cancelled there.")
 
 
-async def flag_unwanted(tx: Tx, company: Company, kept: KeptShipment, attempt: Attempt, fate: str) -> KeptShipment:
+async def flag_unwanted(
+    tx: Tx, company: Company, kept: StoredShipment, attempt: BookingAttempt, fate: str
+) -> StoredShipment:
     words = f"The carrier goes on with an earlier booking ({attempt.reference}); {fate}"
     return await store(tx, company, kept, msgspec.structs.replace(kept, needs_action=True, problem=words))
 
@@ -214,12 +216,12 @@ async def flag_unwanted(tx: Tx, company: Company, kept: KeptShipment, attempt: A
 async def _settle_otherwise(
     tx: Tx,
     company: Company,
-    kept: KeptShipment,
-    attempt: Attempt,
+    kept: StoredShipment,
+    attempt: BookingAttempt,
     outcome: Rejected | NotFound | Unsure,
     is_wanted: bool,
     by: str,
-) -> KeptShipment:
+) -> StoredShipment:
     if isinstance(outcome, Unsure):
         status, state, error, due_in = "booking_unknown", "unknown", outcome.reason, max(0.0, LOOKS[0] - attempt.age)
     elif isinstance(outcome, NotFound):
@@ -235,7 +237,7 @@ async def _settle_otherwise(
     return await store(tx, company, kept, after)
 
 
-def _with_booking(kept: KeptShipment, booked: Booked, clock: Clock) -> KeptShipment:
+def _with_booking(kept: StoredShipment, booked: Booked, clock: Clock) -> StoredShipment:
     status = booked.status if is_allowed(kept.shipping_status, booked.status, "S") else "confirmed"
     is_troubled = status in TROUBLED
     problem = f"The carrier had taken it, and it is {status} by now." if is_troubled else None
@@ -246,7 +248,7 @@ def _with_booking(kept: KeptShipment, booked: Booked, clock: Clock) -> KeptShipm
     return msgspec.structs.replace(after, poll_at=build_poll_at(after, clock))
 
 
-def with_numbers(kept: KeptShipment, booked: Booked) -> KeptShipment:
+def with_numbers(kept: StoredShipment, booked: Booked) -> StoredShipment:
     """What the carrier's answer told, where nothing newer is known."""
     names = ("order_no", "booking_id", "awb", "pickup_number", "payment_id", "tracking_url", "status_code", "distance")
     known = {name: getattr(kept, name) for name in names}
@@ -254,7 +256,7 @@ def with_numbers(kept: KeptShipment, booked: Booked) -> KeptShipment:
     return msgspec.structs.replace(kept, **news, driver=kept.driver or encode_driver(booked.driver))
 
 
-async def resolve(tx: Tx, company: Company, kept: KeptShipment, given: BookingResolution) -> KeptShipment:
+async def resolve(tx: Tx, company: Company, kept: StoredShipment, given: BookingResolution) -> StoredShipment:
     """What a person found out at the carrier."""
     if kept.shipping_status != "booking_unknown":
         raise InvalidMove(f"Only a booking_unknown shipment can be resolved; it is {kept.shipping_status}.")
@@ -271,7 +273,7 @@ async def resolve(tx: Tx, company: Company, kept: KeptShipment, given: BookingRe
     return await settle(tx, company, kept.id, attempt.number, outcome, "user")
 
 
-async def book(kit: Kit, company: Company, id: str) -> KeptShipment:
+async def book(kit: Kit, company: Company, id: str) -> StoredShipment:
     """From the intent to the outcome, for people who book at the console or by a command. What is booked stays so."""
     async with kit.database.connection() as db:
         kept = await shipments.get_kept(db, company.id, id)

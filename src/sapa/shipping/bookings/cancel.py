@@ -24,9 +24,9 @@ from sapa.shipping.states import ACCEPTED, GONE, UNDER_WAY, is_allowed
 from sapa.shipping.types import (
     LOCAL,
     BookingInProgress,
-    KeptShipment,
     NotBooked,
     NotCancellable,
+    StoredShipment,
 )
 from sapa.values.company import Company
 
@@ -41,7 +41,7 @@ TAKEN = ACCEPTED | {"on_hold", "cancelling"}
 """The carrier has it, also where its number is not known yet."""
 
 
-def choose_way(kept: KeptShipment) -> Way:
+def choose_way(kept: StoredShipment) -> Way:
     """How to cancel it, by its provider and how far it has come; raises when it cannot be."""
     status = kept.shipping_status
     if status in GONE:
@@ -63,20 +63,22 @@ def choose_way(kept: KeptShipment) -> Way:
     raise NotCancellable(f"The shipment is {status} and cannot be cancelled.")
 
 
-def _choose_local_way(kept: KeptShipment) -> Way:
+def _choose_local_way(kept: StoredShipment) -> Way:
     status = kept.shipping_status
     if kept.picked_up_at is None and (is_allowed(status, "cancelled", "L") or is_allowed(status, "cancelled", "A")):
         return "local"
     raise NotCancellable(f"The shipment is {status} and cannot be cancelled any more.")
 
 
-def _explain_not_booked(kept: KeptShipment) -> str:
+def _explain_not_booked(kept: StoredShipment) -> str:
     if kept.shipping_status == "draft":
         return "The shipment has no awb: it was never booked. Discard the draft with DELETE instead."
     return f"The shipment has no awb, so the carrier has nothing to cancel; it is {kept.shipping_status}."
 
 
-async def begin_cancel(tx: Tx, company: Company, id: str, reason: str | None, source: str) -> tuple[KeptShipment, Way]:
+async def begin_cancel(
+    tx: Tx, company: Company, id: str, reason: str | None, source: str
+) -> tuple[StoredShipment, Way]:
     """What can be cancelled here is cancelled; for the rest the wish is noted, before the carrier is told of it."""
     kept = await shipments.lock_shipment(tx, company.id, id)
     way = choose_way(kept)
@@ -93,7 +95,7 @@ async def begin_cancel(tx: Tx, company: Company, id: str, reason: str | None, so
     return await store(tx, company, kept, after), way
 
 
-async def ask_carrier(opened: Opened, kept: KeptShipment, *, is_first: bool) -> CancelOutcome:
+async def ask_carrier(opened: Opened, kept: StoredShipment, *, is_first: bool) -> CancelOutcome:
     """Safe to repeat. Asked again, a carrier may refuse because it was done the first time."""
     reason = kept.cancellation_reason or DEFAULT_REASON
     try:
@@ -108,7 +110,7 @@ async def ask_carrier(opened: Opened, kept: KeptShipment, *, is_first: bool) -> 
     return outcome
 
 
-async def _get_shipped(opened: Opened, kept: KeptShipment) -> Shipped:
+async def _get_shipped(opened: Opened, kept: StoredShipment) -> Shipped:
     """With a number that the carrier knows it by: a person may have told that it was booked, and not its number."""
     shipped = build_shipped(kept)
     if shipped.order_no or shipped.awb:
@@ -120,8 +122,8 @@ async def _get_shipped(opened: Opened, kept: KeptShipment) -> Shipped:
 
 
 async def settle_cancel(
-    tx: Tx, company: Company, asked: KeptShipment, outcome: CancelOutcome, *, is_watched: bool = True
-) -> KeptShipment:
+    tx: Tx, company: Company, asked: StoredShipment, outcome: CancelOutcome, *, is_watched: bool = True
+) -> StoredShipment:
     """What the carrier said of it, unless it was settled otherwise or booked anew meanwhile."""
     kept = await shipments.lock_shipment(tx, company.id, asked.id)
     if kept.shipping_status != "cancelling" or kept.reference != asked.reference:
@@ -134,7 +136,7 @@ async def settle_cancel(
     return await store(tx, company, kept, after)
 
 
-def build_settled(kept: KeptShipment, outcome: CancelOutcome, now: str) -> KeptShipment:
+def build_settled(kept: StoredShipment, outcome: CancelOutcome, now: str) -> StoredShipment:
     over = {"cancelling_from": None, "cancel_due_at": None, "cancel_tries": 0}
     if isinstance(outcome, Cancelled):
         status = "cancelled_by_business" if kept.provider == "ev_courier" else "cancelled"

@@ -15,7 +15,7 @@ from sapa.shipping.bookings.actions import (
     Outcome,
     Unsure,
 )
-from sapa.shipping.bookings.queries import Attempt, DueAttempt
+from sapa.shipping.bookings.queries import BookingAttempt, DueAttempt
 from sapa.shipping.carriers.interface import (
     BadCredentials,
     Booked,
@@ -31,7 +31,7 @@ from sapa.shipping.connections.actions import Opened, find_carrier
 from sapa.shipping.shipments import queries as shipments
 from sapa.shipping.shipments.status_changes import store
 from sapa.shipping.states import GONE
-from sapa.shipping.types import KeptShipment
+from sapa.shipping.types import StoredShipment
 from sapa.values.company import Company
 
 TAKEN_SECONDS = 60.0
@@ -67,12 +67,14 @@ async def look_after(kit: Kit, due: DueAttempt) -> None:
         await _find(kit, company, opened, kept, attempt)
 
 
-async def _settle(kit: Kit, company: Company, attempt: Attempt, outcome: Outcome | None) -> None:
+async def _settle(kit: Kit, company: Company, attempt: BookingAttempt, outcome: Outcome | None) -> None:
     async with kit.database.transaction() as tx:
         await actions.settle(tx, company, attempt.shipment_id, attempt.number, outcome, "worker")
 
 
-async def _send(kit: Kit, company: Company, opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> None:
+async def _send(
+    kit: Kit, company: Company, opened: Opened | None, kept: StoredShipment, attempt: BookingAttempt
+) -> None:
     """Whoever intended it died before sending it."""
     if opened is None:
         outcome: Outcome | None = Rejected("PROVIDER_NOT_CONNECTED", "The provider is not connected any more.")
@@ -81,7 +83,9 @@ async def _send(kit: Kit, company: Company, opened: Opened | None, kept: KeptShi
     await _settle(kit, company, attempt, outcome)
 
 
-async def _find(kit: Kit, company: Company, opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> None:
+async def _find(
+    kit: Kit, company: Company, opened: Opened | None, kept: StoredShipment, attempt: BookingAttempt
+) -> None:
     """Asks the carrier for a booking by our reference."""
     answer = await _look(opened, kept, attempt)
     if isinstance(answer, Booked):
@@ -100,7 +104,7 @@ async def _find(kit: Kit, company: Company, opened: Opened | None, kept: KeptShi
         await _ask_for_help(kit, company, attempt)
 
 
-async def _look(opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> Booked | NotFound | CannotTell:
+async def _look(opened: Opened | None, kept: StoredShipment, attempt: BookingAttempt) -> Booked | NotFound | CannotTell:
     if attempt.state == "unknown" and (attempt.order_no or attempt.awb):
         # The answer had come and was noted; only what was to follow did not happen.
         return Booked("confirmed", order_no=attempt.order_no, awb=attempt.awb, booking_id=attempt.booking_id)
@@ -112,7 +116,7 @@ async def _look(opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> 
         return CannotTell(str(error))
 
 
-def build_next_look(attempt: Attempt) -> float | None:
+def build_next_look(attempt: BookingAttempt) -> float | None:
     """In seconds after sending; None when it was watched long enough.
 
     Looks that were missed are made up for at once; those that were made besides put off nothing.
@@ -122,7 +126,7 @@ def build_next_look(attempt: Attempt) -> float | None:
     return min((*in_turn, *coming), default=None)
 
 
-async def _ask_for_help(kit: Kit, company: Company, attempt: Attempt) -> None:
+async def _ask_for_help(kit: Kit, company: Company, attempt: BookingAttempt) -> None:
     async with kit.database.transaction() as tx:
         kept = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
         if kept.shipping_status == "booking_unknown" and kept.reference == attempt.reference:
@@ -130,7 +134,9 @@ async def _ask_for_help(kit: Kit, company: Company, attempt: Attempt) -> None:
             await store(tx, company, kept, msgspec.structs.replace(kept, needs_action=True, problem=words))
 
 
-async def _cancel(kit: Kit, company: Company, opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> None:
+async def _cancel(
+    kit: Kit, company: Company, opened: Opened | None, kept: StoredShipment, attempt: BookingAttempt
+) -> None:
     """A booking that came through although nobody wants it any more."""
     verdict = await _ask_to_cancel(opened, kept, attempt)
     async with kit.database.transaction() as tx:
@@ -149,7 +155,7 @@ async def _cancel(kit: Kit, company: Company, opened: Opened | None, kept: KeptS
 
 
 async def _ask_to_cancel(
-    opened: Opened | None, kept: KeptShipment, attempt: Attempt
+    opened: Opened | None, kept: StoredShipment, attempt: BookingAttempt
 ) -> Cancelled | Over | str | CarrierAway:
     """Words when it cannot be cancelled; away when it may be asked again."""
     if opened is None:
@@ -173,7 +179,11 @@ async def _ask_to_cancel(
 
 
 def _build_shipped(
-    kept: KeptShipment, attempt: Attempt, order_no: str | None = None, awb: str | None = None, id: str | None = None
+    kept: StoredShipment,
+    attempt: BookingAttempt,
+    order_no: str | None = None,
+    awb: str | None = None,
+    id: str | None = None,
 ) -> Shipped:
     return Shipped(
         reference=attempt.reference,

@@ -10,7 +10,7 @@ from sapa.context import Kit
 from sapa.db.pool import Connection, Database
 from sapa.shipping.areas import actions as areas
 from sapa.shipping.areas.actions import Wanted
-from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, Journey, Note, Offer, Quote
+from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, Note, Offer, Quote, ShipmentRequest
 from sapa.shipping.connections.actions import Opened, get_carrier, note_health
 from sapa.shipping.quotes import queries
 from sapa.shipping.quotes.requests import build_journey, build_key
@@ -38,7 +38,7 @@ class Asked(Struct, frozen=True):
     """A journey, who is to price it, and where the price is kept."""
 
     opened: Opened
-    journey: Journey
+    journey: ShipmentRequest
     key: bytes
 
 
@@ -55,7 +55,7 @@ async def quote(kit: Kit, company: Company, given: QuoteIn) -> QuoteResult:
         raise CarrierUnavailable(f"The carrier of {given.provider} did not answer in time; try again.") from None
 
 
-async def _quote(kit: Kit, company: Company, given: QuoteIn, journey: Journey) -> QuoteResult:
+async def _quote(kit: Kit, company: Company, given: QuoteIn, journey: ShipmentRequest) -> QuoteResult:
     async with kit.database.connection() as db:
         opened = await get_carrier(kit, db, company, given.provider)
         key = sha256(build_key(opened.carrier.name, opened.connection.id, journey)).digest()
@@ -68,14 +68,14 @@ async def _quote(kit: Kit, company: Company, given: QuoteIn, journey: Journey) -
     return await _ask(kit, company, Asked(opened, journey, key))
 
 
-async def _check_ends(db: Connection, company: Company, opened: Opened, journey: Journey) -> None:
+async def _check_ends(db: Connection, company: Company, opened: Opened, journey: ShipmentRequest) -> None:
     for field, place in (("origin", journey.origin), ("destination", journey.destination)):
         await areas.check_sub_district(
             db, company, opened.carrier.name, f"{field}.subDistrictId", place.kecamatan_id, place.kelurahan_id
         )
 
 
-async def _with_pickup_city(kit: Kit, company: Company, journey: Journey) -> Journey:
+async def _with_pickup_city(kit: Kit, company: Company, journey: ShipmentRequest) -> ShipmentRequest:
     """The city as the carrier writes it."""
     cities = await areas.list_coverage(kit, company, Wanted("ev_courier", "cities", None), None)
     city = rules.get_pickup_city("options.pickupCity", journey.wish.pickup_city, cities)

@@ -13,7 +13,7 @@ from sapa.shipping.shipments.document import (
     read_package,
     read_party,
 )
-from sapa.shipping.types import LOCAL, KeptShipment, Party
+from sapa.shipping.types import LOCAL, Party, StoredShipment
 
 NEEDED_OF_PEOPLE = ("name", "phone", "address")
 DAYS_AHEAD = {"ev_courier": 3}
@@ -21,7 +21,7 @@ MOST_DAYS_AHEAD = 7
 """How far ahead a pick-up can be arranged, with those who say so and with all others."""
 
 
-def check_shipment(kept: KeptShipment) -> None:
+def check_shipment(kept: StoredShipment) -> None:
     """Raises Invalid naming the field that is missing or cannot be used."""
     if kept.delivery is None:
         raise Invalid.field("delivery", "is required")
@@ -33,13 +33,13 @@ def check_shipment(kept: KeptShipment) -> None:
         _check_package(kept)
 
 
-def _check_service(kept: KeptShipment) -> None:
+def _check_service(kept: StoredShipment) -> None:
     rules.check_service_type("serviceType", kept.provider, kept.service_type)
     if kept.provider == "aggregator_carrier" and kept.service_name is None and kept.service_code is None:
         raise Invalid.field("serviceName", "is required: a service that calculate-fee offers")
 
 
-def _check_ends(kept: KeptShipment) -> None:
+def _check_ends(kept: StoredShipment) -> None:
     if kept.sender is None:
         raise Invalid.field("sender", "is required, or a storeLocationId that fills it")
     ends = {"sender": read_party(kept.sender), "delivery": read_party(kept.delivery) if kept.delivery else NOBODY}
@@ -59,7 +59,7 @@ def _check_party(field: str, party: Party) -> None:
         raise Invalid.field(f"{field}.zip", "must be a postal code of five digits")
 
 
-def _check_package(kept: KeptShipment) -> None:
+def _check_package(kept: StoredShipment) -> None:
     package = NOTHING if kept.package is None else read_package(kept.package)
     if package.weight is None:
         raise Invalid.field("package.weight", "is required, in kilograms")
@@ -67,14 +67,14 @@ def _check_package(kept: KeptShipment) -> None:
         raise Invalid.field("package.itemValue", "is required for an insurance")
 
 
-def check_carriers_fields(kept: KeptShipment, before: KeptShipment) -> None:
+def check_carriers_fields(kept: StoredShipment, before: StoredShipment) -> None:
     """What a carrier assigns, nobody writes by hand."""
     for name, field in (("awb", "awb"), ("tracking_url", "trackingUrl")):
         if kept.provider not in LOCAL and getattr(kept, name) != getattr(before, name):
             raise Invalid.field(field, "comes from the carrier; only custom and parcel_carrier take it by hand")
 
 
-def with_pickup_city(kept: KeptShipment, cities: Sequence[Area]) -> KeptShipment:
+def with_pickup_city(kept: StoredShipment, cities: Sequence[Area]) -> StoredShipment:
     """The shipment, once it is clear that the courier fetches parcels in its city."""
     if kept.provider == "ev_courier":
         city = rules.get_pickup_city("pickupCity", kept.pickup_city, cities)
@@ -86,7 +86,7 @@ def count_days_ahead(provider: str) -> int:
     return DAYS_AHEAD.get(provider, MOST_DAYS_AHEAD)
 
 
-def check_schedule(kept: KeptShipment, before: KeptShipment, soonest: str, latest: str) -> None:
+def check_schedule(kept: StoredShipment, before: StoredShipment, soonest: str, latest: str) -> None:
     if kept.pickup_schedule in {None, before.pickup_schedule} or kept.provider in LOCAL:
         return
     if not soonest <= str(kept.pickup_schedule) <= latest:

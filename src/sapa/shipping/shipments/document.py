@@ -8,12 +8,19 @@ import msgspec
 from msgspec import UNSET, Raw
 
 from sapa.http.errors import Invalid
-from sapa.shipping.carriers.interface import Coordinates, Driver, Goods, Journey, Place, Shipped, Wish
+from sapa.shipping.carriers.interface import (
+    Coordinates,
+    Driver,
+    Parcel,
+    ServiceRequest,
+    ShipmentRequest,
+    Shipped,
+    ShippingPoint,
+)
 from sapa.shipping.shipments import rules
 from sapa.shipping.types import (
     LABELS,
     SHIPMENT_ID,
-    KeptShipment,
     Package,
     PackageIn,
     Party,
@@ -23,6 +30,7 @@ from sapa.shipping.types import (
     ShipmentPatch,
     ShownDriver,
     Spot,
+    StoredShipment,
 )
 from sapa.values.company import Company
 from sapa.values.json import encode, encode_values
@@ -48,10 +56,10 @@ _OPTIONS = ("service_type", "pickup_city", "insurance", "vehicle_type")
 _OTHERWISE: dict[str, Any] = {"package_handover": "PICKUP", "insurance": False}
 
 
-def build_blank(company: Company, provider: str) -> KeptShipment:
+def build_blank(company: Company, provider: str) -> StoredShipment:
     """A new draft of which nothing is known but who is to carry it."""
     known = {
-        **dict.fromkeys(KeptShipment.__struct_fields__),
+        **dict.fromkeys(StoredShipment.__struct_fields__),
         **_OTHERWISE,
         "id": SHIPMENT_ID.new(),
         "provider": provider,
@@ -61,7 +69,7 @@ def build_blank(company: Company, provider: str) -> KeptShipment:
         "needs_action": False,
         "cancel_tries": 0,
     }
-    return KeptShipment(**known)
+    return StoredShipment(**known)
 
 
 def with_options(given: ShipmentIn) -> ShipmentIn:
@@ -77,7 +85,7 @@ def with_options(given: ShipmentIn) -> ShipmentIn:
     return msgspec.structs.replace(given, **filled)
 
 
-def revise(company: Company, kept: KeptShipment, given: ShipmentPatch, store: Party | None) -> KeptShipment:
+def revise(company: Company, kept: StoredShipment, given: ShipmentPatch, store: Party | None) -> StoredShipment:
     """The shipment with the changes made; what the store says of its sender counts where nothing else is said."""
     changes = {name: value for name in ShipmentPatch.__struct_fields__ if (value := getattr(given, name)) is not UNSET}
     defaults = {**_OTHERWISE, "currency": company.currency, "provider_label": LABELS[kept.provider]}
@@ -188,29 +196,29 @@ def _currency(code: str) -> str:
         raise Invalid.field("currency", str(error)) from None
 
 
-def build_journey(kept: Shipment) -> Journey:
+def build_journey(kept: Shipment) -> ShipmentRequest:
     """What a carrier is asked to do."""
     goods = NOTHING if kept.package is None else read_package(kept.package)
-    fields = {name: getattr(goods, name) for name in Goods.__struct_fields__}
-    wish = {name: getattr(kept, name) for name in Wish.__struct_fields__}
+    fields = {name: getattr(goods, name) for name in Parcel.__struct_fields__}
+    wish = {name: getattr(kept, name) for name in ServiceRequest.__struct_fields__}
     wish["pickup_schedule"] = kept.pickup_schedule and datetime.fromisoformat(kept.pickup_schedule)
-    return Journey(
+    return ShipmentRequest(
         origin=_place(kept.sender),
         destination=_place(kept.delivery),
-        goods=Goods(**{**fields, "weight": goods.weight or Decimal(1)}),
-        wish=Wish(**wish),
+        goods=Parcel(**{**fields, "weight": goods.weight or Decimal(1)}),
+        wish=ServiceRequest(**wish),
     )
 
 
-def _place(stored: Raw | None) -> Place:
+def _place(stored: Raw | None) -> ShippingPoint:
     party = NOBODY if stored is None else read_party(stored)
-    fields = {name: getattr(party, name) for name in Place.__struct_fields__}
+    fields = {name: getattr(party, name) for name in ShippingPoint.__struct_fields__}
     spot = party.coordinates
     fields["coordinates"] = spot and Coordinates(spot.lat, spot.lng)
-    return Place(**fields)
+    return ShippingPoint(**fields)
 
 
-def build_shipped(kept: KeptShipment) -> Shipped:
+def build_shipped(kept: StoredShipment) -> Shipped:
     """The shipment as its carrier knows it."""
     return Shipped(
         reference=kept.reference or kept.id,

@@ -10,18 +10,18 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.shipping.carriers.interface import CarrierEvent
 from sapa.shipping.shipments.document import read_party
-from sapa.shipping.types import KeptShipment, Shipment, ShipmentNotFound
+from sapa.shipping.types import Shipment, ShipmentNotFound, StoredShipment
 from sapa.values.text_folding import fold
 
 Row = TypeVar("Row", bound=Struct)
 
 COUNTER = "shipments"
 COLUMNS = ", ".join(Shipment.__struct_fields__)
-KEPT_COLUMNS = ", ".join(KeptShipment.__struct_fields__)
+KEPT_COLUMNS = ", ".join(StoredShipment.__struct_fields__)
 
 _INSTANTS = {"pickup_schedule", "event_timestamp", "picked_up_at", "cancel_due_at", "poll_at"}
 _UNWRITTEN = {"id", "created_at", "updated_at", "cell"}
-_WRITTEN = [name for name in KeptShipment.__struct_fields__ if name not in _UNWRITTEN]
+_WRITTEN = [name for name in StoredShipment.__struct_fields__ if name not in _UNWRITTEN]
 
 
 def _parameter(name: str, place: int) -> str:
@@ -33,11 +33,11 @@ _NEXT = len(_WRITTEN) + 4
 
 GET = sql(f"SELECT {COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=Shipment)
 
-GET_KEPT = sql(f"SELECT {KEPT_COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=KeptShipment)
+GET_KEPT = sql(f"SELECT {KEPT_COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=StoredShipment)
 
 LOCK = sql(
     f"SELECT {KEPT_COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2 FOR UPDATE",
-    row=KeptShipment,
+    row=StoredShipment,
 )
 
 INSERT = sql(
@@ -48,7 +48,7 @@ INSERT = sql(
     INSERT INTO shipments (company_id, id, search_text, {", ".join(_WRITTEN)}, created_at, updated_at)
     VALUES ($1, $2, $3, {", ".join(_VALUES)}, clock_timestamp(), clock_timestamp())
     RETURNING {KEPT_COLUMNS}""",
-    row=KeptShipment,
+    row=StoredShipment,
 )
 
 _ASSIGNED = ", ".join(f"{name} = {value}" for name, value in zip(_WRITTEN, _VALUES, strict=True))
@@ -71,7 +71,7 @@ SAVE = sql(
          WHERE changed.cell <> ${_NEXT}
     )
     SELECT {KEPT_COLUMNS} FROM changed""",
-    row=KeptShipment,
+    row=StoredShipment,
 )
 
 DELETE = sql(
@@ -185,20 +185,20 @@ async def get_shipment(db: Connection, company_id: int, id: str) -> Shipment:
     return _found(await GET.find(db, company_id, id))
 
 
-async def get_kept(db: Connection, company_id: int, id: str) -> KeptShipment:
+async def get_kept(db: Connection, company_id: int, id: str) -> StoredShipment:
     return _found(await GET_KEPT.find(db, company_id, id))
 
 
-async def lock_shipment(tx: Tx, company_id: int, id: str) -> KeptShipment:
+async def lock_shipment(tx: Tx, company_id: int, id: str) -> StoredShipment:
     return _found(await LOCK.find(tx, company_id, id))
 
 
-async def insert_shipment(tx: Tx, company_id: int, kept: KeptShipment) -> KeptShipment:
+async def insert_shipment(tx: Tx, company_id: int, kept: StoredShipment) -> StoredShipment:
     cell = f"{kept.provider}/{kept.shipping_status}"
     return _found(await INSERT.find(tx, company_id, kept.id, _search_text(kept), *_written(kept), cell))
 
 
-async def save_shipment(tx: Tx, company_id: int, kept: KeptShipment, is_visible: bool) -> KeptShipment:
+async def save_shipment(tx: Tx, company_id: int, kept: StoredShipment, is_visible: bool) -> StoredShipment:
     """`kept.cell` is the one it leaves."""
     columns = [_search_text(kept), *_written(kept), kept.cell, is_visible]
     return _found(await SAVE.find(tx, company_id, kept.id, *columns))
@@ -250,11 +250,11 @@ async def find_by_numbers(
     return found
 
 
-def _written(kept: KeptShipment) -> list[object]:
+def _written(kept: StoredShipment) -> list[object]:
     return [getattr(kept, name) for name in _WRITTEN]
 
 
-def _search_text(kept: KeptShipment) -> str:
+def _search_text(kept: StoredShipment) -> str:
     names = [_name(kept.sender), _name(kept.delivery), kept.name, kept.service_name, kept.awb, kept.order_no]
     return fold("\n".join(name for name in names if name))
 

@@ -18,12 +18,12 @@ from sapa.shipping.shipments.queries import Clock
 from sapa.shipping.states import ACCEPTED, GONE, STATUSES, TERMINAL, UNDER_WAY, Who, is_allowed
 from sapa.shipping.types import (
     LOCAL,
-    KeptShipment,
     Shipment,
     ShipmentBooked,
     ShipmentCancelled,
     ShipmentStatusUpdated,
     ShipmentUpdated,
+    StoredShipment,
 )
 from sapa.values.company import Company
 from sapa.values.ids import new_id
@@ -46,11 +46,11 @@ SOON, LATER = {"EXPRESS": 3_600, "INSTANT": 60}, {"EXPRESS": LONGEST_PARCEL, "IN
 class Verdict(Struct, frozen=True):
     """What an event makes of a shipment."""
 
-    kept: KeptShipment
+    kept: StoredShipment
     is_applied: bool
 
 
-async def store(tx: Tx, company: Company, before: KeptShipment, after: KeptShipment) -> KeptShipment:
+async def store(tx: Tx, company: Company, before: StoredShipment, after: StoredShipment) -> StoredShipment:
     """Saves a shipment that is locked, and announces what others can see of the change."""
     if after == before:
         return before
@@ -67,7 +67,7 @@ async def store(tx: Tx, company: Company, before: KeptShipment, after: KeptShipm
     return stored
 
 
-async def remember(tx: Tx, company: Company, kept: KeptShipment) -> None:
+async def remember(tx: Tx, company: Company, kept: StoredShipment) -> None:
     """A step by hand, in the history that a carrier would have told otherwise."""
     now = datetime.fromisoformat((await queries.get_clock(tx, company.id)).now)
     words = kept.shipping_status.replace("_", " ")
@@ -75,7 +75,7 @@ async def remember(tx: Tx, company: Company, kept: KeptShipment) -> None:
     await queries.insert_event(tx, company.id, kept.id, event, "api", applied=True)
 
 
-def list_tidings(before: Shipment, after: KeptShipment) -> list[Event]:
+def list_tidings(before: Shipment, after: StoredShipment) -> list[Event]:
     """Every change of state is one, and those that matter most have a name of their own besides."""
     shown, was, now = after.shipment, before.shipping_status, after.shipping_status
     if was == now:
@@ -91,7 +91,7 @@ def list_tidings(before: Shipment, after: KeptShipment) -> list[Event]:
 _UNBOOKED = {"draft", "awaiting", *NOT_BOOKED_YET, *GONE, "cancelling"}
 
 
-async def _fulfil(tx: Tx, company: Company, before: KeptShipment, after: KeptShipment) -> None:
+async def _fulfil(tx: Tx, company: Company, before: StoredShipment, after: StoredShipment) -> None:
     """Goods that were picked up have left: their order is fulfilled."""
     if after.order_id is None or after.shipping_status == before.shipping_status:
         return
@@ -100,8 +100,8 @@ async def _fulfil(tx: Tx, company: Company, before: KeptShipment, after: KeptShi
 
 
 async def apply_events(
-    tx: Tx, company: Company, asked: KeptShipment, events: Sequence[CarrierEvent], source: str
-) -> KeptShipment:
+    tx: Tx, company: Company, asked: StoredShipment, events: Sequence[CarrierEvent], source: str
+) -> StoredShipment:
     """Each event once, oldest first; what is late or impossible is kept and moves nothing.
 
     `asked` is the shipment as it was when the carrier was asked: of a booking that was replaced since, nothing counts.
@@ -120,8 +120,8 @@ async def apply_events(
 
 
 async def _apply(
-    tx: Tx, company: Company, kept: KeptShipment, event: CarrierEvent, source: str, clock: Clock
-) -> KeptShipment:
+    tx: Tx, company: Company, kept: StoredShipment, event: CarrierEvent, source: str, clock: Clock
+) -> StoredShipment:
     event = read_with(kept, cap(event, clock))
     is_turned_back = company.environment == "test" and is_from_the_future(kept, event, clock.later)
     verdict = judge(msgspec.structs.replace(kept, event_timestamp=None) if is_turned_back else kept, event, source)
@@ -144,12 +144,12 @@ def cap(event: CarrierEvent, clock: Clock) -> CarrierEvent:
     return msgspec.structs.replace(event, occurred_at=datetime.fromisoformat(clock.now))
 
 
-def is_from_the_future(kept: KeptShipment, event: CarrierEvent, later: str) -> bool:
+def is_from_the_future(kept: StoredShipment, event: CarrierEvent, later: str) -> bool:
     """A test clock was turned back: what was said at a time that has not come yet does not make news late."""
     return kept.event_timestamp is not None and build_instant(event.occurred_at) <= later < kept.event_timestamp
 
 
-def date(kept: KeptShipment, asked: KeptShipment, event: CarrierEvent) -> CarrierEvent:
+def date(kept: StoredShipment, asked: StoredShipment, event: CarrierEvent) -> CarrierEvent:
     """A present state is no older than what was known when the carrier was asked, unless there was news meanwhile."""
     if not event.is_present or kept.event_timestamp != asked.event_timestamp:
         return event
@@ -159,14 +159,14 @@ def date(kept: KeptShipment, asked: KeptShipment, event: CarrierEvent) -> Carrie
     return msgspec.structs.replace(event, occurred_at=occurred_at, dedupe_key=key)
 
 
-def read_with(kept: KeptShipment, event: CarrierEvent) -> CarrierEvent:
+def read_with(kept: StoredShipment, event: CarrierEvent) -> CarrierEvent:
     """Carriers use one word for giving up before the pick-up and after it; after it the goods are on their way back."""
     if event.status == "rejected" and kept.picked_up_at is not None:
         return msgspec.structs.replace(event, status="returning")
     return event
 
 
-def judge(kept: KeptShipment, event: CarrierEvent, source: str) -> Verdict:
+def judge(kept: StoredShipment, event: CarrierEvent, source: str) -> Verdict:
     """Pure: where the event leads, if it leads anywhere."""
     occurred = build_instant(event.occurred_at)
     filled = _fill(kept, event)
@@ -189,7 +189,7 @@ def judge(kept: KeptShipment, event: CarrierEvent, source: str) -> Verdict:
     return Verdict(moved, is_applied=True)
 
 
-def _target(kept: KeptShipment, event: CarrierEvent) -> str:
+def _target(kept: StoredShipment, event: CarrierEvent) -> str:
     """A cancellation that we asked the EV courier for has a name of its own."""
     if event.status == "cancelled" and kept.provider == "ev_courier" and kept.shipping_status != "cancelled":
         return (
@@ -198,7 +198,7 @@ def _target(kept: KeptShipment, event: CarrierEvent) -> str:
     return str(event.status)
 
 
-def _fill(kept: KeptShipment, event: CarrierEvent) -> KeptShipment:
+def _fill(kept: StoredShipment, event: CarrierEvent) -> StoredShipment:
     """Numbers that were not known yet are good news at any time."""
     return msgspec.structs.replace(
         kept,
@@ -208,7 +208,7 @@ def _fill(kept: KeptShipment, event: CarrierEvent) -> KeptShipment:
     )
 
 
-def _tell(kept: KeptShipment, event: CarrierEvent) -> KeptShipment:
+def _tell(kept: StoredShipment, event: CarrierEvent) -> StoredShipment:
     """What the carrier knows better than before; it never takes back a number by leaving it out."""
     return msgspec.structs.replace(
         kept,
@@ -218,7 +218,7 @@ def _tell(kept: KeptShipment, event: CarrierEvent) -> KeptShipment:
     )
 
 
-def _driver(kept: KeptShipment, event: CarrierEvent) -> Driver | None:
+def _driver(kept: StoredShipment, event: CarrierEvent) -> Driver | None:
     is_new = event.is_reassignment or event.status == "finding_driver"
     known = None if kept.driver is None or is_new else read_driver(kept.driver)
     if known is None:
@@ -227,7 +227,7 @@ def _driver(kept: KeptShipment, event: CarrierEvent) -> Driver | None:
     return Driver(*(getattr(said, name) or getattr(known, name) for name in Driver.__struct_fields__))
 
 
-def _consequences(kept: KeptShipment, event: CarrierEvent, to: str) -> dict[str, object]:
+def _consequences(kept: StoredShipment, event: CarrierEvent, to: str) -> dict[str, object]:
     is_contradiction = kept.shipping_status in GONE
     is_over = kept.shipping_status in TROUBLED | NOT_BOOKED_YET
     explained = (event.reason or event.text) if to in EXPLAINED else None
@@ -242,7 +242,7 @@ def _consequences(kept: KeptShipment, event: CarrierEvent, to: str) -> dict[str,
     }
 
 
-def _cancelled(kept: KeptShipment, moved: KeptShipment, event: CarrierEvent, source: str) -> KeptShipment:
+def _cancelled(kept: StoredShipment, moved: StoredShipment, event: CarrierEvent, source: str) -> StoredShipment:
     """Who asked for it first, and why, stays as it was said then."""
     if kept.shipping_status == "cancelling":
         return moved
@@ -254,7 +254,7 @@ def _cancelled(kept: KeptShipment, moved: KeptShipment, event: CarrierEvent, sou
     )
 
 
-def build_poll_at(kept: KeptShipment, clock: Clock, source: str | None = None) -> str | None:
+def build_poll_at(kept: StoredShipment, clock: Clock, source: str | None = None) -> str | None:
     """When to ask the carrier next, if it says nothing before; by the company's clock."""
     if kept.reference is None or kept.shipping_status in TERMINAL | TROUBLED | NOT_BOOKED_YET:
         return None

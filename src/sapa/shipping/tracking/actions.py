@@ -16,7 +16,7 @@ from sapa.shipping.shipments import queries as shipments
 from sapa.shipping.shipments.document import build_shipped
 from sapa.shipping.shipments.queries import ShipmentEvent
 from sapa.shipping.states import GONE, GROUP_OF, Group, Status
-from sapa.shipping.types import LOCAL, KeptShipment, Provider, ShipmentId, ShownDriver
+from sapa.shipping.types import LOCAL, Provider, ShipmentId, ShownDriver, StoredShipment
 
 SECONDS = 10.0
 NO_NUMBER = "The carrier has told no number yet that it could be asked by."
@@ -75,12 +75,12 @@ class Tracking(Struct, frozen=True, rename="camel"):
     error: TrackingError | None
 
 
-def is_tracked(kept: KeptShipment) -> bool:
+def is_tracked(kept: StoredShipment) -> bool:
     """Whether there is a carrier to ask."""
     return kept.provider not in LOCAL and kept.shipping_status not in UNTRACKED and kept.reference is not None
 
 
-async def ask_carrier(opened: Opened | None, kept: KeptShipment) -> Tracked | str:
+async def ask_carrier(opened: Opened | None, kept: StoredShipment) -> Tracked | str:
     """What the carrier says, or why it says nothing."""
     if opened is None or opened.carrier.name != kept.adapter:
         return "The carrier that has it is not connected any more."
@@ -96,7 +96,7 @@ async def get_known(db: Connection, company_id: int, id: str) -> Tracking:
     return await build_tracking(db, await shipments.get_kept(db, company_id, id), company_id, None)
 
 
-async def build_tracking(db: Connection, kept: KeptShipment, company_id: int, told: Tracked | str | None) -> Tracking:
+async def build_tracking(db: Connection, kept: StoredShipment, company_id: int, told: Tracked | str | None) -> Tracking:
     """`told` is what came of asking the carrier; None when there was nobody to ask."""
     history = await shipments.list_events(db, company_id, kept.id)
     clock = await shipments.get_clock(db, company_id)

@@ -14,7 +14,7 @@ from sapa.db.sql import sql
 from sapa.http.errors import MethodNotAllowed, NotFound, PayloadTooLarge, Unauthorized
 from sapa.http.hooks import HookAnswer, HookCall
 from sapa.shipping.bookings import queries as bookings
-from sapa.shipping.bookings.queries import Attempt
+from sapa.shipping.bookings.queries import BookingAttempt
 from sapa.shipping.carriers.interface import CarrierEvent, Unsigned
 from sapa.shipping.connections.actions import HOOKS, Opened, find_by_token
 from sapa.shipping.shipments import queries as shipments
@@ -157,7 +157,7 @@ async def process(kit: Kit, due: DueCallback) -> None:
 
 async def _process(tx: Tx, due: DueCallback, stored: StoredCallback) -> None:
     company = await access.get_company(tx, due.company_id)
-    by_shipment: dict[str, list[tuple[Attempt, CarrierEvent]]] = {}
+    by_shipment: dict[str, list[tuple[BookingAttempt, CarrierEvent]]] = {}
     missing = 0
     for event in _read_events(stored.events):
         attempt = await _find_attempt(tx, company, stored.adapter, event)
@@ -182,7 +182,7 @@ async def _put_off(db: Connection, due: DueCallback, tries: int, note: str) -> N
 
 
 async def _try_to_apply(
-    tx: Tx, company: Company, shipment_id: str, told: list[tuple[Attempt, CarrierEvent]]
+    tx: Tx, company: Company, shipment_id: str, told: list[tuple[BookingAttempt, CarrierEvent]]
 ) -> str | None:
     """What went wrong, if anything did: what is told of other shipments counts all the same."""
     try:
@@ -198,7 +198,7 @@ async def _try_to_apply(
     return None
 
 
-async def _find_attempt(tx: Tx, company: Company, adapter: str, event: CarrierEvent) -> Attempt | None:
+async def _find_attempt(tx: Tx, company: Company, adapter: str, event: CarrierEvent) -> BookingAttempt | None:
     """The booking that it is about; an awb may be known of the shipment only."""
     attempt = await bookings.find_by_reference(tx, company.id, event.reference)
     if attempt is None:
@@ -209,7 +209,7 @@ async def _find_attempt(tx: Tx, company: Company, adapter: str, event: CarrierEv
     return attempt
 
 
-async def _apply(tx: Tx, company: Company, shipment_id: str, told: list[tuple[Attempt, CarrierEvent]]) -> None:
+async def _apply(tx: Tx, company: Company, shipment_id: str, told: list[tuple[BookingAttempt, CarrierEvent]]) -> None:
     """What is told of an earlier booking says nothing of the present one, but may be a sign that it is not over."""
     kept = await shipments.lock_shipment(tx, company.id, shipment_id)
     present = [event for attempt, event in told if attempt.reference == kept.reference]
