@@ -10,7 +10,7 @@ import pytest
 from sapa.access import actions as access
 from sapa.db.pool import Database
 from sapa.shipping import actions
-from sapa.shipping.actions import BookingContext
+from sapa.shipping.bookings.types import BookingContext
 from sapa.shipping.types import BookingInProgress, ShipmentChange
 from tests.cli.command import sapa_process
 from tests.conftest import Installation

@@ -25,7 +25,7 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections import actions as connections
-from sapa.shipping.connections.actions import Opened
+from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.values.company import Company
 
 ADAPTERS = list(CARRIERS)
@@ -45,7 +45,7 @@ SERVICES: dict[str, dict[str, Any]] = {
 }
 
 
-async def open_simulated(kit: Kit, company: Company, adapter: str) -> Opened:
+async def open_simulated(kit: Kit, company: Company, adapter: str) -> ConnectedCarrier:
     """The company's account with a carrier's simulator; Biteship has to be connected for it."""
     provider = PROVIDERS[adapter]
     if adapter == "biteship":
@@ -113,7 +113,7 @@ def build_shipped(reference: str, booked: Booked, was_picked_up: bool = False) -
     return Shipped(reference, booked.order_no, booked.awb, booked.booking_id, None, was_picked_up)
 
 
-async def book_simulated(opened: Opened, adapter: str, notes: str | None = None) -> tuple[str, Booked]:
+async def book_simulated(opened: ConnectedCarrier, adapter: str, notes: str | None = None) -> tuple[str, Booked]:
     reference = new_reference()
     booked = await opened.carrier.book(opened.connection, build_journey(notes, **SERVICES[adapter]), reference)
     assert isinstance(booked, Booked), booked
@@ -130,11 +130,11 @@ async def move(kit: Kit, company: Company, adapter: str, reference: str, to: str
         return await advance(kit, tx, company.id, adapter, reference, to)
 
 
-async def track(opened: Opened, shipped: Shipped) -> list[CarrierEvent]:
+async def track(opened: ConnectedCarrier, shipped: Shipped) -> list[CarrierEvent]:
     return list((await opened.carrier.track(opened.connection, shipped)).events)
 
 
-async def get_shipped(opened: Opened, reference: str, booked: Booked) -> Shipped:
+async def get_shipped(opened: ConnectedCarrier, reference: str, booked: Booked) -> Shipped:
     """With its awb, which an express parcel has a moment later."""
     shipped = build_shipped(reference, booked)
     for _ in range(40):
@@ -145,7 +145,7 @@ async def get_shipped(opened: Opened, reference: str, booked: Booked) -> Shipped
     raise AssertionError("there is no awb within two seconds")
 
 
-def read_posting(kit: Kit, opened: Opened, booking: Booking, state: str) -> list[CarrierEvent]:
+def read_posting(kit: Kit, opened: ConnectedCarrier, booking: Booking, state: str) -> list[CarrierEvent]:
     """The callback of a step as the adapter reads it."""
     step = next(step for step in booking.steps if step.state == state)
     posting = SIMULATORS[booking.adapter].build_posting(kit, booking, step)

@@ -9,7 +9,7 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.shipping import actions
-from sapa.shipping.actions import BookingContext
+from sapa.shipping.bookings.types import BookingContext
 from sapa.shipping.types import ShipmentIn
 from sapa.values.company import Company
 from tests.factories import Environments
@@ -132,5 +132,5 @@ async def test_what_is_made_while_its_store_is_deleted_names_it_no_longer(
                 break
             await asyncio.sleep(0.05)
     assert (await deleting).status_code == 204
-    now = await get(api, started.kept.id)
+    now = await get(api, started.stored.id)
     assert (now["storeLocationId"], now["sender"]["name"]) == (None, STORE["contactName"])

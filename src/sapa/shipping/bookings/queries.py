@@ -1,35 +1,16 @@
 """How bookings are stored: every try, from its intent to its outcome."""
 
-from msgspec import Struct
-
+from sapa.db.due import COMPANY_NOW, build_due, build_in_turn, build_take
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.shipping.bookings.types import BookingAttempt, DueAttempt
 from sapa.shipping.carriers.interface import Booked
-from sapa.shipping.shipments.due_queries import build_in_turn
+from sapa.shipping.shipments.types import DueShipment
 
 LEASE_SECONDS = 15.0
 """How long whoever intends a booking has to begin sending it, before the worker does."""
 SENDING_SECONDS = 60.0
 """How long sending may take, before the worker calls the outcome unknown."""
-
-
-class BookingAttempt(Struct, frozen=True):
-    """One try to book a shipment with a carrier."""
-
-    company_id: int
-    shipment_id: str
-    number: int
-    reference: str
-    adapter: str
-    state: str
-    order_no: str | None
-    awb: str | None
-    booking_id: str | None
-    sends: int
-    looks: int
-    not_found: int
-    age: float
-    """Seconds since it was sent, by the company's clock."""
 
 
 # A statement's own names for what it touches: the time of the company that owns the row.
@@ -135,13 +116,6 @@ REVIVE = sql(
 )
 
 
-class DueAttempt(Struct, frozen=True):
-    company_id: int
-    shipment_id: str
-    number: int
-
-
-# By the real time first, in one index: no company's clock is behind it. statement_timestamp() can be searched for.
 LIST_DUE = sql(
     """
     SELECT company_id, shipment_id, number
@@ -169,6 +143,40 @@ LIST_DUE_IN_TURN = sql(
     row=DueAttempt,
     crosses="the worker takes bookings from every company in turn, then looks after them one by one",
 )
+
+_IS_LOST = f"""(b.due_at > {COMPANY_NOW} + interval '61 minutes'
+                OR (b.due_at IS NOT NULL AND b.sent_at > {COMPANY_NOW} + interval '1 minute')
+                OR (b.due_at > {COMPANY_NOW} + interval '1 minute' AND b.state = 'pending'))"""
+
+LIST_TURNED_BACK = sql(
+    f"""
+    SELECT c.company_id
+      FROM companies c
+     WHERE c.environment = 'test'
+       AND EXISTS (SELECT FROM shipment_bookings b WHERE b.company_id = c.company_id AND {_IS_LOST})""",
+    crosses="the worker looks for clocks that were turned back over all test environments",
+)
+
+BRING_BACK = sql(
+    f"""
+    UPDATE shipment_bookings b SET due_at = {COMPANY_NOW}
+      FROM companies c
+     WHERE b.company_id = $1 AND c.company_id = $1 AND {_IS_LOST}"""
+)
+
+LIST_CANCELLING = sql(
+    build_due("shipments", "id", "cancel_due_at"),
+    row=DueShipment,
+    crosses="the worker looks for cancellations to settle over all companies, then settles them one by one",
+)
+
+LIST_CANCELLING_IN_TURN = sql(
+    build_in_turn("shipments", "id", "cancel_due_at"),
+    row=DueShipment,
+    crosses="the worker takes cancellations from every company in turn, then settles them one by one",
+)
+
+TAKE_CANCELLING = sql(build_take("shipments", "id", "cancel_due_at"))
 
 
 async def insert_attempt(tx: Tx, company_id: int, shipment_id: str, reference: str, adapter: str) -> BookingAttempt:
@@ -253,3 +261,24 @@ async def revive(tx: Tx, attempt: BookingAttempt, order_no: str | None, awb: str
 async def list_due(db: Connection, most: int) -> list[DueAttempt]:
     found = await LIST_DUE.all(db, most)
     return found if len(found) < most else await LIST_DUE_IN_TURN.all(db, most)
+
+
+async def list_cancelling(db: Connection, most: int) -> list[DueShipment]:
+    """Cancellations that wait for the carrier's answer."""
+    found = await LIST_CANCELLING.all(db, most)
+    return found if len(found) < most else await LIST_CANCELLING_IN_TURN.all(db, most)
+
+
+async def take_cancelling(db: Connection, due: DueShipment, seconds: float) -> bool:
+    """False when it is not due any more, or another worker has it."""
+    return await TAKE_CANCELLING.run(db, due.company_id, due.id, seconds) > 0
+
+
+async def list_turned_back(db: Connection) -> list[int]:
+    """Companies in which a booking waits for a time that a test clock was turned back from."""
+    return [company_id for (company_id,) in await db.fetch(LIST_TURNED_BACK.text)]
+
+
+async def bring_back(db: Connection, company_id: int) -> None:
+    """What waits for such a time is due now."""
+    await BRING_BACK.run(db, company_id)

@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 from sapa.http.errors import Invalid
 from sapa.shipping.carriers.interface import Coordinates, Parcel, ServiceRequest, ShipmentRequest, ShippingPoint
 from sapa.shipping.quotes.types import QuoteIn, QuotePlaceIn
-from sapa.shipping.shipments import rules
+from sapa.shipping.shipments import validation
 from sapa.shipping.types import PackageIn
 from sapa.values.company import Company
 from sapa.values.money import BadMoney, parse_amount, shorten
@@ -16,15 +16,15 @@ from sapa.values.money import BadMoney, parse_amount, shorten
 _DIMENSIONS = ("length", "width", "height")
 
 
-def build_journey(company: Company, given: QuoteIn) -> ShipmentRequest:
+def build_request(company: Company, given: QuoteIn) -> ShipmentRequest:
     """Raises Invalid with the field that its provider lacks, or that cannot be used."""
     options = given.options
-    rules.check_service_type("options.serviceType", given.provider, options.service_type)
+    validation.check_service_type("options.serviceType", given.provider, options.service_type)
     origin, destination = _build_place("origin", given.origin), _build_place("destination", given.destination)
     districts = {"origin.districtId": origin.kecamatan_id, "destination.districtId": destination.kecamatan_id}
-    rules.check_area_ids(given.provider, districts)
+    validation.check_area_ids(given.provider, districts)
     points = {"origin.coordinates": origin.coordinates, "destination.coordinates": destination.coordinates}
-    rules.check_coordinates(given.provider, points)
+    validation.check_coordinates(given.provider, points)
     goods = _build_goods(company, given.package)
     if options.insurance and goods.item_value is None:
         raise Invalid.field("package.itemValue", "is required for an insurance")
@@ -51,9 +51,9 @@ def _build_goods(company: Company, given: PackageIn) -> Parcel:
     said = {name: _value(getattr(given, name)) for name in Parcel.__struct_fields__}
     if said["weight"] is None:
         raise Invalid.field("package.weight", "is required, in kilograms")
-    rules.check_measure("package.weight", said["weight"], rules.MOST_KG)
+    validation.check_measure("package.weight", said["weight"], validation.MOST_KG)
     for name in _DIMENSIONS:
-        rules.check_measure(f"package.{name}", said[name], rules.MOST_CM)
+        validation.check_measure(f"package.{name}", said[name], validation.MOST_CM)
     for name in ("weight", *_DIMENSIONS):
         said[name] = said[name] and shorten(said[name])
     if said["item_value"] is not None:
