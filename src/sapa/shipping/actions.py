@@ -17,7 +17,7 @@ from sapa.shipping.connections.actions import find_adapter, get_carrier
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
-from sapa.shipping.shipments.validation import ShipmentFacts, build_shipment, revise_shipment
+from sapa.shipping.shipments.validation import ShipmentFacts, build_shipment, list_changed_ends, revise_shipment
 from sapa.shipping.states import GONE, is_allowed, list_next
 from sapa.shipping.stores import actions as stores
 from sapa.shipping.types import (
@@ -30,7 +30,6 @@ from sapa.shipping.types import (
     ShipmentIn,
     ShipmentPatch,
     StoredShipment,
-    read_party,
 )
 from sapa.values.company import Company
 
@@ -61,7 +60,7 @@ async def create(tx: Tx, company: Company, body: ShipmentIn, context: BookingCon
     """A new shipment, and the intent to book it when that was asked for."""
     facts = await _look_up(tx, company, body.provider, None, body, context)
     shipment = build_shipment(company, body, facts)
-    await _check_areas(tx, company, shipment, None)
+    await areas.check_ends(tx, company, facts.adapter, list_changed_ends(shipment, None))
     traits = PROVIDERS[shipment.provider]
     if body.auto_book and traits.is_local:
         shipment = msgspec.structs.replace(shipment, shipping_status="confirmed")
@@ -85,7 +84,7 @@ async def update(tx: Tx, company: Company, id: str, body: ShipmentChange, contex
     before = await shipments.lock_shipment(tx, company.id, id)
     facts = await _look_up(tx, company, before.provider, before, body, context)
     after = revise_shipment(company, before, body, facts)
-    await _check_areas(tx, company, after, before)
+    await areas.check_ends(tx, company, facts.adapter, list_changed_ends(after, before))
     if body.shipping_status is not UNSET:
         after = _move_by_hand(after, body.shipping_status)
     if body.needs_action is not UNSET:
@@ -110,21 +109,9 @@ async def _look_up(
     clock = None
     if isinstance(body.pickup_schedule, datetime):
         clock = await shipments.get_clock(tx, company.id, traits.days_ahead * DAY_SECONDS)
-    return ShipmentFacts(sender, order, clock, context.pickup_cities)
-
-
-async def _check_areas(tx: Tx, company: Company, shipment: StoredShipment, before: StoredShipment | None) -> None:
-    """That both ends are places of the carrier's, as far as that is known."""
-    ends = {"sender": shipment.sender, "delivery": shipment.delivery}
-    stored = {"sender": before.sender, "delivery": before.delivery} if before else {}
-    changed = {field: end for field, end in ends.items() if end is not None and end != stored.get(field)}
-    if PROVIDERS[shipment.provider].locates_by != "areas" or not changed:
-        return
-    adapter = await find_adapter(tx, company, shipment.provider)
-    for field, party in ((field, read_party(end)) for field, end in changed.items()):
-        if adapter is not None:
-            ids = party.kecamatan_id, party.kelurahan_id
-            await areas.check_sub_district(tx, company, adapter, f"{field}.kelurahanId", *ids)
+    names_end = before is None or sender is not None or body.sender is not UNSET or body.delivery is not UNSET
+    adapter = await find_adapter(tx, company, provider) if traits.locates_by == "areas" and names_end else None
+    return ShipmentFacts(sender, order, clock, context.pickup_cities, adapter)
 
 
 def _move_by_hand(shipment: StoredShipment, to: str) -> StoredShipment:

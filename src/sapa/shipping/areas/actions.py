@@ -2,7 +2,7 @@
 dictionary where the carrier has no list of its own."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -18,7 +18,7 @@ from sapa.shipping.connections.actions import get_carrier, note_health
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.environment import get_environment
 from sapa.shipping.providers import PROVIDERS
-from sapa.shipping.types import CarrierUnavailable
+from sapa.shipping.types import CarrierUnavailable, Party
 from sapa.values.company import Company
 from sapa.values.json import encode
 from sapa.values.text_folding import fold
@@ -58,6 +58,14 @@ async def list_pickup_cities(kit: Kit, db: Connection, company: Company, provide
     if not known.is_fresh and known.connected is not None:
         known = await _settle(db, company, known, wanted, await _ask(known.connected, wanted))
     return known.areas or []
+
+
+async def check_ends(db: Connection, company: Company, adapter: str | None, ends: Mapping[str, Party]) -> None:
+    """That the ends of a shipment are places of the carrier's, as far as that is known."""
+    for field, party in ends.items():
+        if adapter is not None:
+            ids = party.kecamatan_id, party.kelurahan_id
+            await check_sub_district(db, company, adapter, f"{field}.kelurahanId", *ids)
 
 
 async def check_sub_district(

@@ -178,8 +178,8 @@ def _list_unstored(company: Company) -> dict[str, str]:
 
 async def _open(kit: Kit, company: Company, stored: StoredCarrierConnection) -> ConnectedCarrier:
     carrier = CARRIERS[stored.adapter]
-    connected = kit.vault.open(stored.sealed, company.id, stored.id)
-    credentials = msgspec.json.decode(connected, type=dict[str, str])
+    unsealed = kit.vault.open(stored.sealed, company.id, stored.id)
+    credentials = msgspec.json.decode(unsealed, type=dict[str, str])
     return ConnectedCarrier(carrier, await _build_connection(kit, company, stored.id, carrier, credentials))
 
 

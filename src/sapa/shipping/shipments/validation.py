@@ -68,6 +68,8 @@ class ShipmentFacts(Struct, frozen=True):
     clock: CompanyClock | None = None
     """The company's time, and the latest that a pick-up can be arranged for; only where one is named."""
     pickup_cities: Sequence[Area] = ()
+    adapter: str | None = None
+    """The carrier in whose lists both ends have to be; only where it goes by areas."""
 
 
 def build_shipment(company: Company, body: ShipmentIn, facts: ShipmentFacts) -> StoredShipment:
@@ -96,6 +98,13 @@ def revise_shipment(
         shipment = _with_pickup_city(shipment, facts.pickup_cities)
     _check_shipment(shipment)
     return shipment
+
+
+def list_changed_ends(shipment: StoredShipment, stored: StoredShipment | None) -> dict[str, Party]:
+    """The sender and the receiver, as far as they are others than before."""
+    ends = {"sender": shipment.sender, "delivery": shipment.delivery}
+    before = {} if stored is None else {"sender": stored.sender, "delivery": stored.delivery}
+    return {field: read_party(end) for field, end in ends.items() if end is not None and end != before.get(field)}
 
 
 def build_draft(company: Company, provider: str) -> StoredShipment:
@@ -292,15 +301,7 @@ def _with_pickup_city(shipment: StoredShipment, cities: Sequence[Area]) -> Store
     return msgspec.structs.replace(shipment, pickup_city=name)
 
 
-class Listed(Protocol):
-    @property
-    def id(self) -> int | str: ...
-
-    @property
-    def name(self) -> str: ...
-
-
-def get_pickup_city(field: str, provider: ProviderTraits, given: str | None, cities: Iterable[Listed]) -> Listed:
+def get_pickup_city(field: str, provider: ProviderTraits, given: str | None, cities: Iterable[Area]) -> Area:
     """The city of the provider's list that is meant, by its id or its name in any case."""
     advice = f"/shipping/coverage/cities?provider={provider.name} lists the cities"
     if given is None or not given.strip():
