@@ -23,7 +23,7 @@ ECHOING = (Source.MSGAPP_COEX, Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL, Sourc
 
 
 def refuse_live(company: Company) -> None:
-    if company.environment != "test":
+    if not company.is_test:
         raise TestKeyRequired
 
 

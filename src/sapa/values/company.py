@@ -11,3 +11,7 @@ class Company(Struct, frozen=True):
     region: str
     """ISO 3166 code of the country whose phone numbers may be written without a country code."""
     currency: str
+
+    @property
+    def is_test(self) -> bool:
+        return self.environment == "test"

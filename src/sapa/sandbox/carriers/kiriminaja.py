@@ -29,6 +29,7 @@ from sapa.sandbox.carriers.scenarios import (
     find_scenario,
     has_reached,
 )
+from sapa.sandbox.carriers.simulator import Simulator
 
 NAME = "kiriminaja"
 PREFIX = f"/sandbox/{NAME}"
@@ -284,3 +285,6 @@ _HANDLERS: dict[str, Handler] = {
     "/api/mitra/tracking": _track,
     "/api/mitra/v3/cancel_shipment": _cancel,
 }
+
+
+SIMULATOR = Simulator("express", answer, build_posting)
