@@ -13,12 +13,13 @@ from bench.ceiling.app import Ceiling, Receive, Send, answer
 from sapa import events
 from sapa.events import EVENT_ID
 from sapa.shipping.areas import queries as areas
-from sapa.shipping.areas.actions import FRESH_DAYS, KEPT_DAYS
+from sapa.shipping.areas.actions import KEPT_DAYS
 from sapa.shipping.carriers.kiriminaja import wire
+from sapa.shipping.environment import LIVE
 from sapa.shipping.quotes import queries as quotes
 from sapa.shipping.quotes.types import QuoteAnswer, QuoteResult
 from sapa.shipping.shipments import queries as shipments
-from sapa.shipping.shipments.document import build_blank, revise
+from sapa.shipping.shipments.validation import build_draft, merge
 from sapa.shipping.types import ShipmentCreated, ShipmentIn
 from sapa.values.company import Company
 from sapa.values.json import encode
@@ -51,7 +52,7 @@ class ShippingCeiling(Ceiling):
         return await answer(send, 200, await (self._find_quote if what == "known" else self._ask)(int(company)))
 
     async def _find_areas(self, company: int) -> bytes:
-        asked = (company, "kiriminaja", "provinces", "", FRESH_DAYS["live"], KEPT_DAYS)
+        asked = (company, "kiriminaja", "provinces", "", LIVE.coverage_days, KEPT_DAYS)
         async with self.pool.acquire() as db:
             row: Any = await db.fetchrow(areas.FIND_CACHED.text, *asked)
         return b'{"data":' + bytes(row[0]) + b"}"
@@ -74,7 +75,7 @@ class ShippingCeiling(Ceiling):
 
     async def _create_shipment(self, company_id: int, body: bytes) -> bytes:
         given, company = decode_shipment(body), Company(company_id, "live", "ID", "IDR")
-        kept = revise(company, build_blank(company, given.provider), given, None)
+        kept = merge(company, build_draft(company, given.provider), given, None)
         async with self.pool.acquire() as leased, leased.transaction():
             db: Any = leased
             made = (await shipments.insert_shipment(db, company_id, kept)).shipment

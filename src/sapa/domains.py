@@ -49,19 +49,26 @@ from sapa.ports import Port, Subscriptions, install_subscriptions
 from sapa.products import api as products
 from sapa.sandbox import api as sandbox_api
 from sapa.sandbox import callbacks as sandbox
+from sapa.sandbox import jobs as sandbox_jobs
+from sapa.sandbox.carriers import api as sandbox_carriers
 from sapa.sandbox.carriers import simulators as carriers
-from sapa.sandbox.channels import outbox
+from sapa.sandbox.carriers.environment import SandboxEnvironment as SandboxShipping
 from sapa.sandbox.channels import simulators as channels
 from sapa.sandbox.channels.environment import SandboxEnvironment, SimulatedAccounts
 from sapa.settings import Settings
-from sapa.shipping import api as shipments
+from sapa.shipping import api as shipping
+from sapa.shipping import environment as shipping_environment
 from sapa.shipping import jobs as shipping_jobs
 from sapa.shipping.areas import api as areas
+from sapa.shipping.bookings import api as bookings
+from sapa.shipping.carriers import call_log
 from sapa.shipping.connections import actions as connections
 from sapa.shipping.connections import api as providers_api
 from sapa.shipping.quotes import actions as quotes
 from sapa.shipping.quotes import api as quotes_api
+from sapa.shipping.shipments import api as shipments
 from sapa.shipping.stores import api as stores
+from sapa.shipping.tracking import api as tracking
 from sapa.shipping.tracking import hooks as carrier_callbacks
 from sapa.support import actions as tickets
 from sapa.support import api as support
@@ -85,6 +92,10 @@ ROUTES: list[Routes] = [
     areas.routes,
     quotes_api.routes,
     shipments.routes,
+    shipping.routes,
+    bookings.routes,
+    tracking.routes,
+    sandbox_carriers.routes,
     stores.routes,
     sending.routes,
     history.routes,
@@ -112,9 +123,9 @@ JOBS: list[Job] = [
     Job("forget sessions", 3600, people.forget_old),
     Job("forget imports", 3600, import_actions.forget_old),
     Job("forget carrier callbacks", 3600, carrier_callbacks.forget_old),
-    Job("forget carrier calls", 3600, shipping_jobs.forget_old),
+    Job("forget carrier calls", 3600, call_log.forget_old),
     Job("forget channel callbacks", 3600, inbound.forget_old),
-    Job("forget the sandbox's outbox", 3600, outbox.forget_old),
+    Job("forget the sandbox's outbox", 3600, sandbox_jobs.forget_old),
     Job("forget widget sessions", 600, widget_jobs.forget_old),
     Job("give up on unsettled messages", 5, unsettled.give_up),
 ]
@@ -153,6 +164,7 @@ PORTS: list[tuple[Port[Any], Any]] = [
     (TICKETS, tickets),
     (TEST_ACCOUNTS, SimulatedAccounts()),
     (TEST_ENVIRONMENT, SandboxEnvironment()),
+    (shipping_environment.TEST, SandboxShipping()),
 ]
 """Ports of lower rooms, each with the higher room's implementation."""
 

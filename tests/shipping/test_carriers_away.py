@@ -183,7 +183,7 @@ async def list_tables_with(database: Database, company_id: int, text: str) -> se
             """SELECT c.table_name AS name
                  FROM information_schema.columns c JOIN information_schema.tables t USING (table_schema, table_name)
                 WHERE c.table_schema = 'public' AND c.column_name = 'company_id' AND t.table_type = 'BASE TABLE'
-                  AND has_table_privilege(quote_ident(c.table_name), 'SELECT')"""
+                  AND has_table_privilege(format('%I.%I', c.table_schema, c.table_name), 'SELECT')"""
         )
         for (table,) in tables:
             like = f"SELECT count(*) FROM {table} t WHERE company_id = $1 AND (strpos(t::text, $2) > 0"

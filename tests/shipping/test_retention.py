@@ -1,7 +1,7 @@
 """What is kept for a while only: carriers' answers and callbacks, and what their simulators took on."""
 
 from sapa.db.pool import Database
-from sapa.shipping import jobs
+from sapa.sandbox import jobs as sandbox
 from sapa.shipping.carriers import call_log
 from sapa.shipping.tracking import hooks as tracking
 from tests.factories import Environments, make_company
@@ -26,7 +26,8 @@ async def test_old_answers_and_simulated_bookings_are_forgotten(database: Databa
             for name, days, times in (("OLD", 91, call_log.FORGOTTEN_AT_ONCE + 1), ("NEW", 89, 1)):
                 await tx.execute(CALL, owner, name, days, times)
                 await tx.execute(BOOKING, owner, name, days)
-    await jobs.forget_old(database)
+    await call_log.forget_old(database)
+    await sandbox.forget_old(database)
     async with database.connection() as db:
         for owner in (company.test, other.test):
             calls = await db.fetch("SELECT reference FROM carrier_calls WHERE company_id = $1", owner)

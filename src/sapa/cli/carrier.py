@@ -16,8 +16,10 @@ from sapa.cli.connect import AsJson, CompanyId, show
 from sapa.cli.outside import reach_kit
 from sapa.context import Kit
 from sapa.shipping.carriers.interface import Carrier, Field
+from sapa.shipping.carriers.registry import list_adapters
 from sapa.shipping.connections import actions as connections
-from sapa.shipping.connections.actions import ConnectionInfo, NewConnection
+from sapa.shipping.connections.types import CarrierConnection, NewCarrierConnection
+from sapa.shipping.providers import PROVIDERS
 from sapa.values.company import Company
 
 app = typer.Typer(no_args_is_help=True, help="A company's accounts with carriers.")
@@ -25,7 +27,10 @@ app = typer.Typer(no_args_is_help=True, help="A company's accounts with carriers
 Result = TypeVar("Result")
 Work = Callable[[Kit, Company], Awaitable[Result]]
 
-Provider = Annotated[str, typer.Option(help="What to connect: instant_carrier, aggregator_carrier or ev_courier.")]
+_PROVIDERS = [name for name, provider in PROVIDERS.items() if not provider.is_local]
+_CHOICES = [adapter.name for name in _PROVIDERS if len(list_adapters(name)) > 1 for adapter in list_adapters(name)]
+
+Provider = Annotated[str, typer.Option(help=f"What to connect: {', '.join(_PROVIDERS[:-1])} or {_PROVIDERS[-1]}.")]
 COLUMNS = ["provider", "carrier", "status", "account"]
 
 
@@ -34,7 +39,7 @@ def connect(
     company: CompanyId,
     provider: Provider,
     adapter: Annotated[
-        str | None, typer.Option(help="Which carrier, where there is a choice: kiriminaja or biteship.")
+        str | None, typer.Option(help=f"Which carrier, where there is a choice: {' or '.join(_CHOICES)}.")
     ] = None,
     given: Annotated[
         list[str] | None,
@@ -54,7 +59,7 @@ def connect(
     """
     fields = _parse_credentials(given or [])
 
-    async def work(kit: Kit, owner: Company) -> NewConnection:
+    async def work(kit: Kit, owner: Company) -> NewCarrierConnection:
         carrier = connections.get_adapter(provider, adapter)
         found = _gather(carrier, fields, is_asking=not json and owner.environment == "live")
         return await connections.connect(kit, owner, provider, carrier.name, found, verify=not no_verify)
@@ -66,7 +71,7 @@ def connect(
 def list_(company: CompanyId, json: AsJson = False) -> None:
     """List what is connected, and how it fares; never a credential."""
 
-    async def work(kit: Kit, owner: Company) -> list[ConnectionInfo]:
+    async def work(kit: Kit, owner: Company) -> list[CarrierConnection]:
         async with kit.database.connection() as db:
             return await connections.list_connections(db, owner)
 
@@ -142,14 +147,14 @@ def _prompt(carrier: Carrier, field: Field) -> str:
     return answer
 
 
-def _show(found: list[ConnectionInfo], as_json: bool, title: str) -> None:
+def _show(found: list[CarrierConnection], as_json: bool, title: str) -> None:
     if as_json:
         show(found, as_json, title, [])
     else:
         show([_summary(info) for info in found], as_json, title, COLUMNS)
 
 
-def _summary(info: ConnectionInfo) -> dict[str, str]:
+def _summary(info: CarrierConnection) -> dict[str, str]:
     """A few lines that fit a terminal; --json tells the rest."""
     checked = f"verified {info.verified_at[:16].replace('T', ' ')}" if info.verified_at else "not verified"
     troubles = [info.last_error] if info.last_error else []
@@ -162,7 +167,7 @@ def _summary(info: ConnectionInfo) -> dict[str, str]:
     }
 
 
-def _show_new(new: NewConnection, as_json: bool) -> None:
+def _show_new(new: NewCarrierConnection, as_json: bool) -> None:
     if as_json:
         told = {"callbackUrl": new.callback_url, "leftBehind": new.left_behind}
         show({**msgspec.to_builtins(new.connection), **told}, as_json, "", [])

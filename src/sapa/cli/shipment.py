@@ -1,7 +1,7 @@
 """`sapa shipment`: what people do with shipments."""
 
 import asyncio
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import msgspec
 import typer
@@ -11,9 +11,10 @@ from sapa.cli.connect import AsJson, CompanyId, show, transact
 from sapa.cli.outside import reach_kit
 from sapa.db.pool import Tx
 from sapa.shipping.bookings.actions import book as book_shipment
-from sapa.shipping.shipments import queries as shipments
+from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.states import STATUSES
-from sapa.shipping.types import SHIPMENT_ID, Provider, Shipment, ShipmentNotFound
+from sapa.shipping.types import SHIPMENT_ID, Shipment, ShipmentNotFound
 from sapa.values.json import encode
 
 app = typer.Typer(no_args_is_help=True, help="Shipments.")
@@ -48,7 +49,7 @@ def list_(
 
     async def read(tx: Tx) -> list[Shipment]:
         await access.get_company(tx, company)
-        cells = [f"{provider}/{status}" for provider in get_args(Provider)]
+        cells = [f"{provider}/{status}" for provider in PROVIDERS]
         return (await shipments.list_shipments(tx, company, {"cells": cells} if status else {}, MOST, 0))[0]
 
     show([_plain(shipment) for shipment in transact(read)], json, "Shipments", COLUMNS)

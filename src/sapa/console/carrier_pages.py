@@ -11,15 +11,17 @@ from sapa.console.routes import (
 )
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid, NotFound
+from sapa.shipping.carriers.registry import list_adapters, list_providers
 from sapa.shipping.connections import actions as connections
-from sapa.shipping.types import LABELS
+from sapa.shipping.connections.types import CarrierConnection
+from sapa.shipping.providers import PROVIDERS
 from sapa.values.company import Company
 
 
 @desk.get("/{environment}/carriers", roles=DEVELOPERS)
 async def list_carriers(visit: Visit) -> Response:
     known = await _list_known(visit)
-    shown = [(provider, LABELS[provider], known.get(provider)) for provider in connections.list_providers()]
+    shown = [(provider, PROVIDERS[provider].label, known.get(provider)) for provider in list_providers()]
     return visit.show("carriers.html", carriers=shown)
 
 
@@ -31,13 +33,13 @@ async def show_carrier(visit: Visit) -> Response:
     return visit.show(
         "carrier.html",
         provider=provider,
-        label=LABELS[provider],
+        label=PROVIDERS[provider].label,
         info=info,
-        labels={field.name: field.label for adapter in connections.list_adapters(provider) for field in adapter.fields},
-        adapters=connections.list_adapters(provider),
+        labels={field.name: field.label for adapter in list_adapters(provider) for field in adapter.fields},
+        adapters=list_adapters(provider),
         chosen=visit.given("adapter") or (info.adapter if info else ""),
         given={field.name: visit.given(field.name) if visit.form else known.get(field.name, "")
-               for adapter in connections.list_adapters(provider) for field in adapter.fields if not field.is_secret},
+               for adapter in list_adapters(provider) for field in adapter.fields if not field.is_secret},
     )  # fmt: skip
 
 
@@ -45,17 +47,17 @@ async def show_carrier(visit: Visit) -> Response:
 async def connect_carrier(visit: Visit) -> Response:
     """The callbacks' address is in this one answer."""
     provider, company = _get_provider(visit), await _get_company(visit)
-    if company.environment == "test":
+    if company.is_test:
         raise Invalid("A test environment's carriers are played by simulators, and are always there.")
     adapter = connections.get_adapter(provider, visit.given("adapter") or None)
     given = {field.name: visit.given(field.name) for field in adapter.fields}
 
     async def note(tx: Tx) -> None:
-        await visit.record(tx, "carrier.connected", f"{LABELS[provider]}: {adapter.label}")
+        await visit.record(tx, "carrier.connected", f"{PROVIDERS[provider].label}: {adapter.label}")
 
     is_checked = not visit.given("unchecked")
     made = await connections.connect(visit.kit, company, provider, adapter.name, given, is_checked, note)
-    return visit.show("carrier_made.html", provider=provider, label=LABELS[provider], made=made)
+    return visit.show("carrier_made.html", provider=provider, label=PROVIDERS[provider].label, made=made)
 
 
 @desk.post("/{environment}/carriers/{id}/test", roles=DEVELOPERS, shown_by=show_carrier)
@@ -70,7 +72,7 @@ async def disconnect_carrier(visit: Visit) -> Response:
     provider, company = _get_provider(visit), await _get_company(visit)
     async with visit.kit.database.transaction() as tx:
         await connections.disconnect(tx, company, provider)
-        await visit.record(tx, "carrier.disconnected", LABELS[provider])
+        await visit.record(tx, "carrier.disconnected", PROVIDERS[provider].label)
     return go_to(visit.path(f"/carriers/{provider}"))
 
 
@@ -79,7 +81,7 @@ async def _get_company(visit: Visit) -> Company:
         return await access.get_company(db, visit.company_id)
 
 
-async def _list_known(visit: Visit) -> dict[str, connections.ConnectionInfo]:
+async def _list_known(visit: Visit) -> dict[str, CarrierConnection]:
     company = await _get_company(visit)
     async with visit.kit.database.connection() as db:
         return {info.provider: info for info in await connections.list_connections(db, company)}
@@ -87,6 +89,6 @@ async def _list_known(visit: Visit) -> dict[str, connections.ConnectionInfo]:
 
 def _get_provider(visit: Visit) -> str:
     provider: str = visit.request.path_params["id"]
-    if provider not in connections.list_providers():
+    if provider not in list_providers():
         raise NotFound
     return provider

@@ -14,6 +14,7 @@ from sapa.console.routes import (
     go_to,
 )
 from sapa.http.errors import ApiError, FieldError, Invalid, NotFound
+from sapa.shipping.providers import PROVIDERS
 
 PARTY = ("name", "phone", "email", "address", "city", "province", "zip", "notes")
 RECEIVER = tuple(f"delivery.{name}" for name in PARTY)
@@ -52,6 +53,7 @@ async def show_new_shipment(visit: Visit) -> Response:
         providers=providers,
         has_prices=_has_prices(providers, values["provider"]),
         lists=await list_choices(visit, "delivery.", values),
+        has_pickup_cities=_has_pickup_cities(values["provider"]),
         cities=await _list_pickup_cities(visit, values["provider"]),
         quote=await _find_quote(visit),
         once=token_hex(16),
@@ -119,8 +121,12 @@ def _has_prices(providers: list[dict[str, Any]], chosen: str) -> bool:
     return any(entry["provider"] == chosen and entry["capabilities"]["quote"] for entry in providers)
 
 
+def _has_pickup_cities(provider: str) -> bool:
+    return provider in PROVIDERS and PROVIDERS[provider].has_pickup_cities
+
+
 async def _list_pickup_cities(visit: Visit, provider: str) -> list[dict[str, Any]]:
-    if provider != "ev_courier":
+    if not _has_pickup_cities(provider):
         return []
     try:
         found: list[dict[str, Any]] = (await visit.ask("GET", "/shipping/coverage/cities", {"provider": provider}))[

@@ -1,6 +1,6 @@
 """Shipments: the list, one with its way so far, and what people do with it."""
 
-from typing import Any, get_args
+from typing import Any
 
 import msgspec
 from starlette.responses import Response
@@ -16,9 +16,10 @@ from sapa.console.routes import (
 )
 from sapa.http.errors import Invalid, NotFound
 from sapa.shipping.bookings import actions as bookings
+from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.states import BOOKABLE, GROUP_OF, STATUSES, UNDER_WAY, list_next
 from sapa.shipping.tracking import actions as tracking
-from sapa.shipping.types import BY_PEOPLE, LABELS, LOCAL, SHIPMENT_ID, Provider
+from sapa.shipping.types import SHIPMENT_ID
 from sapa.values.json import encode
 
 TONES = {"delivered": "good", "failed": "bad", "cancelled": "over", "returned": "bad"}
@@ -31,7 +32,7 @@ TOO_LATE = UNDER_WAY | {"cancelled", "cancelled_by_business", "returning", "retu
 @desk.get("/{environment}/shipments", roles=EVERYBODY)
 async def list_shipments(visit: Visit) -> Response:
     shown = await read_list(visit, "/shipping/shipments", *FILTERS)
-    providers = [(name, LABELS[name]) for name in get_args(Provider)]
+    providers = [(name, provider.label) for name, provider in PROVIDERS.items()]
     return visit.show("shipments.html", statuses=STATUSES, providers=providers, tone=find_tone, **shown)
 
 
@@ -41,7 +42,7 @@ async def show_shipment(visit: Visit) -> Response:
     id = visit.request.path_params["id"]
     way = await _read_way(visit, id)
     shipment = (await visit.ask("GET", f"/shipping/shipments/{id}"))["data"]
-    status, is_local = shipment["shippingStatus"], shipment["provider"] in LOCAL
+    status, provider = shipment["shippingStatus"], PROVIDERS[shipment["provider"]]
     return visit.show(
         "shipment.html",
         shipment=shipment,
@@ -49,9 +50,11 @@ async def show_shipment(visit: Visit) -> Response:
         order_number=await _find_order_number(visit, shipment["orderId"]),
         tone=find_tone,
         can_book=status in BOOKABLE,
-        can_cancel=status not in TOO_LATE and (is_local or shipment["provider"] in BY_PEOPLE or shipment["awb"]),
-        by_hand=list_next(status, "L") if is_local else ["returned"] if status == "returning" else [],
-        can_advance=visit.environment == "test" and not is_local and GROUP_OF[status] in {"accepted", "in_delivery"},
+        can_cancel=status not in TOO_LATE and (provider.is_local or provider.is_booked_by_people or shipment["awb"]),
+        by_hand=list_next(status, "L") if provider.is_local else ["returned"] if status == "returning" else [],
+        can_advance=visit.environment == "test"
+        and not provider.is_local
+        and GROUP_OF[status] in {"accepted", "in_delivery"},
         given={name: visit.given(name) for name in ("reason", "orderNo", "status")},
     )
 
@@ -83,7 +86,7 @@ async def book(visit: Visit) -> Response:
     """People book what the API does not, and everything else, too."""
     id = visit.request.path_params["id"]
     shipment = (await visit.ask("GET", f"/shipping/shipments/{id}"))["data"]
-    if shipment["provider"] in LOCAL:
+    if PROVIDERS[shipment["provider"]].is_local:
         await visit.ask("PATCH", f"/shipping/shipments/{id}", body={"triggerBooking": True})
     else:
         async with visit.kit.database.connection() as db:

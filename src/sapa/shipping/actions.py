@@ -1,206 +1,160 @@
-"""How shipments change, by the hands of people and programs."""
+"""How shipments are created, edited and booked, by the hands of people and programs."""
 
-from collections.abc import Sequence
+from datetime import datetime
 
 import msgspec
-from msgspec import UNSET, Struct
+from msgspec import UNSET
 
+from sapa.context import Kit
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.http.errors import Invalid
 from sapa.orders import actions as orders
-from sapa.shipping.areas.actions import check_sub_district
+from sapa.shipping.areas import actions as areas
 from sapa.shipping.bookings import actions as bookings
-from sapa.shipping.bookings.actions import Started
-from sapa.shipping.carriers.interface import Area
-from sapa.shipping.connections.actions import find_adapter
-from sapa.shipping.shipments import queries as shipments
-from sapa.shipping.shipments.checks import (
-    check_carriers_fields,
-    check_schedule,
-    check_shipment,
-    count_days_ahead,
-    with_pickup_city,
-)
-from sapa.shipping.shipments.document import (
-    build_blank,
-    read_party,
-    revise,
-    with_options,
-)
-from sapa.shipping.shipments.rules import GO_BY_AREA, check_service_type
-from sapa.shipping.shipments.status_changes import remember, store
-from sapa.shipping.states import EDITABLE, GONE, TERMINAL, is_allowed, list_next
+from sapa.shipping.bookings.types import BookingContext, BookingStart
+from sapa.shipping.connections.actions import find_adapter, get_carrier
+from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.shipments import actions as shipments
+from sapa.shipping.shipments.validation import ShipmentFacts, build_shipment, list_changed_ends, revise_shipment
+from sapa.shipping.states import GONE, is_allowed, list_next
 from sapa.shipping.stores import actions as stores
 from sapa.shipping.types import (
-    BY_PEOPLE,
-    LOCAL,
     BookingInProgress,
     InvalidMove,
-    KeptShipment,
     NotBookable,
-    NotEditable,
     ShipmentBooked,
     ShipmentChange,
     ShipmentCreated,
     ShipmentIn,
     ShipmentPatch,
+    StoredShipment,
 )
 from sapa.values.company import Company
 
-
-class Surroundings(Struct, frozen=True):
-    """What was found out before the transaction began, since carriers may have been asked for it."""
-
-    cities: Sequence[Area] = ()
-    """In which the EV courier fetches parcels."""
-    adapter: str | None = None
-    """Of the carrier that is to be booked with."""
+DAY_SECONDS = 86_400
 
 
-async def create(tx: Tx, company: Company, given: ShipmentIn, around: Surroundings) -> Started:
+async def prepare(
+    kit: Kit, company: Company, provider: str, is_booking: bool, names_city: bool
+) -> tuple[ConnectedCarrier | None, BookingContext]:
+    """What has to be known before the transaction, since carriers may be asked for it.
+
+    Raises when the provider is to be booked with and cannot be.
+    """
+    traits = PROVIDERS[provider]
+    books = is_booking and not traits.is_local and not traits.is_booked_by_people
+    needs_cities = traits.has_pickup_cities and names_city
+    if not books and not needs_cities:
+        return None, BookingContext()
+    async with kit.database.connection() as db:
+        connected = await get_carrier(kit, db, company, provider) if books else None
+        if connected is not None:
+            connected.check_reachable()
+        cities = await areas.list_pickup_cities(kit, db, company, provider) if needs_cities else ()
+    return connected, BookingContext(cities, connected.carrier.name if connected else None)
+
+
+async def create(tx: Tx, company: Company, body: ShipmentIn, context: BookingContext) -> BookingStart:
     """A new shipment, and the intent to book it when that was asked for."""
-    if given.options is not None and given.service_type is not UNSET:
-        check_service_type("options.serviceType", given.provider, given.options.service_type)
-    given = with_options(given)
-    blank = build_blank(company, given.provider)
-    kept = with_pickup_city(await _revise(tx, company, blank, given), around.cities)
-    check_shipment(kept)
-    await _check_places(tx, company, kept, blank)
-    if given.auto_book and kept.provider in LOCAL:
-        kept = msgspec.structs.replace(kept, shipping_status="confirmed")
-    elif given.auto_book and kept.provider in BY_PEOPLE:
-        kept = msgspec.structs.replace(kept, shipping_status="awaiting")
-    stored, attempt = await shipments.insert_shipment(tx, company.id, kept), None
-    if given.auto_book and around.adapter is not None:
-        started = await bookings.intend(tx, company, stored, around.adapter)
-        stored, attempt = await shipments.save_shipment(tx, company.id, started.kept, True), started.attempt
+    facts = await _look_up(tx, company, body.provider, None, body, context)
+    shipment = build_shipment(company, body, facts)
+    await areas.check_ends(tx, company, facts.adapter, list_changed_ends(shipment, None))
+    traits = PROVIDERS[shipment.provider]
+    if body.auto_book and traits.is_local:
+        shipment = msgspec.structs.replace(shipment, shipping_status="confirmed")
+    elif body.auto_book and traits.is_booked_by_people:
+        shipment = msgspec.structs.replace(shipment, shipping_status="awaiting")
+    stored, attempt = await shipments.insert_shipment(tx, company.id, shipment), None
+    if body.auto_book and context.adapter is not None:
+        start = await bookings.intend(tx, company, stored, context.adapter)
+        stored, attempt = await shipments.save_shipment(tx, company.id, start.stored, True), start.attempt
     await emit(tx, company, ShipmentCreated(stored.shipment))
     if stored.shipping_status == "confirmed":
         await emit(tx, company, ShipmentBooked(stored.shipment))
-        await remember(tx, company, stored)
-    return Started(stored, attempt)
+        await shipments.record_step(tx, company, stored)
+    return BookingStart(stored, attempt)
 
 
-async def update(tx: Tx, company: Company, id: str, given: ShipmentChange, around: Surroundings) -> Started:
+async def update(tx: Tx, company: Company, id: str, body: ShipmentChange, context: BookingContext) -> BookingStart:
     """The edits first, then what is to be done with the shipment; all of it or nothing."""
-    if given.resolve_booking is not None and given.trigger_booking:
+    if body.resolve_booking is not None and body.trigger_booking:
         raise Invalid.field("triggerBooking", "is given besides resolveBooking; send one of them")
     before = await shipments.lock_shipment(tx, company.id, id)
-    kept = await _edit(tx, company, before, given, around)
-    if given.shipping_status is not UNSET:
-        kept = _move_by_hand(kept, given.shipping_status)
-    if given.needs_action is not UNSET:
-        kept = _acknowledge(kept, given.needs_action)
-    kept = await store(tx, company, before, kept)
-    if given.resolve_booking is not None:
-        return Started(await bookings.resolve(tx, company, kept, given.resolve_booking), None)
-    if given.trigger_booking:
-        return await _book(tx, company, kept, around)
-    return Started(kept, None)
+    facts = await _look_up(tx, company, before.provider, before, body, context)
+    after = revise_shipment(company, before, body, facts)
+    await areas.check_ends(tx, company, facts.adapter, list_changed_ends(after, before))
+    if body.shipping_status is not UNSET:
+        after = _move_by_hand(after, body.shipping_status)
+    if body.needs_action is not UNSET:
+        after = _acknowledge(after, body.needs_action)
+    stored = await shipments.store(tx, company, before, after)
+    if body.resolve_booking is not None:
+        return BookingStart(await bookings.resolve(tx, company, stored, body.resolve_booking), None)
+    if body.trigger_booking:
+        return await _book(tx, company, stored, context)
+    return BookingStart(stored, None)
 
 
-async def discard(tx: Tx, company: Company, id: str) -> None:
-    """For good, and only what nobody has acted upon yet."""
-    kept = await shipments.lock_shipment(tx, company.id, id)
-    if kept.shipping_status != "draft":
-        raise NotEditable(f"Only a draft can be discarded; the shipment is {kept.shipping_status}.")
-    await shipments.delete_shipment(tx, company.id, id)
+async def _look_up(
+    tx: Tx, company: Company, provider: str, before: StoredShipment | None, body: ShipmentPatch, context: BookingContext
+) -> ShipmentFacts:
+    """What the body names, and what the shipment's provider is asked about."""
+    traits = PROVIDERS[provider]
+    lacks_sender = (before is None or before.sender is None) and body.sender is UNSET and not traits.is_local
+    sender = await stores.find_sender(tx, company, body.store_location_id, or_default=lacks_sender)
+    names_order = isinstance(body.order_id, str) and (before is None or body.order_id != before.order_id)
+    order = await orders.find(tx, company, str(body.order_id)) if names_order else None
+    clock = None
+    if isinstance(body.pickup_schedule, datetime):
+        clock = await shipments.get_clock(tx, company.id, traits.days_ahead * DAY_SECONDS)
+    names_end = before is None or sender is not None or body.sender is not UNSET or body.delivery is not UNSET
+    adapter = await find_adapter(tx, company, provider) if traits.locates_by == "areas" and names_end else None
+    return ShipmentFacts(sender, order, clock, context.pickup_cities, adapter)
 
 
-async def _edit(
-    tx: Tx, company: Company, before: KeptShipment, given: ShipmentChange, around: Surroundings
-) -> KeptShipment:
-    kept = await _revise(tx, company, before, given)
-    if kept == before:
-        return before
-    is_open = before.shipping_status not in TERMINAL if before.provider in LOCAL else before.shipping_status in EDITABLE
-    if not is_open:
-        raise NotEditable(f"The shipment is {before.shipping_status} and cannot be edited any more.")
-    if kept.pickup_city != before.pickup_city:
-        kept = with_pickup_city(kept, around.cities)
-    check_shipment(kept)
-    await _check_places(tx, company, kept, before)
-    return kept
-
-
-async def _revise(tx: Tx, company: Company, before: KeptShipment, given: ShipmentPatch) -> KeptShipment:
-    """The shipment with what was given, once the order and the store that it names are found."""
-    is_homeless = before.sender is None and given.sender is UNSET and before.provider not in LOCAL
-    named = await stores.find_sender(tx, company, given.store_location_id, or_default=is_homeless)
-    kept = revise(company, before, given, named and named[1])
-    if named is not None:
-        kept = msgspec.structs.replace(kept, store_location_id=named[0])
-    if isinstance(given.order_id, str) and given.order_id != before.order_id:
-        kept = msgspec.structs.replace(kept, order_id=await _order_id(tx, company, given.order_id))
-    check_carriers_fields(kept, before)
-    if kept.pickup_schedule != before.pickup_schedule:
-        clock = await shipments.get_clock(tx, company.id, count_days_ahead(kept.provider) * 86_400)
-        check_schedule(kept, before, clock.now, clock.later)
-    return kept
-
-
-async def _check_places(tx: Tx, company: Company, kept: KeptShipment, before: KeptShipment) -> None:
-    """That both ends are places of the carrier's, as far as that is known."""
-    ends = {"sender": (kept.sender, before.sender), "delivery": (kept.delivery, before.delivery)}
-    changed = {field: now for field, (now, was) in ends.items() if now is not None and now != was}
-    if kept.provider not in GO_BY_AREA or not changed:
-        return
-    adapter = await find_adapter(tx, company, kept.provider)
-    for field, party in ((field, read_party(raw)) for field, raw in changed.items()):
-        if adapter is not None:
-            ids = party.kecamatan_id, party.kelurahan_id
-            await check_sub_district(tx, company, adapter, f"{field}.kelurahanId", *ids)
-
-
-async def _order_id(tx: Tx, company: Company, given: str) -> str:
-    order = await orders.find(tx, company, given)
-    if order is None:
-        raise Invalid.field("orderId", "is not the id of an order")
-    if order.status == "cancelled":
-        raise Invalid.field("orderId", "is the id of a cancelled order, which cannot be shipped")
-    return order.id
-
-
-def _move_by_hand(kept: KeptShipment, to: str) -> KeptShipment:
-    is_back = to == "returned" and kept.shipping_status in {"returning", "returned"}
-    if kept.provider not in LOCAL and not is_back:
+def _move_by_hand(shipment: StoredShipment, to: str) -> StoredShipment:
+    is_back = to == "returned" and shipment.shipping_status in {"returning", "returned"}
+    if not PROVIDERS[shipment.provider].is_local and not is_back:
         raise Invalid.field(
             "shippingStatus",
             "is the carrier's to tell; by hand go custom and parcel_carrier, and what is returning to returned",
         )
-    if to == kept.shipping_status:
-        return kept
-    if not is_allowed(kept.shipping_status, to, "A" if is_back else "L"):
-        allowed = ", ".join(list_next(kept.shipping_status, "L")) or "nothing else"
-        raise InvalidMove(f"shippingStatus cannot change from {kept.shipping_status} to {to}; it can be {allowed}.")
+    if to == shipment.shipping_status:
+        return shipment
+    if not is_allowed(shipment.shipping_status, to, "A" if is_back else "L"):
+        allowed = ", ".join(list_next(shipment.shipping_status, "L")) or "nothing else"
+        raise InvalidMove(f"shippingStatus cannot change from {shipment.shipping_status} to {to}; it can be {allowed}.")
     gone = {"cancelled_by": "user", "cancelled_source": "api"} if to in GONE else {}
-    return msgspec.structs.replace(kept, shipping_status=to, poll_at=None if is_back else kept.poll_at, **gone)
+    poll_at = None if is_back else shipment.poll_at
+    return msgspec.structs.replace(shipment, shipping_status=to, poll_at=poll_at, **gone)
 
 
-def _acknowledge(kept: KeptShipment, needs_action: bool) -> KeptShipment:
-    """A person has looked at it. What went wrong stays there to be read."""
+def _acknowledge(shipment: StoredShipment, needs_action: bool) -> StoredShipment:
+    """A person has looked at it. The description of the problem stays."""
     if needs_action:
         raise Invalid.field("needsAction", "can be set to false only, which says that a person has looked at it")
-    if kept.needs_action and kept.shipping_status == "booking_unknown":
+    if shipment.needs_action and shipment.shipping_status == "booking_unknown":
         raise InvalidMove("It is still open whether the carrier took the booking; tell it with resolveBooking.")
-    return msgspec.structs.replace(kept, needs_action=False)
+    return msgspec.structs.replace(shipment, needs_action=False)
 
 
-async def _book(tx: Tx, company: Company, kept: KeptShipment, around: Surroundings) -> Started:
-    """What is booked already stays as it is; the instant carrier waits for a person."""
-    if bookings.is_booked(kept):
-        return Started(kept, None)
-    if around.adapter is not None:
-        return await bookings.begin(tx, company, kept, around.adapter)
-    if kept.shipping_status == "awaiting":
-        return Started(kept, None)
-    bookings.check_bookable(kept)
-    if kept.provider in LOCAL:
-        if not is_allowed(kept.shipping_status, "confirmed", "L"):
-            raise NotBookable(f"The shipment is {kept.shipping_status} and cannot be booked; make a new one.")
-        after = msgspec.structs.replace(kept, shipping_status="confirmed")
-        return Started(await store(tx, company, kept, after), None)
-    if kept.provider not in BY_PEOPLE:
+async def _book(tx: Tx, company: Company, stored: StoredShipment, context: BookingContext) -> BookingStart:
+    """A booked shipment stays as it is; one that people book waits for a person."""
+    if bookings.is_booked(stored):
+        return BookingStart(stored, None)
+    if context.adapter is not None:
+        return await bookings.begin(tx, company, stored, context.adapter)
+    if stored.shipping_status == "awaiting":
+        return BookingStart(stored, None)
+    bookings.check_bookable(stored)
+    traits = PROVIDERS[stored.provider]
+    if traits.is_local:
+        if not is_allowed(stored.shipping_status, "confirmed", "L"):
+            raise NotBookable(f"The shipment is {stored.shipping_status} and cannot be booked; make a new one.")
+        after = msgspec.structs.replace(stored, shipping_status="confirmed")
+        return BookingStart(await shipments.store(tx, company, stored, after), None)
+    if not traits.is_booked_by_people:
         raise BookingInProgress("A booking of this shipment ended just now; look at it, then try again.")
-    return Started(await bookings.put_back(tx, company, kept), None)
+    return BookingStart(await bookings.put_back(tx, company, stored), None)

@@ -50,6 +50,9 @@ ACCEPTED = frozenset(GROUPS["accepted"])
 UNDER_WAY = frozenset({"picked_up", "in_transit", "out_for_delivery", "delivery_failed", "delivered"})
 """Whoever gets here has been picked up."""
 
+NOT_BOOKED_YET = frozenset({"booking", "booking_unknown", "booking_failed"})
+TROUBLED = frozenset({"no_driver", "rejected", "lost"})
+
 _ACCEPTED = " ".join(GROUPS["accepted"])
 _IN_DELIVERY = " ".join(GROUPS["in_delivery"])
 _RETURN = "returning returned lost"

@@ -1,14 +1,16 @@
 """Shipments: what they look like, what can go wrong, what they announce."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from decimal import Decimal
 from typing import Annotated, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
 from sapa.events import Event
 from sapa.http.errors import ApiError, Conflict, NotFound
 from sapa.http.responses import StoredJson, Timestamp
+from sapa.shipping.providers import Provider
 from sapa.shipping.states import Status
 from sapa.values.api_base import Base
 from sapa.values.ids import IdKind
@@ -20,24 +22,11 @@ LOCATION_ID = IdKind("loc_")
 ShipmentId = Annotated[str, SHIPMENT_ID]
 LocationId = Annotated[str, LOCATION_ID]
 
-Provider = Literal["instant_carrier", "aggregator_carrier", "ev_courier", "custom", "parcel_carrier"]
 ServiceType = Literal["INSTANT", "SAME_DAY", "EXPRESS"]
 VehicleType = Literal["TWO_WHEEL", "FOUR_WHEEL", "VAN", "TRUCK"]
 PackageHandover = Literal["PICKUP", "DROP_OFF"]
 BikeFuelType = Literal["gasoline", "electric"]
 PaymentStatus = Literal["pending", "paid", "refunded"]
-
-LABELS: dict[str, str] = {
-    "instant_carrier": "Instant carrier",
-    "aggregator_carrier": "Aggregator",
-    "ev_courier": "Electric courier",
-    "custom": "Custom",
-    "parcel_carrier": "Parcel carrier",
-}
-LOCAL = frozenset({"custom", "parcel_carrier"})
-"""Providers without a carrier's API behind them."""
-BY_PEOPLE = frozenset({"instant_carrier"})
-"""Booked from the console or by a command, never by a call."""
 
 Short = Annotated[str, Meta(min_length=1, max_length=200)]
 Person = Annotated[str, Meta(min_length=1, max_length=100, examples=["Ayu Lestari"])]
@@ -139,6 +128,19 @@ class ShownDriver(Struct, frozen=True, rename="camel"):
     license_plate: str | None
 
 
+read_party = msgspec.json.Decoder(Party).decode
+read_package = msgspec.json.Decoder(Package).decode
+read_driver = msgspec.json.Decoder(ShownDriver).decode
+
+NO_PARTY = Party(**dict.fromkeys(Party.__struct_fields__))
+NO_PACKAGE = Package(**dict.fromkeys(Package.__struct_fields__))
+
+
+def build_instant(instant: datetime) -> str:
+    """As instants are read from the database, so that the two can be compared."""
+    return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 class Shipment(Struct, frozen=True, rename="camel"):
     """Goods on their way: kilograms, centimetres, kilometres, and money in major units."""
 
@@ -190,7 +192,7 @@ class Shipment(Struct, frozen=True, rename="camel"):
     updated_at: Timestamp
 
 
-class KeptShipment(Shipment, frozen=True):
+class StoredShipment(Shipment, frozen=True):
     """A shipment with what it remembers for its next move."""
 
     reference: str | None

@@ -10,7 +10,7 @@ import pytest
 from sapa.access import actions as access
 from sapa.db.pool import Database
 from sapa.shipping import actions
-from sapa.shipping.actions import Surroundings
+from sapa.shipping.bookings.types import BookingContext
 from sapa.shipping.types import BookingInProgress, ShipmentChange
 from tests.cli.command import sapa, sapa_process
 from tests.conftest import Installation
@@ -260,7 +260,7 @@ async def test_only_what_people_book_waits_for_them(
     async with database.transaction() as tx:
         shop = await access.get_company(tx, company.test)
         with pytest.raises(BookingInProgress):
-            await actions.update(tx, shop, made["id"], ShipmentChange(trigger_booking=True), Surroundings())
+            await actions.update(tx, shop, made["id"], ShipmentChange(trigger_booking=True), BookingContext())
     assert (await get(sandbox, made["id"]))["shippingStatus"] == "booking_failed"
 
 

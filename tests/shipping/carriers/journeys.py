@@ -13,10 +13,19 @@ from sapa.sandbox.carriers import bookings
 from sapa.sandbox.carriers.advance import advance
 from sapa.sandbox.carriers.bookings import Booking
 from sapa.sandbox.carriers.simulators import SIMULATORS
-from sapa.shipping.carriers.interface import Booked, CarrierEvent, Coordinates, Goods, Journey, Place, Shipped, Wish
+from sapa.shipping.carriers.interface import (
+    Booked,
+    CarrierEvent,
+    Coordinates,
+    Parcel,
+    ServiceRequest,
+    ShipmentRequest,
+    Shipped,
+    ShippingPoint,
+)
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections import actions as connections
-from sapa.shipping.connections.actions import Opened
+from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.values.company import Company
 
 ADAPTERS = list(CARRIERS)
@@ -36,7 +45,7 @@ SERVICES: dict[str, dict[str, Any]] = {
 }
 
 
-async def open_simulated(kit: Kit, company: Company, adapter: str) -> Opened:
+async def open_simulated(kit: Kit, company: Company, adapter: str) -> ConnectedCarrier:
     """The company's account with a carrier's simulator; Biteship has to be connected for it."""
     provider = PROVIDERS[adapter]
     if adapter == "biteship":
@@ -45,10 +54,10 @@ async def open_simulated(kit: Kit, company: Company, adapter: str) -> Opened:
         return await connections.get_carrier(kit, db, company, provider)
 
 
-def build_journey(notes: str | None = None, goods: dict[str, Any] | None = None, **wish: Any) -> Journey:
+def build_journey(notes: str | None = None, goods: dict[str, Any] | None = None, **wish: Any) -> ShipmentRequest:
     """From Menteng to Tebet."""
-    return Journey(
-        origin=Place(
+    return ShipmentRequest(
+        origin=ShippingPoint(
             name="Toko Kopi",
             phone="+628123456789",
             address="Jl. Cikini Raya No. 12",
@@ -61,7 +70,7 @@ def build_journey(notes: str | None = None, goods: dict[str, Any] | None = None,
             kelurahan_id=3171061003,
             coordinates=Coordinates(-6.1963, 106.8346),
         ),
-        destination=Place(
+        destination=ShippingPoint(
             name="Ayu Lestari",
             phone="0812-9999-8888",
             address="Jl. Tebet Barat Dalam No. 7",
@@ -76,7 +85,7 @@ def build_journey(notes: str | None = None, goods: dict[str, Any] | None = None,
             coordinates=Coordinates(-6.2297, 106.8493),
         ),
         goods=msgspec.structs.replace(
-            Goods(
+            Parcel(
                 weight=Decimal("1.2"),
                 length=Decimal(20),
                 width=Decimal(15),
@@ -87,11 +96,11 @@ def build_journey(notes: str | None = None, goods: dict[str, Any] | None = None,
             ),
             **(goods or {}),
         ),
-        wish=Wish(**wish),
+        wish=ServiceRequest(**wish),
     )
 
 
-def build_scheduled(**wish: Any) -> Journey:
+def build_scheduled(**wish: Any) -> ShipmentRequest:
     """To be fetched at ten in the morning, Jakarta's time."""
     return build_journey(pickup_schedule=datetime(2026, 3, 2, 3, 0, tzinfo=UTC), **wish)
 
@@ -104,7 +113,7 @@ def build_shipped(reference: str, booked: Booked, was_picked_up: bool = False) -
     return Shipped(reference, booked.order_no, booked.awb, booked.booking_id, None, was_picked_up)
 
 
-async def book_simulated(opened: Opened, adapter: str, notes: str | None = None) -> tuple[str, Booked]:
+async def book_simulated(opened: ConnectedCarrier, adapter: str, notes: str | None = None) -> tuple[str, Booked]:
     reference = new_reference()
     booked = await opened.carrier.book(opened.connection, build_journey(notes, **SERVICES[adapter]), reference)
     assert isinstance(booked, Booked), booked
@@ -121,11 +130,11 @@ async def move(kit: Kit, company: Company, adapter: str, reference: str, to: str
         return await advance(kit, tx, company.id, adapter, reference, to)
 
 
-async def track(opened: Opened, shipped: Shipped) -> list[CarrierEvent]:
+async def track(opened: ConnectedCarrier, shipped: Shipped) -> list[CarrierEvent]:
     return list((await opened.carrier.track(opened.connection, shipped)).events)
 
 
-async def get_shipped(opened: Opened, reference: str, booked: Booked) -> Shipped:
+async def get_shipped(opened: ConnectedCarrier, reference: str, booked: Booked) -> Shipped:
     """With its awb, which an express parcel has a moment later."""
     shipped = build_shipped(reference, booked)
     for _ in range(40):
@@ -136,7 +145,7 @@ async def get_shipped(opened: Opened, reference: str, booked: Booked) -> Shipped
     raise AssertionError("there is no awb within two seconds")
 
 
-def read_posting(kit: Kit, opened: Opened, booking: Booking, state: str) -> list[CarrierEvent]:
+def read_posting(kit: Kit, opened: ConnectedCarrier, booking: Booking, state: str) -> list[CarrierEvent]:
     """The callback of a step as the adapter reads it."""
     step = next(step for step in booking.steps if step.state == state)
     posting = SIMULATORS[booking.adapter].build_posting(kit, booking, step)

@@ -27,7 +27,7 @@ async def tell_without_a_number(kit: Kit, company: Company, sandbox: httpx.Async
 async def arrive_at_the_carrier(kit: Kit, company: Company, id: str) -> str:
     """The booking that was on its way for so long."""
     async with kit.database.connection() as db:
-        kept = await shipments.get_kept(db, company.id, id)
+        kept = await shipments.get_stored(db, company.id, id)
         opened = await get_carrier(kit, db, company, "instant_carrier")
     assert kept.reference is not None
     await opened.carrier.book(opened.connection, build_journey(**SERVICES["gosend"]), kept.reference)

@@ -18,7 +18,7 @@ from sapa.sandbox.carriers.scenarios import (
     list_past,
 )
 from sapa.shipping.carriers.calls import shorten
-from sapa.shipping.carriers.interface import Goods
+from sapa.shipping.carriers.interface import Parcel
 from sapa.shipping.carriers.kiriminaja.calls import build_price, build_schedule, find_obstacle
 from sapa.shipping.carriers.parcels import digits_of_phone, grams, international_phone, parse_local, volumetric_grams
 from tests.shipping.carriers.journeys import build_journey
@@ -30,12 +30,12 @@ BOOKED_AT = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
     ("kilograms", "expected"), [("1.2", 1200), ("0.0001", 1), ("0", 1), ("0.25", 250), ("1.2345", 1235), ("40", 40_000)]
 )
 def test_kilograms_are_grams_rounded_up(kilograms: str, expected: int) -> None:
-    assert grams(Goods(Decimal(kilograms))) == expected
+    assert grams(Parcel(Decimal(kilograms))) == expected
 
 
 def test_a_parcel_that_is_large_weighs_its_volume() -> None:
     goods: dict[str, Any] = {"length": Decimal(40), "width": Decimal(30), "height": Decimal("20.5")}
-    assert volumetric_grams(Goods(Decimal(1), **goods)) == 4100
+    assert volumetric_grams(Parcel(Decimal(1), **goods)) == 4100
     body = build_price(build_journey(goods=goods)).body
     assert (body["weight"], body["length"], body["width"], body["height"]) == (4100, 40, 30, 21)
     assert build_price(build_journey()).body["weight"] == 1200

@@ -20,7 +20,7 @@ from sapa.shipping.carriers.interface import (
     NotFound,
     Rejected,
 )
-from sapa.shipping.connections.actions import Opened
+from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.values.company import Company
 from tests.shipping.carriers.journeys import (
     ADAPTERS,
@@ -186,7 +186,7 @@ async def test_a_quote_that_fails_or_hangs(kit: Kit, tester: Company, value: int
     trap = msgspec.structs.replace(journey.destination, coordinates=Coordinates(-6 - value / 1_000_000, 106.8493))
     trapped = msgspec.structs.replace(journey, destination=trap)
 
-    async def quote(opened: Opened) -> None:
+    async def quote(opened: ConnectedCarrier) -> None:
         is_told_no_value = opened.carrier.name == "gosend"
         await opened.carrier.quote(opened.connection, trapped if is_told_no_value else journey)
 

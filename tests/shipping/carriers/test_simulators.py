@@ -8,7 +8,7 @@ import pytest
 
 from sapa.access.actions import move_clock
 from sapa.context import Kit
-from sapa.sandbox.carriers import bookings
+from sapa.sandbox.carriers import bookings, queries
 from sapa.sandbox.carriers.simulators import SIMULATORS
 from sapa.shipping.carriers.dash.wire import CITIES
 from sapa.shipping.carriers.interface import (
@@ -83,7 +83,7 @@ async def test_another_companys_account_sees_nothing_of_a_booking(
     reference, _ = await book_simulated(opened, adapter)
     assert await find_booking(kit, tester, adapter, reference)
     async with kit.database.connection() as db:
-        assert await bookings.FIND.find(db, owner.id, adapter, reference) is None
+        assert await queries.find_booking(db, owner.id, adapter, reference) is None
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)

@@ -10,9 +10,10 @@ from sapa.db.pool import Database
 from sapa.http.errors import Invalid
 from sapa.shipping.carriers import call_log
 from sapa.shipping.carriers.interface import Booked, Driver, Rejected
-from sapa.shipping.carriers.registry import CARRIERS, SANDBOX
+from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections import actions as connections
-from sapa.shipping.connections.actions import Opened, ProviderNotConnected
+from sapa.shipping.connections.types import CarrierConnection, ConnectedCarrier, ProviderNotConnected
+from sapa.shipping.environment import get_environment
 from sapa.shipping.types import CarrierUnavailable
 from sapa.values.company import Company
 from sapa.values.sealing import BadSecretKey
@@ -24,9 +25,11 @@ from tests.shipping.carriers.peer import Reply, open_connection, open_peer
 from tests.shipping.parcels import create
 
 KEY = "kiriminaja-secret-5f1d"
+SANDBOX = {"instant_carrier": "gosend", "aggregator_carrier": "kiriminaja", "ev_courier": "dash"}
+"""Who plays each provider in a test environment unless another is connected."""
 
 
-async def find(kit: Kit, company: Company, provider: str) -> Opened | None:
+async def find(kit: Kit, company: Company, provider: str) -> ConnectedCarrier | None:
     async with kit.database.connection() as db:
         return await connections.find_carrier(kit, db, company, provider)
 
@@ -36,7 +39,7 @@ async def list_connected(kit: Kit, company: Company) -> dict[str, str]:
         return await connections.list_connected(kit, db, company)
 
 
-async def list_infos(kit: Kit, company: Company) -> dict[str, connections.ConnectionInfo]:
+async def list_infos(kit: Kit, company: Company) -> dict[str, CarrierConnection]:
     async with kit.database.connection() as db:
         return {info.provider: info for info in await connections.list_connections(db, company)}
 
@@ -122,7 +125,7 @@ async def test_a_new_account_takes_the_place_of_the_one_before(kit: Kit, owner: 
 async def test_a_token_tells_whose_callback_it_is(kit: Kit, owner: Company, tester: Company) -> None:
     async with kit.database.connection() as db:
         for adapter in CARRIERS:
-            token = connections.build_token(kit, tester, adapter)
+            token = get_environment(tester).build_token(kit, tester.id, adapter)
             found = await connections.find_by_token(kit, db, token)
             assert found is not None
             assert (found.carrier.name, found.connection.company.id) == (adapter, tester.id)

@@ -11,10 +11,10 @@ from sapa.db.pool import Database
 from sapa.outbound.client import Client
 from sapa.sandbox import areas, prices
 from sapa.settings import read_settings
-from sapa.shipping.carriers.interface import Connection, Goods, Journey, Place, Quote, Wish
+from sapa.shipping.carriers.interface import Connection, Parcel, Quote, ServiceRequest, ShipmentRequest, ShippingPoint
 from sapa.shipping.carriers.registry import CARRIERS
-from sapa.shipping.connections.actions import Opened
-from sapa.shipping.quotes.actions import Asked, build_result
+from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.quotes.actions import QuoteLookup, build_result
 from sapa.values.company import Company
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_company, make_key
@@ -197,8 +197,8 @@ def test_no_offer_comes_without_a_message() -> None:
     company = Company(1, "live", "ID", "IDR")
     carrier, client = CARRIERS["gosend"], Client(read_settings({}).webhooks)
     connection = Connection(company, "carr_1", carrier.name, carrier.address, {}, client)
-    journey = Journey(Place(), Place(), Goods(Decimal(1)), Wish())
-    result = build_result(Asked(Opened(carrier, connection), journey, b""), Quote((), ()))
+    journey = ShipmentRequest(ShippingPoint(), ShippingPoint(), Parcel(Decimal(1)), ServiceRequest())
+    result = build_result(QuoteLookup(ConnectedCarrier(carrier, connection), journey, b""), Quote((), ()))
     assert result.options == []
     assert [message.code for message in result.messages] == ["no_service"]
 

@@ -12,8 +12,7 @@ from sapa.access import actions as access
 from sapa.db.pool import Database, Tx
 from sapa.db.sql import Statement
 from sapa.shipping.bookings import queries as bookings
-from sapa.shipping.shipments import due_queries
-from sapa.shipping.tracking import hooks as tracking
+from sapa.shipping.tracking import queries as tracking
 from tests.factories import Environments, make_company
 
 BATCH = 50
@@ -47,12 +46,12 @@ class Queue(Struct, frozen=True):
 
 QUEUES = {
     "untracked": Queue(
-        "shipments", "poll_at", due_queries.list_untracked,
-        (due_queries.LIST_UNTRACKED, due_queries.LIST_UNTRACKED_IN_TURN), (SHIPMENT.format("poll_at", WHEN),),
+        "shipments", "poll_at", tracking.list_untracked,
+        (tracking.LIST_UNTRACKED, tracking.LIST_UNTRACKED_IN_TURN), (SHIPMENT.format("poll_at", WHEN),),
     ),
     "cancelling": Queue(
-        "shipments", "cancel_due_at", due_queries.list_cancelling,
-        (due_queries.LIST_CANCELLING, due_queries.LIST_CANCELLING_IN_TURN),
+        "shipments", "cancel_due_at", bookings.list_cancelling,
+        (bookings.LIST_CANCELLING, bookings.LIST_CANCELLING_IN_TURN),
         (SHIPMENT.format("cancel_due_at", WHEN),),
     ),
     "bookings": Queue(

@@ -9,7 +9,7 @@ import pytest
 
 from sapa.db.pool import Database
 from sapa.shipping import actions
-from sapa.shipping.actions import Surroundings
+from sapa.shipping.bookings.types import BookingContext
 from sapa.shipping.types import ShipmentIn
 from sapa.values.company import Company
 from tests.factories import Environments
@@ -125,12 +125,12 @@ async def test_what_is_made_while_its_store_is_deleted_names_it_no_longer(
     body = body_of("custom", sender=..., storeLocationId=store["id"])
     given, shop = msgspec.convert(body, ShipmentIn), Company(company.live, "live", "ID", "IDR")
     async with database.transaction() as tx:
-        started = await actions.create(tx, shop, given, Surroundings())
+        started = await actions.create(tx, shop, given, BookingContext())
         deleting = asyncio.create_task(api.delete(f"{PATH}/{store['id']}"))
         for _ in range(PATIENCE * 20):
             if deleting.done() or await is_in_the_way(database, tx.get_server_pid()):
                 break
             await asyncio.sleep(0.05)
     assert (await deleting).status_code == 204
-    now = await get(api, started.kept.id)
+    now = await get(api, started.stored.id)
     assert (now["storeLocationId"], now["sender"]["name"]) == (None, STORE["contactName"])

@@ -11,13 +11,10 @@ from sapa.db.pool import Database
 from sapa.shipping.bookings.cancel import settle_cancel
 from sapa.shipping.carriers.interface import Cancelled, CarrierEvent
 from sapa.shipping.shipments import queries as shipments
-from sapa.shipping.shipments.document import build_blank
-from sapa.shipping.shipments.status_changes import (
-    POLLED,
-    apply_events,
-    date,
-    judge,
-)
+from sapa.shipping.shipments.types import POLLED
+from sapa.shipping.shipments.validation import build_draft
+from sapa.shipping.tracking.actions import apply_events
+from sapa.shipping.tracking.status_changes import date, judge
 from sapa.values.company import Company
 from tests.conftest import Installation
 from tests.factories import Environments
@@ -140,7 +137,7 @@ async def test_an_answer_about_an_earlier_booking_says_nothing_of_the_present_on
     await advance(sandbox, made["id"], "no_driver")
     await until_status(sandbox, made["id"], "rejected")
     async with database.connection() as db:
-        asked = await shipments.get_kept(db, company.test, made["id"])
+        asked = await shipments.get_stored(db, company.test, made["id"])
         shop = await access.get_company(db, company.test)
     await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
     anew = await get(sandbox, made["id"])
@@ -164,15 +161,15 @@ async def test_an_answer_about_an_earlier_booking_says_nothing_of_the_present_on
 def test_a_present_state_is_not_older_than_what_was_known() -> None:
     """GoSend tells its state without its time; the callback before it was exact."""
     shop = Company(1, "test", "ID", "IDR")
-    blank = msgspec.structs.replace(build_blank(shop, "instant_carrier"), created_at="2026-11-15T10:00:00.000Z")
+    blank = msgspec.structs.replace(build_draft(shop, "instant_carrier"), created_at="2026-11-15T10:00:00.000Z")
     asked = msgspec.structs.replace(blank, shipping_status="picked_up", event_timestamp="2026-11-15T10:07:00.000Z")
     early = datetime(2026, 11, 15, 10, 5, tzinfo=UTC)
     said = CarrierEvent("GK-1/out", early, "out_for_delivery", "out_for_delivery", is_present=True)
-    verdict = judge(asked, date(asked, asked, said), POLLED)
-    assert (verdict.is_applied, verdict.kept.shipping_status) == (True, "out_for_delivery")
-    again = date(verdict.kept, verdict.kept, said)
+    change = judge(asked, date(asked, asked, said), POLLED)
+    assert (change.is_applied, change.shipment.shipping_status) == (True, "out_for_delivery")
+    again = date(change.shipment, change.shipment, said)
     assert again.dedupe_key == date(asked, asked, said).dedupe_key, "asked again, it is no news"
-    later = msgspec.structs.replace(verdict.kept, event_timestamp="2026-11-15T10:20:00.000Z")
+    later = msgspec.structs.replace(change.shipment, event_timestamp="2026-11-15T10:20:00.000Z")
     assert date(later, later, said).dedupe_key != again.dedupe_key, "the same state a second time is"
     assert date(later, asked, said) == said, "what was told meanwhile is newer than the answer"
     assert date(blank, blank, said).occurred_at == early

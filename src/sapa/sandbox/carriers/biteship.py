@@ -22,6 +22,7 @@ from sapa.sandbox.carriers.scenarios import (
     has_reached,
     is_cancelling,
 )
+from sapa.sandbox.carriers.simulator import Simulator
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "biteship"
@@ -270,3 +271,6 @@ def _find_price(asked: dict[str, Any]) -> Decimal:
 
 def _link(booking: Booking) -> str:
     return f"https://sandbox.example/biteship/{booking.order_no}"
+
+
+SIMULATOR = Simulator("express", answer, build_posting)

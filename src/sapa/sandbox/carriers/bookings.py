@@ -7,13 +7,14 @@ from hashlib import sha256
 from typing import Any
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from sapa.context import Kit
 from sapa.db.pool import Connection, Database, Tx
-from sapa.db.sql import sql
 from sapa.sandbox import callbacks
 from sapa.sandbox.accounts import build_secret
+from sapa.sandbox.carriers import queries
+from sapa.sandbox.carriers.queries import SimulatedBookingRow, get_now
 from sapa.sandbox.carriers.scenarios import (
     Kind,
     Step,
@@ -24,20 +25,6 @@ from sapa.sandbox.carriers.scenarios import (
 
 MARK = "x-sandbox-booking"
 """A callback's header that tells whose it is, so that it can be replaced while it waits."""
-
-_COLUMNS = "adapter, reference, order_no, awb, scenario, asked, steps, booked_at, requests"
-
-
-class Row(Struct, frozen=True):
-    adapter: str
-    reference: str
-    order_no: str
-    awb: str
-    scenario: str | None
-    asked: Raw
-    steps: Raw
-    booked_at: str
-    requests: int
 
 
 class Booking(Struct, frozen=True):
@@ -74,57 +61,7 @@ class Posting(Struct, frozen=True):
 Build = Callable[[Kit, Booking, Step], Posting | None]
 """How a simulator tells of a step; None when that carrier says nothing of it."""
 
-NOW = sql(
-    "SELECT clock_timestamp() + clock_offset AS now FROM companies WHERE company_id = $1 AND environment = 'test'"
-)
-
-INSERT = sql(
-    """
-    INSERT INTO sandbox_bookings (company_id, adapter, reference, order_no, awb, scenario, asked, steps, booked_at)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
-    ON CONFLICT ON CONSTRAINT sandbox_bookings_pkey DO NOTHING"""
-)
-
-COUNT_REQUEST = sql(
-    "UPDATE sandbox_bookings SET requests = requests + 1 WHERE company_id = $1 AND adapter = $2 AND reference = $3"
-)
-
-FIND = sql(
-    f"""
-    SELECT {_COLUMNS}
-      FROM sandbox_bookings
-     WHERE company_id = $1 AND adapter = $2 AND (reference = $3 OR order_no = $3 OR awb = $3)""",
-    row=Row,
-)
-
-LOCK = sql(FIND.text + "\n       FOR UPDATE", row=Row)
-
-LIST = sql(f"SELECT {_COLUMNS} FROM sandbox_bookings WHERE company_id = $1 ORDER BY booked_at", row=Row)
-
-SET_STEPS = sql("UPDATE sandbox_bookings SET steps = $4 WHERE company_id = $1 AND adapter = $2 AND reference = $3")
-
-DROP_WAITING = sql(
-    """
-    DELETE FROM sandbox_callbacks
-     WHERE company_id = $1 AND headers->>'x-sandbox-booking' = $2 AND due_at > $3"""
-)
-
 KEPT_DAYS = 90
-
-COMPANIES_TO_FORGET = sql(
-    """
-    SELECT c.company_id
-      FROM companies c
-     WHERE EXISTS (SELECT FROM sandbox_bookings b
-                    WHERE b.company_id = c.company_id AND b.booked_at < now() - make_interval(days => $1))""",
-    crosses="the worker looks for old bookings over all test environments, then forgets them company by company",
-)
-
-FORGET = sql("DELETE FROM sandbox_bookings WHERE company_id = $1 AND booked_at < now() - make_interval(days => $2)")
-
-
-async def get_now(db: Connection, company_id: int) -> datetime:
-    return datetime.fromisoformat(await NOW.value(db, company_id))
 
 
 async def book(
@@ -147,12 +84,12 @@ async def book(
         now,
         now,
     )
-    made = await INSERT.run(
+    made = await queries.insert_booking(
         tx, company_id, adapter, reference, booking.order_no, booking.awb, scenario, msgspec.json.encode(asked),
         msgspec.json.encode(steps), now,
     )  # fmt: skip
     if not made:
-        await COUNT_REQUEST.run(tx, company_id, adapter, reference)
+        await queries.count_request(tx, company_id, adapter, reference)
         return None
     await _schedule(kit, tx, booking, steps[1:], build)
     return booking
@@ -160,34 +97,33 @@ async def book(
 
 async def find(db: Connection, company_id: int, adapter: str, key: str) -> Booking | None:
     """By our reference, the carrier's number or the awb."""
-    row = await FIND.find(db, company_id, adapter, key)
+    row = await queries.find_booking(db, company_id, adapter, key)
     return _read(row, company_id, await get_now(db, company_id)) if row else None
 
 
 async def lock(tx: Tx, company_id: int, adapter: str, key: str) -> Booking | None:
-    row = await LOCK.find(tx, company_id, adapter, key)
+    row = await queries.lock_booking(tx, company_id, adapter, key)
     return _read(row, company_id, await get_now(tx, company_id)) if row else None
 
 
 async def list_bookings(db: Connection, company_id: int) -> list[Booking]:
     """All that a company's simulators took on, the oldest first."""
     now = await get_now(db, company_id)
-    return [_read(row, company_id, now) for row in await LIST.all(db, company_id)]
+    return [_read(row, company_id, now) for row in await queries.list_bookings(db, company_id)]
 
 
 async def forget_old(database: Database) -> None:
     """By the real time: a test clock that is moved on for months takes nothing away from whoever tests with it."""
     async with database.connection() as db:
-        for (company_id,) in await db.fetch(COMPANIES_TO_FORGET.text, KEPT_DAYS):
-            await FORGET.run(db, company_id, KEPT_DAYS)
+        await queries.purge_bookings(db, KEPT_DAYS)
 
 
 async def change_course(kit: Kit, tx: Tx, booking: Booking, steps: list[Step], build: Build) -> Booking:
     """Another course from here on: what waits to be told is replaced by what is to be told now."""
     is_told = {(step.state, step.at) for step in booking.past}
-    await DROP_WAITING.run(tx, booking.company_id, _mark(booking), booking.now)
+    await queries.drop_waiting(tx, booking.company_id, _mark(booking), booking.now)
     changed = msgspec.structs.replace(booking, steps=steps)
-    await SET_STEPS.run(tx, booking.company_id, booking.adapter, booking.reference, msgspec.json.encode(steps))
+    await queries.set_steps(tx, booking.company_id, booking.adapter, booking.reference, msgspec.json.encode(steps))
     await _schedule(kit, tx, changed, [step for step in steps if (step.state, step.at) not in is_told], build)
     return changed
 
@@ -224,7 +160,7 @@ def _mark(booking: Booking) -> str:
     return f"{booking.adapter}/{booking.reference}"
 
 
-def _read(row: Row, company_id: int, now: datetime) -> Booking:
+def _read(row: SimulatedBookingRow, company_id: int, now: datetime) -> Booking:
     return Booking(
         company_id, row.adapter, row.reference, row.order_no, row.awb, row.scenario,
         msgspec.json.decode(row.asked), msgspec.json.decode(row.steps, type=list[Step]),

@@ -20,6 +20,7 @@ from sapa.sandbox.carriers.scenarios import (
     has_reached,
     is_cancelling,
 )
+from sapa.sandbox.carriers.simulator import Simulator
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "dash"
@@ -241,3 +242,6 @@ def _find_price(kind: object, km: Decimal, asked: dict[str, Any]) -> Decimal | N
 def _find_driver(booking: Booking, step: Step) -> people.Person | None:
     has_driver = has_reached(booking.steps, step.at, "driver_assigned")
     return people.choose(booking.reference, step.driver) if has_driver else None
+
+
+SIMULATOR = Simulator("instant", answer, build_posting)

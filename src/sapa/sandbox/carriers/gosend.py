@@ -30,6 +30,7 @@ from sapa.sandbox.carriers.scenarios import (
     has_reached,
     is_cancelling,
 )
+from sapa.sandbox.carriers.simulator import Simulator
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "gosend"
@@ -261,3 +262,6 @@ def _parse_point(text: object) -> Point | None:
     except ValueError:
         return None
     return Point(lat, lng)
+
+
+SIMULATOR = Simulator("instant", answer, build_posting)

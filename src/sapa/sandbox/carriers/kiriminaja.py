@@ -28,6 +28,7 @@ from sapa.sandbox.carriers.scenarios import (
     find_scenario,
     has_reached,
 )
+from sapa.sandbox.carriers.simulator import Simulator
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "kiriminaja"
@@ -284,3 +285,6 @@ _HANDLERS: dict[str, Handler] = {
     "/api/mitra/tracking": _track,
     "/api/mitra/v3/cancel_shipment": _cancel,
 }
+
+
+SIMULATOR = Simulator("express", answer, build_posting)

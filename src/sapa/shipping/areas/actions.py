@@ -2,7 +2,7 @@
 dictionary where the carrier has no list of its own."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -10,61 +10,62 @@ from msgspec import Struct
 from sapa.context import Kit
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid, NotFound
-from sapa.sandbox.areas import SUB_DISTRICTS, SandboxPlace, list_places
 from sapa.shipping.areas import queries
-from sapa.shipping.areas.types import LEVELS
-from sapa.shipping.carriers.interface import Area, BadCredentials, Carrier, CarrierAway, Level
+from sapa.shipping.areas.types import LEVELS, AreaRequest
+from sapa.shipping.carriers.interface import Area, BadCredentials, Carrier, CarrierAway
 from sapa.shipping.carriers.registry import CARRIERS
-from sapa.shipping.connections.actions import Opened, get_carrier, note_health
-from sapa.shipping.types import LOCAL, CarrierUnavailable
+from sapa.shipping.connections.actions import get_carrier, note_health
+from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.environment import get_environment
+from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.types import CarrierUnavailable, Party
 from sapa.values.company import Company
 from sapa.values.json import encode
 from sapa.values.text_folding import fold
 
-FRESH_DAYS = {"live": 7, "test": 1}
 KEPT_DAYS = 90
-"""For how long a list is used without asking, and for how long when the carrier is away."""
+"""For how long a list is used when the carrier is away."""
 
 ANSWER_SECONDS = 9.0
 _LONGEST_CODE = 10
 _decode = msgspec.json.Decoder(list[Area]).decode
 
 
-class Wanted(Struct, frozen=True):
-    """A list of places: of a level, within a place of the level above."""
-
-    provider: str
-    level: Level
-    parent: str | None
-
-
-class Known(Struct, frozen=True):
+class CoverageState(Struct, frozen=True):
     """Who can tell, and what is known already."""
 
-    opened: Opened | None
+    connected: ConnectedCarrier | None
     """None where the dictionary has to do."""
     areas: list[Area] | None = None
     is_fresh: bool = False
 
 
-async def list_coverage(kit: Kit, company: Company, wanted: Wanted, search: str | None) -> list[Area]:
+async def list_coverage(kit: Kit, company: Company, wanted: AreaRequest, search: str | None) -> list[Area]:
     """The places by name; raises NotFound for a parent that nobody knows."""
     async with kit.database.connection() as db:
         known = await _look(kit, db, company, wanted)
-    if not known.is_fresh and known.opened is not None:
-        told = await _ask(known.opened, wanted)
+    if not known.is_fresh and known.connected is not None:
+        told = await _ask(known.connected, wanted)
         async with kit.database.connection() as db:
             known = await _settle(db, company, known, wanted, told)
     return _choose(known.areas or [], wanted, search)
 
 
-async def list_pickup_cities(kit: Kit, db: Connection, company: Company) -> Sequence[Area]:
-    """The cities in which ev_courier fetches parcels. Not for use inside a transaction: the carrier may be asked."""
-    wanted = Wanted("ev_courier", "cities", None)
+async def list_pickup_cities(kit: Kit, db: Connection, company: Company, provider: str) -> Sequence[Area]:
+    """The cities in which the provider fetches parcels. Not for use inside a transaction: the carrier may be asked."""
+    wanted = AreaRequest(provider, "cities", None)
     known = await _look(kit, db, company, wanted)
-    if not known.is_fresh and known.opened is not None:
-        known = await _settle(db, company, known, wanted, await _ask(known.opened, wanted))
+    if not known.is_fresh and known.connected is not None:
+        known = await _settle(db, company, known, wanted, await _ask(known.connected, wanted))
     return known.areas or []
+
+
+async def check_ends(db: Connection, company: Company, adapter: str | None, ends: Mapping[str, Party]) -> None:
+    """That the ends of a shipment are places of the carrier's, as far as that is known."""
+    for field, party in ends.items():
+        if adapter is not None:
+            ids = party.kecamatan_id, party.kelurahan_id
+            await check_sub_district(db, company, adapter, f"{field}.kelurahanId", *ids)
 
 
 async def check_sub_district(
@@ -82,29 +83,28 @@ async def check_sub_district(
         )
 
 
-async def _list_known(
-    db: Connection, company: Company, carrier: Carrier, district_id: int
-) -> Sequence[Area] | Sequence[SandboxPlace]:
+async def _list_known(db: Connection, company: Company, carrier: Carrier, district_id: int) -> Sequence[Area]:
     """The sub-districts of a district. No carrier is asked for them: what it told before is as good, or nothing is."""
-    wanted = Wanted(carrier.provider, "sub-districts", str(district_id))
+    wanted = AreaRequest(carrier.provider, "sub-districts", str(district_id))
     if not _has_list(carrier, wanted):
         return await queries.list_areas(db, LEVELS[wanted.level], district_id)
-    if company.environment == "test":
-        return list_places(SUB_DISTRICTS, district_id)
+    known = get_environment(company).find_sub_districts(district_id)
+    if known is not None:
+        return known
     cached = await queries.find_cached(db, company.id, *_place(carrier, wanted), KEPT_DAYS, KEPT_DAYS)
     return _decode(cached.areas) if cached else ()
 
 
-async def _look(kit: Kit, db: Connection, company: Company, wanted: Wanted) -> Known:
-    opened = None if wanted.provider in LOCAL else await get_carrier(kit, db, company, wanted.provider)
-    if opened is None or not _has_list(opened.carrier, wanted):
-        return Known(None, await _list_from_dictionary(db, wanted), is_fresh=True)
-    days = FRESH_DAYS[company.environment]
-    cached = await queries.find_cached(db, company.id, *_place(opened.carrier, wanted), days, KEPT_DAYS)
-    return Known(opened, _decode(cached.areas), cached.is_fresh) if cached else Known(opened)
+async def _look(kit: Kit, db: Connection, company: Company, wanted: AreaRequest) -> CoverageState:
+    connected = None if PROVIDERS[wanted.provider].is_local else await get_carrier(kit, db, company, wanted.provider)
+    if connected is None or not _has_list(connected.carrier, wanted):
+        return CoverageState(None, await _list_from_dictionary(db, wanted), is_fresh=True)
+    days = get_environment(company).coverage_days
+    cached = await queries.find_cached(db, company.id, *_place(connected.carrier, wanted), days, KEPT_DAYS)
+    return CoverageState(connected, _decode(cached.areas), cached.is_fresh) if cached else CoverageState(connected)
 
 
-async def _list_from_dictionary(db: Connection, wanted: Wanted) -> list[Area]:
+async def _list_from_dictionary(db: Connection, wanted: AreaRequest) -> list[Area]:
     if not await queries.has_areas(db):
         raise Invalid.field(
             "provider", f"{wanted.provider} has no list of {wanted.level}, and no area data was imported to stand in"
@@ -114,43 +114,48 @@ async def _list_from_dictionary(db: Connection, wanted: Wanted) -> list[Area]:
     return await queries.list_areas(db, LEVELS[wanted.level], int(parent)) if is_code else []
 
 
-async def _ask(opened: Opened, wanted: Wanted) -> list[Area] | str:
+async def _ask(connected: ConnectedCarrier, wanted: AreaRequest) -> list[Area] | str:
     """What the carrier says, or why it says nothing."""
-    _, _, parent = _place(opened.carrier, wanted)
+    _, _, parent = _place(connected.carrier, wanted)
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            return list(await opened.carrier.list_areas(opened.connection, wanted.level, parent or None, None))
+            return list(await connected.carrier.list_areas(connected.connection, wanted.level, parent or None, None))
     except (CarrierAway, BadCredentials, TimeoutError) as error:
         return str(error) or "there was no answer in time"
 
 
-async def _settle(db: Connection, company: Company, known: Known, wanted: Wanted, told: list[Area] | str) -> Known:
+async def _settle(
+    db: Connection, company: Company, known: CoverageState, wanted: AreaRequest, told: list[Area] | str
+) -> CoverageState:
     """Keeps what the carrier said; when it is away, what it said before is as good as anything."""
-    opened = known.opened
-    if opened is None or (isinstance(told, str) and known.areas is not None):
+    connected = known.connected
+    if connected is None or (isinstance(told, str) and known.areas is not None):
         return known
     if isinstance(told, str):
-        await note_health(db, company.id, opened.connection.id, told)
-        raise CarrierUnavailable(f"{opened.carrier.label} could not say which places it serves: {told}.")
+        await note_health(db, company.id, connected.connection.id, told)
+        raise CarrierUnavailable(f"{connected.carrier.label} could not say which places it serves: {told}.")
     if told:
-        await queries.keep(db, company.id, *_place(opened.carrier, wanted), encode(told))
-    return Known(opened, told, is_fresh=True)
+        await queries.keep(db, company.id, *_place(connected.carrier, wanted), encode(told))
+    return CoverageState(connected, told, is_fresh=True)
 
 
-def _has_list(carrier: Carrier, wanted: Wanted) -> bool:
-    """A level that cannot be reached from the level above leads nowhere; ev_courier's cities stand by themselves."""
+def _has_list(carrier: Carrier, wanted: AreaRequest) -> bool:
+    """A level that cannot be reached from the level above leads nowhere; cities for pick-ups stand by themselves."""
     levels, names = carrier.levels, list(LEVELS)
     above = names[: names.index(wanted.level)]
-    return wanted.level in levels and (wanted.provider == "ev_courier" or all(name in levels for name in above))
+    return wanted.level in levels and (
+        PROVIDERS[wanted.provider].has_pickup_cities or all(name in levels for name in above)
+    )
 
 
-def _place(carrier: Carrier, wanted: Wanted) -> tuple[str, str, str]:
-    """Where a list is kept. ev_courier's cities are one list, whatever province is asked for."""
-    parent = "" if wanted.provider == "ev_courier" and wanted.level == "cities" else wanted.parent or ""
+def _place(carrier: Carrier, wanted: AreaRequest) -> tuple[str, str, str]:
+    """Where a list is stored. Cities for pick-ups are one list, whatever province is asked for."""
+    is_one_list = PROVIDERS[wanted.provider].has_pickup_cities and wanted.level == "cities"
+    parent = "" if is_one_list else wanted.parent or ""
     return carrier.name, wanted.level, parent
 
 
-def _choose(areas: Sequence[Area], wanted: Wanted, search: str | None) -> list[Area]:
+def _choose(areas: Sequence[Area], wanted: AreaRequest, search: str | None) -> list[Area]:
     """Those that are asked for, by name. A place without any places in it is one that nobody knows."""
     within = [area for area in areas if wanted.parent is None or str(area.parent_id) == wanted.parent]
     if wanted.parent is not None and not within:

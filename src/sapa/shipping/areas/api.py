@@ -10,11 +10,11 @@ from sapa.http.errors import Invalid, NotFound, Unauthorized
 from sapa.http.outbound_call import Errand
 from sapa.http.query_string import SearchText
 from sapa.shipping.areas import actions
-from sapa.shipping.areas.actions import Wanted
-from sapa.shipping.areas.types import CoverageArea
+from sapa.shipping.areas.types import AreaRequest, CoverageArea
 from sapa.shipping.carriers.interface import Level
-from sapa.shipping.connections.actions import ProviderNotConnected
-from sapa.shipping.types import CarrierUnavailable, Provider
+from sapa.shipping.connections.types import ProviderNotConnected
+from sapa.shipping.providers import LOCATED_BY_AREAS, PROVIDERS, Provider
+from sapa.shipping.types import CarrierUnavailable
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 
@@ -25,7 +25,7 @@ RAISES = [NotFound, ProviderNotConnected, CarrierUnavailable]
 class ProvincesQuery(Struct, frozen=True, kw_only=True, rename="camel"):
     """Which provinces to list."""
 
-    provider: Provider = "aggregator_carrier"
+    provider: Provider = LOCATED_BY_AREAS
     search: Annotated[SearchText, Meta(description="A part of the name.")] | None = None
 
 
@@ -67,7 +67,7 @@ async def list_cities(errand: Errand, query: CitiesQuery) -> list[CoverageArea]:
     With `provider=ev_courier`: the cities in which it fetches parcels, without a province; one of them is the
     `pickupCity` of its quotes and shipments.
     """
-    if query.province_id is None and query.provider != "ev_courier":
+    if query.province_id is None and not PROVIDERS[query.provider].has_pickup_cities:
         raise Invalid.field("provinceId", "is required; /shipping/coverage/provinces lists them")
     return await _list(errand, query, "cities", query.province_id)
 
@@ -87,6 +87,6 @@ async def list_sub_districts(errand: Errand, query: SubDistrictsQuery) -> list[C
 async def _list(errand: Errand, query: ProvincesQuery, level: Level, parent: str | None) -> list[CoverageArea]:
     if query.search is not None and not query.search.strip():
         raise Invalid.field("search", "must hold more than blanks")
-    wanted = Wanted(query.provider, level, parent)
+    wanted = AreaRequest(query.provider, level, parent)
     found = await actions.list_coverage(errand.kit, errand.company, wanted, query.search)
     return [CoverageArea(area.id, area.name, area.parent_id, area.zip) for area in found]

@@ -6,6 +6,7 @@ from msgspec import Meta, Struct
 
 from sapa.http.errors import Invalid
 from sapa.http.responses import Timestamp
+from sapa.shipping.carriers.interface import Level
 
 LEVELS = {"provinces": 1, "cities": 2, "districts": 3, "sub-districts": 4}
 """The levels of the dictionary, from the widest to the narrowest."""
@@ -47,6 +48,14 @@ class AreaImport(Struct, frozen=True, rename="camel"):
     created: int = 0
     updated: int = 0
     retired: int = 0
+
+
+class AreaRequest(Struct, frozen=True):
+    """A list of places: of a level, within a place of the level above."""
+
+    provider: str
+    level: Level
+    parent: str | None
 
 
 class UnusableAreas(Invalid):

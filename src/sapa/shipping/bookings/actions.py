@@ -5,38 +5,31 @@ import secrets
 
 import msgspec
 import structlog
-from msgspec import Struct
 
 from sapa.context import Kit
 from sapa.db.pool import Tx
 from sapa.db.retry import retry
 from sapa.http.errors import Invalid
 from sapa.outbound.client import NotSent, Unclear
-from sapa.shipping.bookings import queries as booking_queries
-from sapa.shipping.bookings.queries import Attempt
-from sapa.shipping.carriers import call_log, circuit
+from sapa.shipping.bookings import queries
+from sapa.shipping.bookings.types import BookingAttempt, BookingStart, Outcome, Unsure
+from sapa.shipping.carriers import call_log
 from sapa.shipping.carriers.interface import BadCredentials, Booked, NotFound, Rejected
 from sapa.shipping.carriers.registry import CARRIERS
-from sapa.shipping.connections.actions import Opened, get_carrier
-from sapa.shipping.shipments import queries as shipments
-from sapa.shipping.shipments.document import build_journey, encode_driver
-from sapa.shipping.shipments.queries import Clock
-from sapa.shipping.shipments.status_changes import (
-    NOT_BOOKED_YET,
-    POLLED,
-    TROUBLED,
-    build_poll_at,
-    store,
-)
-from sapa.shipping.states import BOOKABLE, GONE, is_allowed
+from sapa.shipping.connections.actions import get_carrier
+from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.shipments import actions as shipments
+from sapa.shipping.shipments.actions import build_poll_at, encode_driver, store
+from sapa.shipping.shipments.requests import build_request
+from sapa.shipping.shipments.types import POLLED, CompanyClock
+from sapa.shipping.states import BOOKABLE, GONE, NOT_BOOKED_YET, TROUBLED, is_allowed
 from sapa.shipping.types import (
-    LOCAL,
     BookingInProgress,
     BookingResolution,
-    CarrierUnavailable,
     InvalidMove,
-    KeptShipment,
     NotBookable,
+    StoredShipment,
 )
 from sapa.values.company import Company
 from sapa.values.ids import ALPHABET
@@ -58,21 +51,12 @@ LEFT_BEHIND = (
 
 log = structlog.get_logger()
 
-
-class Unsure(Struct, frozen=True):
-    """Nobody can tell whether the carrier took it."""
-
-    reason: str
-
-
-Outcome = Booked | Rejected | NotFound | Unsure
-
-
-class Started(Struct, frozen=True):
-    """A shipment, and the booking that is about to be sent for it, if any."""
-
-    kept: KeptShipment
-    attempt: Attempt | None
+find_by_reference = queries.find_by_reference
+find_by_order_no = queries.find_by_order_no
+revive = queries.revive
+wake = queries.wake
+list_turned_back = queries.list_turned_back
+bring_back = queries.bring_back
 
 
 def new_reference() -> str:
@@ -80,73 +64,69 @@ def new_reference() -> str:
     return "SP" + "".join(secrets.choice(ALPHABET.upper()) for _ in range(16))
 
 
-def is_booked(kept: KeptShipment) -> bool:
-    return kept.shipping_status not in BOOKABLE | NOT_BOOKED_YET | {"cancelling"}
+def is_booked(stored: StoredShipment) -> bool:
+    return stored.shipping_status not in BOOKABLE | NOT_BOOKED_YET | {"cancelling"}
 
 
-def check_bookable(kept: KeptShipment) -> None:
+def check_bookable(stored: StoredShipment) -> None:
     """Raises when a new booking cannot begin now."""
-    if kept.shipping_status in {"booking", "booking_unknown"}:
+    if stored.shipping_status in {"booking", "booking_unknown"}:
         raise BookingInProgress
-    if kept.shipping_status not in BOOKABLE:
-        raise NotBookable(f"The shipment is {kept.shipping_status} and cannot be booked.")
-    if kept.picked_up_at is not None:
+    if stored.shipping_status not in BOOKABLE:
+        raise NotBookable(f"The shipment is {stored.shipping_status} and cannot be booked.")
+    if stored.picked_up_at is not None:
         raise NotBookable("The shipment was picked up before; make a new one.")
 
 
-def check_pickup(kept: KeptShipment, now: str) -> None:
+def check_pickup(stored: StoredShipment, now: str) -> None:
     """What was to be picked up before now cannot be any more."""
-    if kept.pickup_schedule is not None and kept.pickup_schedule < now:
+    if stored.pickup_schedule is not None and stored.pickup_schedule < now:
         raise Invalid.field("pickupSchedule", "is in the past by now; send another with triggerBooking, or null")
 
 
-def check_reachable(opened: Opened) -> None:
-    """Before anything is written down: a carrier that is left alone for the moment is not booked with."""
-    if reason := circuit.find_rest(opened.connection):
-        raise CarrierUnavailable(f"Nothing was booked. {opened.carrier.label} is not called for the moment: {reason}.")
-
-
-async def begin(tx: Tx, company: Company, kept: KeptShipment, adapter: str) -> Started:
+async def begin(tx: Tx, company: Company, stored: StoredShipment, adapter: str) -> BookingStart:
     """The intent, in the transaction that holds the shipment's lock."""
-    started = await intend(tx, company, kept, adapter)
-    return Started(await store(tx, company, kept, started.kept), started.attempt)
+    start = await intend(tx, company, stored, adapter)
+    return BookingStart(await store(tx, company, stored, start.stored), start.attempt)
 
 
-async def intend(tx: Tx, company: Company, kept: KeptShipment, adapter: str) -> Started:
+async def intend(tx: Tx, company: Company, stored: StoredShipment, adapter: str) -> BookingStart:
     """The shipment as it is to be stored with its intent. What an earlier booking left behind is over."""
-    check_bookable(kept)
-    check_pickup(kept, (await shipments.get_clock(tx, company.id)).now)
-    attempt = await booking_queries.insert_attempt(tx, company.id, kept.id, new_reference(), adapter)
+    check_bookable(stored)
+    check_pickup(stored, (await shipments.get_clock(tx, company.id)).now)
+    attempt = await queries.insert_attempt(tx, company.id, stored.id, new_reference(), adapter)
     after = msgspec.structs.replace(
-        without_booking(kept), shipping_status="booking", reference=attempt.reference, adapter=adapter
+        without_booking(stored), shipping_status="booking", reference=attempt.reference, adapter=adapter
     )
-    return Started(after, attempt)
+    return BookingStart(after, attempt)
 
 
-def without_booking(kept: KeptShipment) -> KeptShipment:
+def without_booking(stored: StoredShipment) -> StoredShipment:
     """As if no carrier had ever heard of it."""
-    return msgspec.structs.replace(kept, **dict.fromkeys(LEFT_BEHIND), needs_action=False)
+    return msgspec.structs.replace(stored, **dict.fromkeys(LEFT_BEHIND), needs_action=False)
 
 
-async def put_back(tx: Tx, company: Company, kept: KeptShipment) -> KeptShipment:
+async def put_back(tx: Tx, company: Company, stored: StoredShipment) -> StoredShipment:
     """Waiting for a person to book it. What the carrier still says of an earlier booking is not about this."""
-    await booking_queries.close(tx, company.id, kept.id)
-    after = msgspec.structs.replace(without_booking(kept), shipping_status="awaiting", reference=None, adapter=None)
-    return await store(tx, company, kept, after)
+    await queries.close(tx, company.id, stored.id)
+    after = msgspec.structs.replace(without_booking(stored), shipping_status="awaiting", reference=None, adapter=None)
+    return await store(tx, company, stored, after)
 
 
-async def send(kit: Kit, opened: Opened, kept: KeptShipment, attempt: Attempt) -> Outcome | None:
+async def send(
+    kit: Kit, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
+) -> Outcome | None:
     """Asks the carrier, once. None when another process is at it."""
 
     async def claim_and_ask() -> Outcome | None:
         async with kit.database.connection() as db:
-            if not await booking_queries.claim(db, attempt):
+            if not await queries.claim(db, attempt):
                 return None
-        return await _ask(kit, opened, kept, attempt)
+        return await _ask(kit, connected, stored, attempt)
 
     async def unclaim() -> None:
         async with kit.database.connection() as db:
-            await booking_queries.unclaim(db, attempt)
+            await queries.unclaim(db, attempt)
 
     try:
         return await retry(claim_and_ask, NotSent, tries=MOST_SENDS, pause=PAUSE_SECONDS, between=unclaim)
@@ -154,9 +134,9 @@ async def send(kit: Kit, opened: Opened, kept: KeptShipment, attempt: Attempt) -
         return Rejected("CARRIER_UNREACHABLE", f"The carrier could not be reached: {error}")
 
 
-async def _ask(kit: Kit, opened: Opened, kept: KeptShipment, attempt: Attempt) -> Outcome:
+async def _ask(kit: Kit, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt) -> Outcome:
     try:
-        outcome: Outcome = await opened.carrier.book(opened.connection, build_journey(kept), attempt.reference)
+        outcome: Outcome = await connected.carrier.book(connected.connection, build_request(stored), attempt.reference)
     except NotSent:
         raise
     except BadCredentials as error:
@@ -164,65 +144,62 @@ async def _ask(kit: Kit, opened: Opened, kept: KeptShipment, attempt: Attempt) -
     except Unclear as error:
         outcome = Unsure(str(error) or "There was no answer.")
     except Exception:
-        log.exception("booking broke off", shipment=kept.id, reference=attempt.reference)
+        log.exception("booking broke off", shipment=stored.id, reference=attempt.reference)
         outcome = Unsure("The answer could not be read.")
-    await _keep(kit, opened, attempt, outcome)
-    return outcome
-
-
-async def _keep(kit: Kit, opened: Opened, attempt: Attempt, outcome: Outcome) -> None:
-    """Before anything else happens with it."""
-    await call_log.record(kit.database, opened.connection, "book", attempt.reference, outcome)
+    await call_log.record(kit.database, connected.connection, "book", attempt.reference, outcome)
     if isinstance(outcome, Booked):
         async with kit.database.connection() as db:
-            await booking_queries.note_answer(db, attempt, outcome)
+            await queries.note_answer(db, attempt, outcome)
+    return outcome
 
 
 async def settle(
     tx: Tx, company: Company, shipment_id: str, number: int, outcome: Outcome | None, by: str
-) -> KeptShipment:
+) -> StoredShipment:
     """What came of an attempt; what another process or a callback settled before stays so."""
-    kept = await shipments.lock_shipment(tx, company.id, shipment_id)
-    attempt = await booking_queries.get_attempt(tx, company.id, shipment_id, number)
-    is_wanted = kept.reference == attempt.reference and kept.shipping_status in NOT_BOOKED_YET
+    stored = await shipments.lock_shipment(tx, company.id, shipment_id)
+    attempt = await queries.get_attempt(tx, company.id, shipment_id, number)
+    is_wanted = stored.reference == attempt.reference and stored.shipping_status in NOT_BOOKED_YET
     if isinstance(outcome, Booked):
-        return await _settle_booked(tx, company, kept, attempt, outcome, is_wanted, by)
+        return await _settle_booked(tx, company, stored, attempt, outcome, is_wanted, by)
     if outcome is None or attempt.state not in OPEN:
-        return kept
-    return await _settle_otherwise(tx, company, kept, attempt, outcome, is_wanted, by)
+        return stored
+    return await _settle_otherwise(tx, company, stored, attempt, outcome, is_wanted, by)
 
 
 async def _settle_booked(
-    tx: Tx, company: Company, kept: KeptShipment, attempt: Attempt, booked: Booked, is_wanted: bool, by: str
-) -> KeptShipment:
-    await booking_queries.note_answer(tx, attempt, booked)
+    tx: Tx, company: Company, stored: StoredShipment, attempt: BookingAttempt, booked: Booked, is_wanted: bool, by: str
+) -> StoredShipment:
+    await queries.note_answer(tx, attempt, booked)
     if attempt.state == "succeeded":  # a callback was faster, or a person
-        await booking_queries.settle_attempt(tx, attempt, "succeeded", by=by)
-        return await store(tx, company, kept, with_numbers(kept, booked))
+        await queries.settle_attempt(tx, attempt, "succeeded", by=by)
+        return await store(tx, company, stored, with_numbers(stored, booked))
     if is_wanted:
         # Whoever told that it was booked may not have told its number: the carrier is asked for it.
         due_in = None if booked.order_no or booked.awb or attempt.order_no else 0.0
-        await booking_queries.settle_attempt(tx, attempt, "succeeded", by=by, due_in=due_in)
+        await queries.settle_attempt(tx, attempt, "succeeded", by=by, due_in=due_in)
         clock = await shipments.get_clock(tx, company.id)
-        return await store(tx, company, kept, _with_booking(kept, booked, clock))
-    await booking_queries.settle_attempt(tx, attempt, "unwanted", by=by, due_in=0)
-    return await flag_unwanted(tx, company, kept, attempt, "it is being cancelled there.")
+        return await store(tx, company, stored, _with_booking(stored, booked, clock))
+    await queries.settle_attempt(tx, attempt, "unwanted", by=by, due_in=0)
+    return await flag_unwanted(tx, company, stored, attempt, "it is being cancelled there.")
 
 
-async def flag_unwanted(tx: Tx, company: Company, kept: KeptShipment, attempt: Attempt, fate: str) -> KeptShipment:
+async def flag_unwanted(
+    tx: Tx, company: Company, stored: StoredShipment, attempt: BookingAttempt, fate: str
+) -> StoredShipment:
     words = f"The carrier goes on with an earlier booking ({attempt.reference}); {fate}"
-    return await store(tx, company, kept, msgspec.structs.replace(kept, needs_action=True, problem=words))
+    return await store(tx, company, stored, msgspec.structs.replace(stored, needs_action=True, problem=words))
 
 
 async def _settle_otherwise(
     tx: Tx,
     company: Company,
-    kept: KeptShipment,
-    attempt: Attempt,
+    stored: StoredShipment,
+    attempt: BookingAttempt,
     outcome: Rejected | NotFound | Unsure,
     is_wanted: bool,
     by: str,
-) -> KeptShipment:
+) -> StoredShipment:
     if isinstance(outcome, Unsure):
         status, state, error, due_in = "booking_unknown", "unknown", outcome.reason, max(0.0, LOOKS[0] - attempt.age)
     elif isinstance(outcome, NotFound):
@@ -230,38 +207,45 @@ async def _settle_otherwise(
         due_in = LOOKS[-1]
     else:
         status, state, error, due_in = "booking_failed", "failed", outcome.reason, None
-    await booking_queries.settle_attempt(tx, attempt, state, error=error, by=by, due_in=due_in)
-    if not is_wanted or kept.shipping_status == status:
-        return kept
+    await queries.settle_attempt(tx, attempt, state, error=error, by=by, due_in=due_in)
+    if not is_wanted or stored.shipping_status == status:
+        return stored
     needs_action = status == "booking_failed"
-    after = msgspec.structs.replace(kept, shipping_status=status, problem=error, needs_action=needs_action)
-    return await store(tx, company, kept, after)
+    after = msgspec.structs.replace(stored, shipping_status=status, problem=error, needs_action=needs_action)
+    return await store(tx, company, stored, after)
 
 
-def _with_booking(kept: KeptShipment, booked: Booked, clock: Clock) -> KeptShipment:
-    status = booked.status if is_allowed(kept.shipping_status, booked.status, "S") else "confirmed"
+def _with_booking(stored: StoredShipment, booked: Booked, clock: CompanyClock) -> StoredShipment:
+    status = booked.status if is_allowed(stored.shipping_status, booked.status, "S") else "confirmed"
     is_troubled = status in TROUBLED
     problem = f"The carrier had taken it, and it is {status} by now." if is_troubled else None
     gone = {"cancelled_by": "carrier", "cancelled_source": POLLED} if status in GONE else {}
     after = msgspec.structs.replace(
-        with_numbers(kept, booked), shipping_status=status, problem=problem, needs_action=is_troubled, **gone
+        with_numbers(stored, booked), shipping_status=status, problem=problem, needs_action=is_troubled, **gone
     )
     return msgspec.structs.replace(after, poll_at=build_poll_at(after, clock))
 
 
-def with_numbers(kept: KeptShipment, booked: Booked) -> KeptShipment:
+def with_numbers(stored: StoredShipment, booked: Booked) -> StoredShipment:
     """What the carrier's answer told, where nothing newer is known."""
     names = ("order_no", "booking_id", "awb", "pickup_number", "payment_id", "tracking_url", "status_code", "distance")
-    known = {name: getattr(kept, name) for name in names}
+    known = {name: getattr(stored, name) for name in names}
     news = {name: getattr(booked, name) if value is None else value for name, value in known.items()}
-    return msgspec.structs.replace(kept, **news, driver=kept.driver or encode_driver(booked.driver))
+    return msgspec.structs.replace(stored, **news, driver=stored.driver or encode_driver(booked.driver))
 
 
-async def resolve(tx: Tx, company: Company, kept: KeptShipment, given: BookingResolution) -> KeptShipment:
+async def settle_by_event(tx: Tx, company: Company, reference: str | None, source: str) -> None:
+    """An event of the carrier shows that it took the booking."""
+    attempt = await queries.find_by_reference(tx, company.id, reference)
+    if attempt is not None:
+        await queries.settle_attempt(tx, attempt, "succeeded", by=source)
+
+
+async def resolve(tx: Tx, company: Company, stored: StoredShipment, given: BookingResolution) -> StoredShipment:
     """What a person found out at the carrier."""
-    if kept.shipping_status != "booking_unknown":
-        raise InvalidMove(f"Only a booking_unknown shipment can be resolved; it is {kept.shipping_status}.")
-    attempt = await booking_queries.find_by_reference(tx, company.id, kept.reference)
+    if stored.shipping_status != "booking_unknown":
+        raise InvalidMove(f"Only a booking_unknown shipment can be resolved; it is {stored.shipping_status}.")
+    attempt = await queries.find_by_reference(tx, company.id, stored.reference)
     if attempt is None:
         raise InvalidMove("There is no booking to resolve.")
     outcome: Booked | NotFound = NotFound()
@@ -271,24 +255,24 @@ async def resolve(tx: Tx, company: Company, kept: KeptShipment, given: BookingRe
             words = "is required: the carrier can be asked by its own order number only"
             raise Invalid.field("resolveBooking.orderNo", words)
         outcome = Booked("confirmed", order_no=given.order_no)
-    return await settle(tx, company, kept.id, attempt.number, outcome, "user")
+    return await settle(tx, company, stored.id, attempt.number, outcome, "user")
 
 
-async def book(kit: Kit, company: Company, id: str) -> KeptShipment:
+async def book(kit: Kit, company: Company, id: str) -> StoredShipment:
     """From the intent to the outcome, for people who book at the console or by a command. What is booked stays so."""
     async with kit.database.connection() as db:
-        kept = await shipments.get_kept(db, company.id, id)
-        if kept.provider in LOCAL:
-            raise NotBookable(f"{kept.provider} has no carrier to book with; triggerBooking confirms it.")
-        opened = await get_carrier(kit, db, company, kept.provider)
+        stored = await shipments.get_stored(db, company.id, id)
+        if PROVIDERS[stored.provider].is_local:
+            raise NotBookable(f"{stored.provider} has no carrier to book with; triggerBooking confirms it.")
+        connected = await get_carrier(kit, db, company, stored.provider)
     async with kit.database.transaction() as tx:
-        kept = await shipments.lock_shipment(tx, company.id, id)
-        if is_booked(kept):
-            return kept
-        check_reachable(opened)
-        started = await begin(tx, company, kept, opened.carrier.name)
-    if started.attempt is None:
-        return started.kept
-    outcome = await send(kit, opened, started.kept, started.attempt)
+        stored = await shipments.lock_shipment(tx, company.id, id)
+        if is_booked(stored):
+            return stored
+        connected.check_reachable()
+        start = await begin(tx, company, stored, connected.carrier.name)
+    if start.attempt is None:
+        return start.stored
+    outcome = await send(kit, connected, start.stored, start.attempt)
     async with kit.database.transaction() as tx:
-        return await settle(tx, company, id, started.attempt.number, outcome, "user")
+        return await settle(tx, company, id, start.attempt.number, outcome, "user")

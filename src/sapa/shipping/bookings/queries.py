@@ -1,11 +1,11 @@
 """How bookings are stored: every try, from its intent to its outcome."""
 
-from msgspec import Struct
-
+from sapa.db.due import COMPANY_NOW, build_due, build_in_turn, build_take
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.shipping.bookings.types import BookingAttempt, DueAttempt
 from sapa.shipping.carriers.interface import Booked
-from sapa.shipping.shipments.due_queries import build_in_turn
+from sapa.shipping.shipments.types import DueShipment
 
 LEASE_SECONDS = 15.0
 """How long whoever intends a booking has to begin sending it, before the worker does."""
@@ -13,27 +13,8 @@ SENDING_SECONDS = 60.0
 """How long sending may take, before the worker calls the outcome unknown."""
 
 
-class Attempt(Struct, frozen=True):
-    """One try to book a shipment with a carrier."""
-
-    company_id: int
-    shipment_id: str
-    number: int
-    reference: str
-    adapter: str
-    state: str
-    order_no: str | None
-    awb: str | None
-    booking_id: str | None
-    sends: int
-    looks: int
-    not_found: int
-    age: float
-    """Seconds since it was sent, by the company's clock."""
-
-
 # A statement's own names for what it touches: the time of the company that owns the row.
-_COLUMNS = ", ".join(f"b.{name}" for name in Attempt.__struct_fields__ if name != "age")
+_COLUMNS = ", ".join(f"b.{name}" for name in BookingAttempt.__struct_fields__ if name != "age")
 _NOW = "(SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1)"
 _AGE = f"coalesce(extract(epoch FROM {_NOW} - b.sent_at), 0)::float8 AS age"
 
@@ -44,7 +25,7 @@ INSERT = sql(
       FROM shipment_bookings
      WHERE company_id = $1 AND shipment_id = $2
     RETURNING {_COLUMNS}, 0::float8 AS age""",
-    row=Attempt,
+    row=BookingAttempt,
 )
 
 CLOSE = sql(
@@ -84,12 +65,12 @@ SETTLE = sql(
 
 GET = sql(
     f"SELECT {_COLUMNS}, {_AGE} FROM shipment_bookings b WHERE company_id = $1 AND shipment_id = $2 AND number = $3",
-    row=Attempt,
+    row=BookingAttempt,
 )
 
 FIND_BY_REFERENCE = sql(
     f"SELECT {_COLUMNS}, {_AGE} FROM shipment_bookings b WHERE company_id = $1 AND reference = $2",
-    row=Attempt,
+    row=BookingAttempt,
 )
 
 FIND_BY_ORDER_NO = sql(
@@ -97,7 +78,7 @@ FIND_BY_ORDER_NO = sql(
     SELECT {_COLUMNS}, {_AGE} FROM shipment_bookings b
      WHERE company_id = $1 AND adapter = $2 AND order_no = $3
      ORDER BY created_at DESC LIMIT 1""",
-    row=Attempt,
+    row=BookingAttempt,
 )
 
 # Taken for a while, so that no other worker looks after it meanwhile. What was sent at an instant that the clock was
@@ -108,7 +89,7 @@ TAKE = sql(
        SET due_at = {_NOW} + make_interval(secs => $4), sent_at = LEAST(sent_at, {_NOW})
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND due_at <= {_NOW}
     RETURNING {_COLUMNS}, {_AGE}""",
-    row=Attempt,
+    row=BookingAttempt,
 )
 
 LOOKED = sql(
@@ -135,13 +116,6 @@ REVIVE = sql(
 )
 
 
-class DueAttempt(Struct, frozen=True):
-    company_id: int
-    shipment_id: str
-    number: int
-
-
-# By the real time first, in one index: no company's clock is behind it. statement_timestamp() can be searched for.
 LIST_DUE = sql(
     """
     SELECT company_id, shipment_id, number
@@ -170,8 +144,42 @@ LIST_DUE_IN_TURN = sql(
     crosses="the worker takes bookings from every company in turn, then looks after them one by one",
 )
 
+_IS_LOST = f"""(b.due_at > {COMPANY_NOW} + interval '61 minutes'
+                OR (b.due_at IS NOT NULL AND b.sent_at > {COMPANY_NOW} + interval '1 minute')
+                OR (b.due_at > {COMPANY_NOW} + interval '1 minute' AND b.state = 'pending'))"""
 
-async def insert_attempt(tx: Tx, company_id: int, shipment_id: str, reference: str, adapter: str) -> Attempt:
+LIST_TURNED_BACK = sql(
+    f"""
+    SELECT c.company_id
+      FROM companies c
+     WHERE c.environment = 'test'
+       AND EXISTS (SELECT FROM shipment_bookings b WHERE b.company_id = c.company_id AND {_IS_LOST})""",
+    crosses="the worker looks for clocks that were turned back over all test environments",
+)
+
+BRING_BACK = sql(
+    f"""
+    UPDATE shipment_bookings b SET due_at = {COMPANY_NOW}
+      FROM companies c
+     WHERE b.company_id = $1 AND c.company_id = $1 AND {_IS_LOST}"""
+)
+
+LIST_CANCELLING = sql(
+    build_due("shipments", "id", "cancel_due_at"),
+    row=DueShipment,
+    crosses="the worker looks for cancellations to settle over all companies, then settles them one by one",
+)
+
+LIST_CANCELLING_IN_TURN = sql(
+    build_in_turn("shipments", "id", "cancel_due_at"),
+    row=DueShipment,
+    crosses="the worker takes cancellations from every company in turn, then settles them one by one",
+)
+
+TAKE_CANCELLING = sql(build_take("shipments", "id", "cancel_due_at"))
+
+
+async def insert_attempt(tx: Tx, company_id: int, shipment_id: str, reference: str, adapter: str) -> BookingAttempt:
     """The next try. What an earlier one booked is over by now."""
     await close(tx, company_id, shipment_id)
     made = await INSERT.find(tx, company_id, shipment_id, reference, adapter, LEASE_SECONDS)
@@ -185,65 +193,67 @@ async def close(tx: Tx, company_id: int, shipment_id: str) -> None:
     await CLOSE.run(tx, company_id, shipment_id)
 
 
-async def claim(db: Connection, attempt: Attempt) -> bool:
+async def claim(db: Connection, attempt: BookingAttempt) -> bool:
     """Whether it is ours to send."""
     place = (attempt.company_id, attempt.shipment_id, attempt.number)
     return await CLAIM.run(db, *place, SENDING_SECONDS) == 1
 
 
-async def unclaim(db: Connection, attempt: Attempt) -> None:
+async def unclaim(db: Connection, attempt: BookingAttempt) -> None:
     place = (attempt.company_id, attempt.shipment_id, attempt.number)
     await UNCLAIM.run(db, *place, LEASE_SECONDS)
 
 
-async def note_answer(db: Connection, attempt: Attempt, booked: Booked) -> None:
+async def note_answer(db: Connection, attempt: BookingAttempt, booked: Booked) -> None:
     """The carrier's numbers, in a transaction of their own: whatever happens next, they are not lost."""
     place = (attempt.company_id, attempt.shipment_id, attempt.number)
     await NOTE_ANSWER.run(db, *place, booked.order_no, booked.awb, booked.booking_id)
 
 
 async def settle_attempt(
-    tx: Tx, attempt: Attempt, state: str, *, error: str | None = None, by: str, due_in: float | None = None
+    tx: Tx, attempt: BookingAttempt, state: str, *, error: str | None = None, by: str, due_in: float | None = None
 ) -> None:
     place = (attempt.company_id, attempt.shipment_id, attempt.number)
     await SETTLE.run(tx, *place, state, error, by, due_in)
 
 
-async def get_attempt(db: Connection, company_id: int, shipment_id: str, number: int) -> Attempt:
+async def get_attempt(db: Connection, company_id: int, shipment_id: str, number: int) -> BookingAttempt:
     found = await GET.find(db, company_id, shipment_id, number)
     if found is None:
         raise LookupError("there is no such attempt")
     return found
 
 
-async def find_by_reference(db: Connection, company_id: int, reference: str | None) -> Attempt | None:
+async def find_by_reference(db: Connection, company_id: int, reference: str | None) -> BookingAttempt | None:
     return None if reference is None else await FIND_BY_REFERENCE.find(db, company_id, reference)
 
 
-async def find_by_order_no(db: Connection, company_id: int, adapter: str, order_no: str | None) -> Attempt | None:
+async def find_by_order_no(
+    db: Connection, company_id: int, adapter: str, order_no: str | None
+) -> BookingAttempt | None:
     """The newest that a carrier knows by this number."""
     return None if order_no is None else await FIND_BY_ORDER_NO.find(db, company_id, adapter, order_no)
 
 
-async def take(db: Connection, due: DueAttempt, seconds: float) -> Attempt | None:
+async def take(db: Connection, due: DueAttempt, seconds: float) -> BookingAttempt | None:
     """None when it is not due any more, or another worker has it."""
     return await TAKE.find(db, due.company_id, due.shipment_id, due.number, seconds)
 
 
 async def note_look(
-    db: Connection, attempt: Attempt, *, not_found: bool, error: str | None, next_at: float | None
+    db: Connection, attempt: BookingAttempt, *, not_found: bool, error: str | None, next_at: float | None
 ) -> None:
     """`next_at` counts from when it was sent."""
     place = (attempt.company_id, attempt.shipment_id, attempt.number)
     await LOOKED.run(db, *place, int(not_found), error, next_at)
 
 
-async def wake(db: Connection, attempt: Attempt) -> None:
+async def wake(db: Connection, attempt: BookingAttempt) -> None:
     """To be looked after now."""
     await WAKE.run(db, attempt.company_id, attempt.shipment_id, attempt.number)
 
 
-async def revive(tx: Tx, attempt: Attempt, order_no: str | None, awb: str | None) -> None:
+async def revive(tx: Tx, attempt: BookingAttempt, order_no: str | None, awb: str | None) -> None:
     """The carrier goes on with it although it was over: to be cancelled there."""
     await REVIVE.run(tx, attempt.company_id, attempt.shipment_id, attempt.number, order_no, awb)
 
@@ -251,3 +261,24 @@ async def revive(tx: Tx, attempt: Attempt, order_no: str | None, awb: str | None
 async def list_due(db: Connection, most: int) -> list[DueAttempt]:
     found = await LIST_DUE.all(db, most)
     return found if len(found) < most else await LIST_DUE_IN_TURN.all(db, most)
+
+
+async def list_cancelling(db: Connection, most: int) -> list[DueShipment]:
+    """Cancellations that wait for the carrier's answer."""
+    found = await LIST_CANCELLING.all(db, most)
+    return found if len(found) < most else await LIST_CANCELLING_IN_TURN.all(db, most)
+
+
+async def take_cancelling(db: Connection, due: DueShipment, seconds: float) -> bool:
+    """False when it is not due any more, or another worker has it."""
+    return await TAKE_CANCELLING.run(db, due.company_id, due.id, seconds) > 0
+
+
+async def list_turned_back(db: Connection) -> list[int]:
+    """Companies in which a booking waits for a time that a test clock was turned back from."""
+    return [company_id for (company_id,) in await db.fetch(LIST_TURNED_BACK.text)]
+
+
+async def bring_back(db: Connection, company_id: int) -> None:
+    """What waits for such a time is due now."""
+    await BRING_BACK.run(db, company_id)

@@ -5,17 +5,9 @@ from msgspec import Struct
 
 from sapa.access import actions as access
 from sapa.context import Kit
-from sapa.shipping.bookings import actions
-from sapa.shipping.bookings import queries as booking_queries
-from sapa.shipping.bookings.actions import (
-    CERTAIN_LOOKS,
-    CERTAIN_SECONDS,
-    LOOKS,
-    WATCH_HOURS,
-    Outcome,
-    Unsure,
-)
-from sapa.shipping.bookings.queries import Attempt, DueAttempt
+from sapa.shipping.bookings import actions, queries
+from sapa.shipping.bookings.actions import CERTAIN_LOOKS, CERTAIN_SECONDS, LOOKS, WATCH_HOURS
+from sapa.shipping.bookings.types import BookingAttempt, DueAttempt, Outcome, Unsure
 from sapa.shipping.carriers.interface import (
     BadCredentials,
     Booked,
@@ -27,11 +19,13 @@ from sapa.shipping.carriers.interface import (
     Rejected,
     Shipped,
 )
-from sapa.shipping.connections.actions import Opened, find_carrier
-from sapa.shipping.shipments import queries as shipments
-from sapa.shipping.shipments.status_changes import store
+from sapa.shipping.connections.actions import find_carrier
+from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.shipments import actions as shipments
+from sapa.shipping.shipments.actions import store
 from sapa.shipping.states import GONE
-from sapa.shipping.types import KeptShipment
+from sapa.shipping.types import StoredShipment
 from sapa.values.company import Company
 
 TAKEN_SECONDS = 60.0
@@ -42,48 +36,55 @@ MOST_CANCELS = 1_500
 """So often a carrier is asked to cancel what nobody wants, once a minute: for a day at least."""
 
 
-class Over(Struct, frozen=True):
+list_due = queries.list_due
+
+
+class AlreadyCancelled(Struct, frozen=True):
     """The carrier had cancelled it already: what it told of it was old."""
 
 
 async def look_after(kit: Kit, due: DueAttempt) -> None:
     """The worker's part in one attempt that is due, unless another worker has it."""
     async with kit.database.connection() as db:
-        attempt = await booking_queries.take(db, due, TAKEN_SECONDS)
+        attempt = await queries.take(db, due, TAKEN_SECONDS)
         if attempt is None:
             return
         company = await access.get_company(db, due.company_id)
-        kept = await shipments.get_kept(db, company.id, due.shipment_id)
-        opened = await find_carrier(kit, db, company, kept.provider)
-    if opened is not None and opened.carrier.name != attempt.adapter:
-        opened = None
+        stored = await shipments.get_stored(db, company.id, due.shipment_id)
+        connected = await find_carrier(kit, db, company, stored.provider)
+    if connected is not None and connected.carrier.name != attempt.adapter:
+        connected = None
     if attempt.state == "pending":
-        await _send(kit, company, opened, kept, attempt)
+        await _send(kit, company, connected, stored, attempt)
     elif attempt.state == "sent":
         await _settle(kit, company, attempt, Unsure("Whoever sent it ended before the answer came."))
     elif attempt.state == "unwanted":
-        await _cancel(kit, company, opened, kept, attempt)
+        await _cancel(kit, company, connected, stored, attempt)
     else:
-        await _find(kit, company, opened, kept, attempt)
+        await _find(kit, company, connected, stored, attempt)
 
 
-async def _settle(kit: Kit, company: Company, attempt: Attempt, outcome: Outcome | None) -> None:
+async def _settle(kit: Kit, company: Company, attempt: BookingAttempt, outcome: Outcome | None) -> None:
     async with kit.database.transaction() as tx:
         await actions.settle(tx, company, attempt.shipment_id, attempt.number, outcome, "worker")
 
 
-async def _send(kit: Kit, company: Company, opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> None:
+async def _send(
+    kit: Kit, company: Company, connected: ConnectedCarrier | None, stored: StoredShipment, attempt: BookingAttempt
+) -> None:
     """Whoever intended it died before sending it."""
-    if opened is None:
+    if connected is None:
         outcome: Outcome | None = Rejected("PROVIDER_NOT_CONNECTED", "The provider is not connected any more.")
     else:
-        outcome = await actions.send(kit, opened, kept, attempt)
+        outcome = await actions.send(kit, connected, stored, attempt)
     await _settle(kit, company, attempt, outcome)
 
 
-async def _find(kit: Kit, company: Company, opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> None:
+async def _find(
+    kit: Kit, company: Company, connected: ConnectedCarrier | None, stored: StoredShipment, attempt: BookingAttempt
+) -> None:
     """Asks the carrier for a booking by our reference."""
-    answer = await _look(opened, kept, attempt)
+    answer = await _look(connected, stored, attempt)
     if isinstance(answer, Booked):
         await _settle(kit, company, attempt, answer)
         return
@@ -95,24 +96,26 @@ async def _find(kit: Kit, company: Company, opened: Opened | None, kept: KeptShi
     error = answer.reason if isinstance(answer, CannotTell) else None
     async with kit.database.connection() as db:
         next_at = build_next_look(attempt)
-        await booking_queries.note_look(db, attempt, not_found=is_not_found, error=error, next_at=next_at)
-    if attempt.state == "unknown" and attempt.age >= HOUR and not kept.needs_action:
+        await queries.note_look(db, attempt, not_found=is_not_found, error=error, next_at=next_at)
+    if attempt.state == "unknown" and attempt.age >= HOUR and not stored.needs_action:
         await _ask_for_help(kit, company, attempt)
 
 
-async def _look(opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> Booked | NotFound | CannotTell:
+async def _look(
+    connected: ConnectedCarrier | None, stored: StoredShipment, attempt: BookingAttempt
+) -> Booked | NotFound | CannotTell:
     if attempt.state == "unknown" and (attempt.order_no or attempt.awb):
         # The answer had come and was noted; only what was to follow did not happen.
         return Booked("confirmed", order_no=attempt.order_no, awb=attempt.awb, booking_id=attempt.booking_id)
-    if opened is None:
+    if connected is None:
         return CannotTell("The carrier is not connected any more.")
     try:
-        return await opened.carrier.find(opened.connection, attempt.reference, kept.service_type)
+        return await connected.carrier.find(connected.connection, attempt.reference, stored.service_type)
     except (CarrierAway, BadCredentials) as error:
         return CannotTell(str(error))
 
 
-def build_next_look(attempt: Attempt) -> float | None:
+def build_next_look(attempt: BookingAttempt) -> float | None:
     """In seconds after sending; None when it was watched long enough.
 
     Looks that were missed are made up for at once; those that were made besides put off nothing.
@@ -122,64 +125,70 @@ def build_next_look(attempt: Attempt) -> float | None:
     return min((*in_turn, *coming), default=None)
 
 
-async def _ask_for_help(kit: Kit, company: Company, attempt: Attempt) -> None:
+async def _ask_for_help(kit: Kit, company: Company, attempt: BookingAttempt) -> None:
     async with kit.database.transaction() as tx:
-        kept = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
-        if kept.shipping_status == "booking_unknown" and kept.reference == attempt.reference:
+        stored = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
+        if stored.shipping_status == "booking_unknown" and stored.reference == attempt.reference:
             words = "The carrier cannot tell whether it took the booking; look there, then use resolveBooking."
-            await store(tx, company, kept, msgspec.structs.replace(kept, needs_action=True, problem=words))
+            await store(tx, company, stored, msgspec.structs.replace(stored, needs_action=True, problem=words))
 
 
-async def _cancel(kit: Kit, company: Company, opened: Opened | None, kept: KeptShipment, attempt: Attempt) -> None:
+async def _cancel(
+    kit: Kit, company: Company, connected: ConnectedCarrier | None, stored: StoredShipment, attempt: BookingAttempt
+) -> None:
     """A booking that came through although nobody wants it any more."""
-    verdict = await _ask_to_cancel(opened, kept, attempt)
+    verdict = await _ask_to_cancel(connected, stored, attempt)
     async with kit.database.transaction() as tx:
         now = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
         if isinstance(verdict, CarrierAway) and attempt.looks < MOST_CANCELS:
             next_at = attempt.age + PAUSE_SECONDS
-            await booking_queries.note_look(tx, attempt, not_found=False, error=str(verdict), next_at=next_at)
+            await queries.note_look(tx, attempt, not_found=False, error=str(verdict), next_at=next_at)
             if attempt.reference not in (now.problem or ""):
                 await actions.flag_unwanted(tx, company, now, attempt, "it is being cancelled there.")
             return
-        error = None if isinstance(verdict, Cancelled | Over) else str(verdict)
-        await booking_queries.settle_attempt(tx, attempt, "closed", error=error, by="worker")
-        if not isinstance(verdict, Over) or attempt.reference in (now.problem or ""):
+        error = None if isinstance(verdict, Cancelled | AlreadyCancelled) else str(verdict)
+        await queries.settle_attempt(tx, attempt, "closed", error=error, by="worker")
+        if not isinstance(verdict, AlreadyCancelled) or attempt.reference in (now.problem or ""):
             fate = f"it could not be cancelled there: {error}" if error else "it was cancelled there."
             await actions.flag_unwanted(tx, company, now, attempt, fate)
 
 
 async def _ask_to_cancel(
-    opened: Opened | None, kept: KeptShipment, attempt: Attempt
-) -> Cancelled | Over | str | CarrierAway:
+    connected: ConnectedCarrier | None, stored: StoredShipment, attempt: BookingAttempt
+) -> Cancelled | AlreadyCancelled | str | CarrierAway:
     """Words when it cannot be cancelled; away when it may be asked again."""
-    if opened is None:
+    if connected is None:
         return "The carrier is not connected any more."
-    shipped = _build_shipped(kept, attempt)
+    shipped = _build_shipped(stored, attempt)
     try:
         if shipped.awb is None:  # some carriers cancel by it, and assign it later
-            found = await opened.carrier.find(opened.connection, attempt.reference, kept.service_type)
+            found = await connected.carrier.find(connected.connection, attempt.reference, stored.service_type)
             known = (found.order_no, found.awb, found.booking_id) if isinstance(found, Booked) else (None,) * 3
-            shipped = _build_shipped(kept, attempt, *known)
-        told = (await opened.carrier.track(opened.connection, shipped)).events
+            shipped = _build_shipped(stored, attempt, *known)
+        told = (await connected.carrier.track(connected.connection, shipped)).events
         if told and told[-1].status in GONE:
-            return Over()
-        answer = await opened.carrier.cancel(opened.connection, shipped, "Duplicate booking")
+            return AlreadyCancelled()
+        answer = await connected.carrier.cancel(connected.connection, shipped, "Duplicate booking")
     except (CarrierAway, BadCredentials) as error:
         return CarrierAway(str(error))
     if isinstance(answer, CancelRefused):
-        number = shipped.awb if kept.provider == "aggregator_carrier" else shipped.awb or shipped.order_no
+        number = shipped.awb if PROVIDERS[stored.provider].cancels_by_awb_only else shipped.awb or shipped.order_no
         return answer.reason if number else CarrierAway(answer.reason)
     return Cancelled()
 
 
 def _build_shipped(
-    kept: KeptShipment, attempt: Attempt, order_no: str | None = None, awb: str | None = None, id: str | None = None
+    stored: StoredShipment,
+    attempt: BookingAttempt,
+    order_no: str | None = None,
+    awb: str | None = None,
+    id: str | None = None,
 ) -> Shipped:
     return Shipped(
         reference=attempt.reference,
         order_no=attempt.order_no or order_no,
         awb=attempt.awb or awb,
         booking_id=attempt.booking_id or id,
-        service_type=kept.service_type,
+        service_type=stored.service_type,
         was_picked_up=False,
     )

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from sapa.db.pool import Database
-from sapa.db.sql import sql
+from sapa.shipping.carriers import queries
 from sapa.shipping.carriers.calls import scrub
 from sapa.shipping.carriers.interface import Connection
 
@@ -28,32 +28,8 @@ KEPT = frozenset(
 )
 """The only fields of an outcome that are written down: no people, no phone numbers, nothing of an account."""
 
-INSERT = sql(
-    """
-    INSERT INTO carrier_calls (company_id, connection_id, adapter, operation, reference, outcome, details)
-    VALUES ($1, $2, $3, $4, $5, $6, $7)"""
-)
-
 KEPT_DAYS = 90
 FORGOTTEN_AT_ONCE = 5_000
-
-COMPANIES_TO_FORGET = sql(
-    """
-    SELECT c.company_id
-      FROM companies c
-     WHERE EXISTS (SELECT FROM carrier_calls k
-                    WHERE k.company_id = c.company_id AND k.created_at < now() - make_interval(days => $1))""",
-    crosses="the worker looks for old answers over all companies, then forgets them company by company",
-)
-
-FORGET = sql(
-    """
-    DELETE FROM carrier_calls
-     WHERE company_id = $1 AND id IN (
-           SELECT id FROM carrier_calls
-            WHERE company_id = $1 AND created_at < now() - make_interval(days => $2)
-            ORDER BY created_at LIMIT $3)"""
-)
 
 
 async def record(
@@ -61,7 +37,7 @@ async def record(
 ) -> None:
     """In a small transaction of its own, so that what fails afterwards does not take it along."""
     async with database.connection() as db:
-        await INSERT.run(
+        await queries.insert_call(
             db, connection.company.id, connection.id, connection.adapter, operation, reference,
             type(outcome).__name__, msgspec.json.encode(build_details(connection, outcome)),
         )  # fmt: skip
@@ -77,8 +53,6 @@ def build_details(connection: Connection, outcome: Struct | BaseException) -> di
 
 
 async def forget_old(database: Database) -> None:
-    """In small batches, so that nobody waits for a long delete."""
+    """The worker's job: what carriers answered long ago."""
     async with database.connection() as db:
-        for (company_id,) in await db.fetch(COMPANIES_TO_FORGET.text, KEPT_DAYS):
-            while await FORGET.run(db, company_id, KEPT_DAYS, FORGOTTEN_AT_ONCE) == FORGOTTEN_AT_ONCE:
-                pass
+        await queries.purge_calls(db, KEPT_DAYS, FORGOTTEN_AT_ONCE)

@@ -47,7 +47,7 @@ def enter(connection: Connection) -> str | None:
 
 def note_failure(connection: Connection) -> None:
     """No answer came that could mean anything."""
-    if connection.company.environment == "test":
+    if connection.company.is_test:
         return
     trouble = _troubles(connection).setdefault(connection.id, _Trouble())
     trouble.failures += 1

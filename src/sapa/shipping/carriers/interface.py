@@ -34,7 +34,7 @@ class Coordinates(Struct, frozen=True):
     lng: float
 
 
-class Place(Struct, frozen=True):
+class ShippingPoint(Struct, frozen=True):
     """An end of the way; each carrier needs other parts of it."""
 
     name: str | None = None
@@ -53,7 +53,7 @@ class Place(Struct, frozen=True):
     coordinates: Coordinates | None = None
 
 
-class Goods(Struct, frozen=True):
+class Parcel(Struct, frozen=True):
     """What is sent: kilograms, centimetres, and a value in the shipment's currency."""
 
     weight: Decimal
@@ -67,7 +67,7 @@ class Goods(Struct, frozen=True):
     item_qty: int | None = None
 
 
-class Wish(Struct, frozen=True):
+class ServiceRequest(Struct, frozen=True):
     """How it should go."""
 
     service_type: str | None = None
@@ -84,13 +84,13 @@ class Wish(Struct, frozen=True):
     currency: str = "IDR"
 
 
-class Journey(Struct, frozen=True):
+class ShipmentRequest(Struct, frozen=True):
     """Everything that a quote or a booking is made from."""
 
-    origin: Place
-    destination: Place
-    goods: Goods
-    wish: Wish
+    origin: ShippingPoint
+    destination: ShippingPoint
+    goods: Parcel
+    wish: ServiceRequest
 
 
 class Offer(Struct, frozen=True):
@@ -279,9 +279,9 @@ class Carrier(Protocol):
         self, connection: Connection, level: Level, parent: str | None, search: str | None
     ) -> Sequence[Area]: ...
 
-    async def quote(self, connection: Connection, journey: Journey) -> Quote: ...
+    async def quote(self, connection: Connection, journey: ShipmentRequest) -> Quote: ...
 
-    async def book(self, connection: Connection, journey: Journey, reference: str) -> Booked | Rejected: ...
+    async def book(self, connection: Connection, journey: ShipmentRequest, reference: str) -> Booked | Rejected: ...
 
     async def find(
         self, connection: Connection, reference: str, service_type: str | None

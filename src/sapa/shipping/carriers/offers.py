@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from msgspec import Raw
 
-from sapa.shipping.carriers.interface import CarrierAway, Note, Offer, Quote, Rejected, Wish
+from sapa.shipping.carriers.interface import CarrierAway, Note, Offer, Quote, Rejected, ServiceRequest
 from sapa.shipping.carriers.reading import sift
 from sapa.values.text_folding import fold
 
@@ -26,7 +26,7 @@ def list_odd(courier: str, good: int, odd: int) -> list[Note]:
     return [Note(courier, "unreadable", words)] if odd else []
 
 
-def find_offer(quote: Quote, wish: Wish) -> Offer | Rejected:
+def find_offer(quote: Quote, wish: ServiceRequest) -> Offer | Rejected:
     """By its code, else by its name in any case; a refusal names what there is."""
     offer = _find_by_code(quote, wish) or _find_by_name(quote, wish)
     if offer is not None:
@@ -40,15 +40,15 @@ def find_offer(quote: Quote, wish: Wish) -> Offer | Rejected:
     return Rejected("NO_SERVICE", reasons or "Nothing is offered for this way.")
 
 
-def _find_by_code(quote: Quote, wish: Wish) -> Offer | None:
+def _find_by_code(quote: Quote, wish: ServiceRequest) -> Offer | None:
     return next((offer for offer in quote.offers if offer.service_code == wish.service_code), None)
 
 
-def _find_by_name(quote: Quote, wish: Wish) -> Offer | None:
+def _find_by_name(quote: Quote, wish: ServiceRequest) -> Offer | None:
     wanted = fold(wish.service_name or "")
     return next((offer for offer in quote.offers if wanted and fold(offer.service_name) == wanted), None)
 
 
-def _refuse_handover(offer: Offer, wish: Wish) -> Rejected:
+def _refuse_handover(offer: Offer, wish: ServiceRequest) -> Rejected:
     ways = " or ".join(offer.package_handover)
     return Rejected("HANDOVER_NOT_OFFERED", f"{offer.service_name} takes no {wish.package_handover}, only {ways}")

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import ROUND_CEILING, Decimal
 
-from sapa.shipping.carriers.interface import Coordinates, Goods
+from sapa.shipping.carriers.interface import Coordinates, Parcel
 from sapa.values.phones import BadPhone, parse_phone
 
 WESTERN_TIME = timezone(timedelta(hours=7), "WIB")
@@ -16,11 +16,11 @@ EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo
 _LATEST_MS = int(LATEST.timestamp() * 1000)
 
 
-def grams(goods: Goods) -> int:
+def grams(goods: Parcel) -> int:
     return max(LEAST_GRAMS, _up(goods.weight * 1000))
 
 
-def volumetric_grams(goods: Goods, divisor: int = 6) -> int:
+def volumetric_grams(goods: Parcel, divisor: int = 6) -> int:
     """Cubic centimetres through the divisor: 6 by road and air, 4 by truck."""
     return _up((goods.length or 0) * (goods.width or 0) * (goods.height or 0) / Decimal(divisor))
 

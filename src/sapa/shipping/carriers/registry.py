@@ -1,4 +1,4 @@
-"""The one list of carriers."""
+"""The one list of carriers: a new one is a folder, its simulator and a line here."""
 
 from collections.abc import Mapping
 
@@ -11,10 +11,13 @@ from sapa.shipping.carriers.kiriminaja.carrier import KiriminAja
 _ALL: tuple[Carrier, ...] = (KiriminAja(), GoSend(), Dash(), Biteship())
 
 CARRIERS: Mapping[str, Carrier] = {carrier.name: carrier for carrier in _ALL}
-"""By their names; of two that serve one provider, the first is the one unless told otherwise."""
 
-SANDBOX = {"instant_carrier": "gosend", "aggregator_carrier": "kiriminaja", "ev_courier": "dash"}
-"""Who plays each provider in a test environment unless told otherwise."""
 
-WITHOUT_ADAPTER = ("custom", "parcel_carrier")
-"""Providers whose shipments are kept here only, and that are always connected."""
+def list_providers() -> list[str]:
+    """Those that need an account with a carrier."""
+    return list(dict.fromkeys(carrier.provider for carrier in _ALL))
+
+
+def list_adapters(provider: str) -> list[Carrier]:
+    """The carriers that serve a provider; the first is the one unless told otherwise."""
+    return [carrier for carrier in _ALL if carrier.provider == provider]

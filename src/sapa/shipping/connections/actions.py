@@ -3,101 +3,57 @@
 In a test environment every provider is connected to its simulator from the start, with nothing stored.
 """
 
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from hashlib import sha256
 
 import msgspec
-from msgspec import Struct
 
 from sapa.access.actions import get_company
 from sapa.context import Kit
 from sapa.db.pool import Connection as Db
 from sapa.db.pool import Tx
-from sapa.http.errors import Conflict, Invalid
-from sapa.sandbox.accounts import build_secret, find_company_id
+from sapa.http.errors import Invalid
 from sapa.shipping.carriers import circuit
 from sapa.shipping.carriers.calls import scrub_words
 from sapa.shipping.carriers.interface import BadCredentials, Carrier, CarrierAway, Connection
-from sapa.shipping.carriers.registry import CARRIERS, SANDBOX
+from sapa.shipping.carriers.registry import CARRIERS, list_adapters, list_providers
 from sapa.shipping.connections import queries
-from sapa.shipping.connections.queries import Stored
+from sapa.shipping.connections.types import (
+    CONNECTION_ID,
+    CarrierConnection,
+    ConnectedCarrier,
+    Health,
+    NewCarrierConnection,
+    ProviderNotConnected,
+    StoredCarrierConnection,
+)
+from sapa.shipping.environment import TEST, get_environment
 from sapa.shipping.types import CarrierUnavailable
 from sapa.values.company import Company
-from sapa.values.ids import IdKind
 
-CONNECTION_ID = IdKind("carr_")
 HOOKS = "/hooks/carriers/"
 
 Note = Callable[[Tx], Awaitable[None]]
 """Writes down who changed something."""
 
 
-class ProviderNotConnected(Conflict):
-    """The provider is not connected; `sapa carrier connect` connects it."""
-
-    code = "PROVIDER_NOT_CONNECTED"
-
-
-class Opened(Struct, frozen=True):
-    """A carrier, and the account to use it with."""
-
-    carrier: Carrier
-    connection: Connection
-
-
-class ConnectionInfo(Struct, frozen=True, rename="camel"):
-    """An account as people see it: never a secret."""
-
-    id: str
-    provider: str
-    adapter: str
-    label: str
-    status: str
-    is_sandbox: bool
-    public_fields: dict[str, str]
-    verified_at: str | None
-    last_error: str | None
-    created_at: str | None
-
-
-class NewConnection(Struct, frozen=True, rename="camel"):
-    """An account, and the address that its carrier has to be told, which is shown this once."""
-
-    connection: ConnectionInfo
-    callback_url: str
-    left_behind: int = 0
-    """Shipments that are on their way with the carrier that served the provider before: it is not asked any more."""
-
-
-class Health(Struct, frozen=True, rename="camel"):
-    """What came of a test."""
-
-    provider: str
-    adapter: str
-    is_working: bool
-    error: str | None
-
-
-async def find_carrier(kit: Kit, db: Db, company: Company, provider: str) -> Opened | None:
+async def find_carrier(kit: Kit, db: Db, company: Company, provider: str) -> ConnectedCarrier | None:
     """The carrier that serves a provider for the company; None when it has no working account."""
     stored = await queries.find(db, company.id, provider)
     if stored is not None:
         return await _open(kit, company, stored) if stored.status == "connected" else None
-    adapter = SANDBOX.get(provider)
-    if company.environment != "test" or adapter is None or adapter not in CARRIERS:
-        return None
-    return await _open_sandbox(kit, company, adapter)
+    adapter = get_environment(company).find_adapter(provider)
+    return None if adapter is None else await _open_unstored(kit, company, adapter)
 
 
-async def get_carrier(kit: Kit, db: Db, company: Company, provider: str) -> Opened:
-    opened = await find_carrier(kit, db, company, provider)
-    if opened is None:
+async def get_carrier(kit: Kit, db: Db, company: Company, provider: str) -> ConnectedCarrier:
+    connected = await find_carrier(kit, db, company, provider)
+    if connected is None:
         raise ProviderNotConnected(
             f"{provider} is not connected: `sapa carrier connect --company {company.id} --provider {provider}` does it."
         )
-    return opened
+    return connected
 
 
 async def find_adapter(db: Db, company: Company, provider: str) -> str | None:
@@ -105,26 +61,26 @@ async def find_adapter(db: Db, company: Company, provider: str) -> str | None:
     stored = await queries.find(db, company.id, provider)
     if stored is not None:
         return stored.adapter
-    return SANDBOX.get(provider) if company.environment == "test" else None
+    return get_environment(company).find_adapter(provider)
 
 
-async def find_by_token(kit: Kit, db: Db, token: str) -> Opened | None:
+async def find_by_token(kit: Kit, db: Db, token: str) -> ConnectedCarrier | None:
     """Whose callback address a token belongs to."""
-    for adapter in CARRIERS:
-        company_id = find_company_id(kit, token, _purpose(adapter)) if kit.settings.secret_key else None
-        if company_id is not None:
-            return await _open_sandbox(kit, await get_company(db, company_id), adapter)
-    owned = await queries.find_by_token(db, _hash(token))
-    if owned is None:
+    simulated = TEST.installed.find_token_owner(kit, token)
+    if simulated is not None:
+        company_id, adapter = simulated
+        return await _open_unstored(kit, await get_company(db, company_id), adapter)
+    owner = await queries.find_by_token(db, _hash(token))
+    if owner is None:
         return None
-    company = Company(owned.company_id, owned.environment, owned.region, owned.currency)
-    stored = await queries.find_by_id(db, company.id, owned.id)
+    company = Company(owner.company_id, owner.environment, owner.region, owner.currency)
+    stored = await queries.find_by_id(db, company.id, owner.id)
     return await _open(kit, company, stored) if stored else None
 
 
 async def list_connected(kit: Kit, db: Db, company: Company) -> dict[str, str]:
     """Provider → the name of the adapter that serves it; `custom` and `parcel_carrier` need none and are not listed."""
-    found = {provider: adapter for provider, adapter in SANDBOX.items() if company.environment == "test"}
+    found = _list_unstored(company)
     for stored in await queries.list_all(db, company.id):
         found.pop(stored.provider, None)
         if stored.status == "connected":
@@ -145,7 +101,7 @@ async def connect(
     given: Mapping[str, str],
     verify: bool = True,
     note: Note | None = None,
-) -> NewConnection:
+) -> NewCarrierConnection:
     """Opens an account with a carrier, in place of the one that the provider had. A note is written with it."""
     carrier = get_adapter(provider, adapter)
     credentials = _check_credentials(kit, company, carrier, given)
@@ -153,7 +109,7 @@ async def connect(
     connection = await _build_connection(kit, company, id, carrier, credentials)
     if verify:
         await _verify(carrier, connection)
-    token = build_token(kit, company, carrier.name)
+    token = get_environment(company).build_token(kit, company.id, carrier.name)
     async with kit.database.transaction() as tx:
         stored = await queries.replace(
             tx, company.id, id, provider, carrier.name,
@@ -163,17 +119,9 @@ async def connect(
         left_behind = await queries.count_open(tx, company.id, provider, carrier.name)
         if note is not None:
             await note(tx)
-    return NewConnection(_build_info(company, stored), f"{kit.settings.server.address}{HOOKS}{token}", left_behind)
-
-
-def list_providers() -> list[str]:
-    """Those that need an account with a carrier."""
-    return list(dict.fromkeys(carrier.provider for carrier in CARRIERS.values()))
-
-
-def list_adapters(provider: str) -> list[Carrier]:
-    """The carriers that serve a provider; the first is the one unless told otherwise."""
-    return [carrier for carrier in CARRIERS.values() if carrier.provider == provider]
+    return NewCarrierConnection(
+        _build_info(company, stored), f"{kit.settings.server.address}{HOOKS}{token}", left_behind
+    )
 
 
 def get_adapter(provider: str, adapter: str | None) -> Carrier:
@@ -188,14 +136,14 @@ def get_adapter(provider: str, adapter: str | None) -> Carrier:
     raise Invalid.field("adapter", f"must be one of {', '.join(carrier.name for carrier in fitting)}")
 
 
-async def list_connections(db: Db, company: Company) -> list[ConnectionInfo]:
+async def list_connections(db: Db, company: Company) -> list[CarrierConnection]:
     """What is stored, and in a test environment the simulators that stand where nothing is."""
     stored = [_build_info(company, stored) for stored in await queries.list_all(db, company.id)]
     taken = {info.provider for info in stored}
     played = [
         _build_played(provider, adapter)
-        for provider, adapter in SANDBOX.items()
-        if company.environment == "test" and provider not in taken
+        for provider, adapter in _list_unstored(company).items()
+        if provider not in taken
     ]
     return sorted([*stored, *played], key=lambda info: info.provider)
 
@@ -204,57 +152,47 @@ async def check(kit: Kit, company: Company, provider: str) -> Health:
     """Asks the carrier whether the account works, and remembers what it said."""
     async with kit.database.connection() as db:
         stored = await queries.find(db, company.id, provider)
-        opened = await _open(kit, company, stored) if stored else await get_carrier(kit, db, company, provider)
-    status, said = await _ask_health(opened, stored.status if stored else "connected")
+        connected = await _open(kit, company, stored) if stored else await get_carrier(kit, db, company, provider)
+    status, said = await _ask_health(connected, stored.status if stored else "connected")
     if stored is not None:
         async with kit.database.transaction() as tx:
             await queries.note_test(tx, company.id, stored.id, status, said)
-    return Health(provider, opened.carrier.name, said is None, said)
+    return Health(provider, connected.carrier.name, said is None, said)
 
 
 async def disconnect(tx: Tx, company: Company, provider: str) -> None:
     """Forgets an account and its credentials; in a test environment the simulator stands there again."""
     if not await queries.delete(tx, company.id, provider):
-        if company.environment == "test" and provider in SANDBOX:
+        if provider in _list_unstored(company):
             raise Invalid.field(
                 "provider", f"{provider} is played by a simulator in a test environment, and always there"
             )
         raise ProviderNotConnected(f"{provider} is not connected.")
 
 
-def build_token(kit: Kit, company: Company, adapter: str) -> str:
-    """The last part of a callback's address; simulators know theirs without being told."""
-    return (
-        build_secret(kit, company.id, _purpose(adapter)) if company.environment == "test" else secrets.token_urlsafe(24)
-    )
+def _list_unstored(company: Company) -> dict[str, str]:
+    """Providers that are connected although nothing is stored, each with its adapter."""
+    environment = get_environment(company)
+    return {provider: adapter for provider in list_providers() if (adapter := environment.find_adapter(provider))}
 
 
-def build_sandbox_credentials(kit: Kit, company_id: int, carrier: Carrier) -> dict[str, str]:
-    """What a test environment's account with a simulator consists of."""
-    return {field.name: build_secret(kit, company_id, f"{carrier.name}/{field.name}") for field in carrier.fields}
-
-
-async def _open(kit: Kit, company: Company, stored: Stored) -> Opened:
+async def _open(kit: Kit, company: Company, stored: StoredCarrierConnection) -> ConnectedCarrier:
     carrier = CARRIERS[stored.adapter]
-    opened = kit.vault.open(stored.sealed, company.id, stored.id)
-    credentials = msgspec.json.decode(opened, type=dict[str, str])
-    return Opened(carrier, await _build_connection(kit, company, stored.id, carrier, credentials))
+    unsealed = kit.vault.open(stored.sealed, company.id, stored.id)
+    credentials = msgspec.json.decode(unsealed, type=dict[str, str])
+    return ConnectedCarrier(carrier, await _build_connection(kit, company, stored.id, carrier, credentials))
 
 
-async def _open_sandbox(kit: Kit, company: Company, adapter: str) -> Opened:
+async def _open_unstored(kit: Kit, company: Company, adapter: str) -> ConnectedCarrier:
     carrier = CARRIERS[adapter]
-    credentials = build_sandbox_credentials(kit, company.id, carrier)
-    return Opened(carrier, await _build_connection(kit, company, _sandbox_id(adapter), carrier, credentials))
+    credentials = get_environment(company).build_credentials(kit, company.id, carrier)
+    return ConnectedCarrier(carrier, await _build_connection(kit, company, _unstored_id(adapter), carrier, credentials))
 
 
 async def _build_connection(
     kit: Kit, company: Company, id: str, carrier: Carrier, credentials: Mapping[str, str]
 ) -> Connection:
-    """A test environment never reaches a carrier's real address, whatever is stored."""
-    if company.environment == "test":
-        address = f"{await kit.loopback.address()}/sandbox/{carrier.name}"
-    else:
-        address = kit.settings.upstreams.get(carrier.name) or carrier.address
+    address = await get_environment(company).get_address(kit, carrier)
     return Connection(company, id, carrier.name, address, credentials, kit.client)
 
 
@@ -268,12 +206,12 @@ async def _verify(carrier: Carrier, connection: Connection) -> None:
         raise CarrierUnavailable(scrub_words(connection.credentials, words)) from None
 
 
-async def _ask_health(opened: Opened, status: str) -> tuple[str, str | None]:
+async def _ask_health(connected: ConnectedCarrier, status: str) -> tuple[str, str | None]:
     """The account's status and what is wrong with it; a carrier that is away says nothing about the account."""
-    credentials = opened.connection.credentials
-    circuit.forget(opened.connection)
+    credentials = connected.connection.credentials
+    circuit.forget(connected.connection)
     try:
-        await opened.carrier.verify(opened.connection)
+        await connected.carrier.verify(connected.connection)
     except BadCredentials as error:
         return "invalid", scrub_words(credentials, str(error))
     except CarrierAway as error:
@@ -287,7 +225,7 @@ def _check_credentials(kit: Kit, company: Company, carrier: Carrier, given: Mapp
     unknown = sorted(set(given) - names)
     if unknown:
         raise Invalid.field(unknown[0], f"is unknown to {carrier.label}; it takes {', '.join(sorted(names))}")
-    known = build_sandbox_credentials(kit, company.id, carrier) if company.environment == "test" else {}
+    known = get_environment(company).build_credentials(kit, company.id, carrier)
     credentials = known | {name: value.strip() for name, value in given.items() if value.strip()}
     for field in carrier.fields:
         if field.is_required and field.name not in credentials:
@@ -305,14 +243,14 @@ def _public(carrier: Carrier, credentials: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _build_info(company: Company, stored: Stored) -> ConnectionInfo:
-    return ConnectionInfo(
+def _build_info(company: Company, stored: StoredCarrierConnection) -> CarrierConnection:
+    return CarrierConnection(
         id=stored.id,
         provider=stored.provider,
         adapter=stored.adapter,
         label=CARRIERS[stored.adapter].label,
         status=stored.status,
-        is_sandbox=company.environment == "test",
+        is_sandbox=company.is_test,
         public_fields=msgspec.json.decode(stored.public_fields, type=dict[str, str]),
         verified_at=stored.verified_at,
         last_error=stored.last_error,
@@ -320,17 +258,13 @@ def _build_info(company: Company, stored: Stored) -> ConnectionInfo:
     )
 
 
-def _build_played(provider: str, adapter: str) -> ConnectionInfo:
+def _build_played(provider: str, adapter: str) -> CarrierConnection:
     label = CARRIERS[adapter].label
-    return ConnectionInfo(_sandbox_id(adapter), provider, adapter, label, "connected", True, {}, None, None, None)
+    return CarrierConnection(_unstored_id(adapter), provider, adapter, label, "connected", True, {}, None, None, None)
 
 
-def _sandbox_id(adapter: str) -> str:
+def _unstored_id(adapter: str) -> str:
     return f"sandbox_{adapter}"
-
-
-def _purpose(adapter: str) -> str:
-    return f"hook/{adapter}"
 
 
 def _hash(token: str) -> bytes:

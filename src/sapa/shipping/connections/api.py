@@ -1,6 +1,6 @@
 """How a company sees its providers."""
 
-from typing import Annotated, get_args
+from typing import Annotated
 
 from msgspec import Meta, Struct
 
@@ -8,9 +8,9 @@ from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Unauthorized
 from sapa.shipping.carriers.interface import Carrier
-from sapa.shipping.carriers.registry import CARRIERS
+from sapa.shipping.carriers.registry import CARRIERS, list_adapters
 from sapa.shipping.connections.actions import list_connected
-from sapa.shipping.types import LABELS, LOCAL, Provider
+from sapa.shipping.providers import PROVIDERS, Provider, ProviderTraits
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
 
@@ -46,26 +46,21 @@ async def list_providers(call: Call) -> list[ProviderEntry]:
     the carriers, so that all providers are connected.
     """
     connected = await list_connected(call.kit, call.db, call.company)
-    return [build_entry(provider, connected.get(provider)) for provider in get_args(Provider)]
+    return [build_entry(provider, connected.get(provider.name)) for provider in PROVIDERS.values()]
 
 
-def build_entry(provider: Provider, adapter: str | None) -> ProviderEntry:
-    carrier = CARRIERS[adapter] if adapter else _find_usual(provider)
-    is_local = provider in LOCAL
+def build_entry(provider: ProviderTraits, adapter: str | None) -> ProviderEntry:
+    """`adapter` is the connected one; without it, the carrier that would serve the provider tells what it can do."""
+    carrier = CARRIERS[adapter] if adapter else next(iter(list_adapters(provider.name)), None)
     return ProviderEntry(
-        provider=provider,
-        label=LABELS[provider],
-        connected=is_local or adapter is not None,
-        capabilities=_build_capabilities(carrier, is_local=is_local),
+        provider=provider.name,
+        label=provider.label,
+        connected=provider.is_local or adapter is not None,
+        capabilities=_build_capabilities(carrier, is_local=provider.is_local),
         service_types=list(carrier.service_types) if carrier else [],
         coverage_levels=list(carrier.levels) if carrier else [],
         adapter=adapter,
     )
-
-
-def _find_usual(provider: str) -> Carrier | None:
-    """Who would serve it if it were connected."""
-    return next((carrier for carrier in CARRIERS.values() if carrier.provider == provider), None)
 
 
 def _build_capabilities(carrier: Carrier | None, *, is_local: bool) -> ProviderCapabilities:

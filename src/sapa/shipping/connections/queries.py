@@ -2,43 +2,24 @@
 
 from datetime import datetime
 
-from msgspec import Raw, Struct
-
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
+from sapa.shipping.connections.types import StoredCarrierConnection, TokenOwner
 
 _COLUMNS = "id, provider, adapter, sealed, public_fields, status, verified_at, last_error, created_at"
 
 
-class Stored(Struct, frozen=True):
-    """A row of carrier_connections."""
+FIND = sql(
+    f"SELECT {_COLUMNS} FROM carrier_connections WHERE company_id = $1 AND provider = $2", row=StoredCarrierConnection
+)
 
-    id: str
-    provider: str
-    adapter: str
-    sealed: bytes
-    public_fields: Raw
-    status: str
-    verified_at: str | None
-    last_error: str | None
-    created_at: str
+LIST = sql(
+    f"SELECT {_COLUMNS} FROM carrier_connections WHERE company_id = $1 ORDER BY provider", row=StoredCarrierConnection
+)
 
-
-class Owned(Struct, frozen=True):
-    """Whose connection a callback's token belongs to."""
-
-    company_id: int
-    environment: str
-    region: str
-    currency: str
-    id: str
-
-
-FIND = sql(f"SELECT {_COLUMNS} FROM carrier_connections WHERE company_id = $1 AND provider = $2", row=Stored)
-
-LIST = sql(f"SELECT {_COLUMNS} FROM carrier_connections WHERE company_id = $1 ORDER BY provider", row=Stored)
-
-FIND_BY_ID = sql(f"SELECT {_COLUMNS} FROM carrier_connections WHERE company_id = $1 AND id = $2", row=Stored)
+FIND_BY_ID = sql(
+    f"SELECT {_COLUMNS} FROM carrier_connections WHERE company_id = $1 AND id = $2", row=StoredCarrierConnection
+)
 
 FIND_BY_TOKEN = sql(
     """
@@ -46,7 +27,7 @@ FIND_BY_TOKEN = sql(
       FROM carrier_connections k
       JOIN companies c ON c.company_id = k.company_id
      WHERE k.hook_hash = $1 OR k.earlier_hooks @> ARRAY[$1]""",
-    row=Owned,
+    row=TokenOwner,
     crosses="a carrier's callback brings nothing but the token of its address: it tells the company",
 )
 
@@ -64,7 +45,7 @@ REPLACE = sql(
                                 ELSE known.earlier_hooks || known.hook_hash END,
            verified_at = excluded.verified_at, status = 'connected', last_error = NULL, created_at = now()
     RETURNING {_COLUMNS}""",
-    row=Stored,
+    row=StoredCarrierConnection,
 )
 
 # What has a time to be asked after is with its carrier.
@@ -91,26 +72,26 @@ NOTE_TEST = sql(
 )
 
 
-async def find(db: Connection, company_id: int, provider: str) -> Stored | None:
+async def find(db: Connection, company_id: int, provider: str) -> StoredCarrierConnection | None:
     return await FIND.find(db, company_id, provider)
 
 
-async def list_all(db: Connection, company_id: int) -> list[Stored]:
+async def list_all(db: Connection, company_id: int) -> list[StoredCarrierConnection]:
     return await LIST.all(db, company_id)
 
 
-async def find_by_id(db: Connection, company_id: int, id: str) -> Stored | None:
+async def find_by_id(db: Connection, company_id: int, id: str) -> StoredCarrierConnection | None:
     return await FIND_BY_ID.find(db, company_id, id)
 
 
-async def find_by_token(db: Connection, hash: bytes) -> Owned | None:
+async def find_by_token(db: Connection, hash: bytes) -> TokenOwner | None:
     return await FIND_BY_TOKEN.find(db, hash)
 
 
 async def replace(
     tx: Tx, company_id: int, id: str, provider: str, adapter: str, sealed: bytes, public_fields: bytes,
     hook_hash: bytes, verified_at: datetime | None,
-) -> Stored:  # fmt: skip
+) -> StoredCarrierConnection:  # fmt: skip
     stored = await REPLACE.find(tx, company_id, id, provider, adapter, sealed, public_fields, hook_hash, verified_at)
     if stored is None:
         raise AssertionError("an upsert always gives its row")

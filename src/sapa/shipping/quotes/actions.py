@@ -1,4 +1,4 @@
-"""What a journey costs: asked of the provider's carrier, within five seconds, and remembered for some minutes."""
+"""What a request costs: asked of the provider's carrier, within five seconds, and remembered for some minutes."""
 
 import asyncio
 from hashlib import sha256
@@ -9,19 +9,21 @@ from msgspec import Struct
 from sapa.context import Kit
 from sapa.db.pool import Connection, Database
 from sapa.shipping.areas import actions as areas
-from sapa.shipping.areas.actions import Wanted
-from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, Journey, Note, Offer, Quote
-from sapa.shipping.connections.actions import Opened, get_carrier, note_health
+from sapa.shipping.areas.types import AreaRequest
+from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, Note, Offer, Quote, ShipmentRequest
+from sapa.shipping.connections.actions import get_carrier, note_health
+from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.quotes import queries
-from sapa.shipping.quotes.requests import build_journey, build_key
+from sapa.shipping.quotes.requests import build_key, build_request
 from sapa.shipping.quotes.types import (
     QuoteIn,
     QuoteMessage,
     QuoteOption,
     QuoteResult,
 )
-from sapa.shipping.shipments import rules
-from sapa.shipping.types import LOCAL, CarrierUnavailable
+from sapa.shipping.shipments.validation import get_pickup_city
+from sapa.shipping.types import CarrierUnavailable
 from sapa.values.company import Company
 from sapa.values.json import encode
 
@@ -34,95 +36,95 @@ FORGOTTEN_AT_ONCE = 5_000
 _decode = msgspec.json.Decoder(QuoteResult).decode
 
 
-class Asked(Struct, frozen=True):
-    """A journey, who is to price it, and where the price is kept."""
+class QuoteLookup(Struct, frozen=True):
+    """A request, who is to price it, and where the price is kept."""
 
-    opened: Opened
-    journey: Journey
+    connected: ConnectedCarrier
+    request: ShipmentRequest
     key: bytes
 
 
-async def quote(kit: Kit, company: Company, given: QuoteIn) -> QuoteResult:
+async def quote(kit: Kit, company: Company, body: QuoteIn) -> QuoteResult:
     """Nothing on offer is an answer with at least one message; raises CarrierUnavailable when nobody could say."""
-    journey = build_journey(company, given)
-    if given.provider in LOCAL:
-        words = f"{given.provider} has no price list: give your own fee when you create the shipment."
-        return QuoteResult([], [QuoteMessage(given.provider, "no_price_list", words)])
+    request = build_request(company, body)
+    if PROVIDERS[body.provider].is_local:
+        words = f"{body.provider} has no price list: give your own fee when you create the shipment."
+        return QuoteResult([], [QuoteMessage(body.provider, "no_price_list", words)])
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            return await _quote(kit, company, given, journey)
+            return await _quote(kit, company, body, request)
     except TimeoutError:
-        raise CarrierUnavailable(f"The carrier of {given.provider} did not answer in time; try again.") from None
+        raise CarrierUnavailable(f"The carrier of {body.provider} did not answer in time; try again.") from None
 
 
-async def _quote(kit: Kit, company: Company, given: QuoteIn, journey: Journey) -> QuoteResult:
+async def _quote(kit: Kit, company: Company, body: QuoteIn, request: ShipmentRequest) -> QuoteResult:
     async with kit.database.connection() as db:
-        opened = await get_carrier(kit, db, company, given.provider)
-        key = sha256(build_key(opened.carrier.name, opened.connection.id, journey)).digest()
+        connected = await get_carrier(kit, db, company, body.provider)
+        key = sha256(build_key(connected.carrier.name, connected.connection.id, request)).digest()
         known = await queries.find_quote(db, company.id, key)
         if known is not None:
             return _decode(known)
-        await _check_ends(db, company, opened, journey)
-    if given.provider == "ev_courier":
-        journey = await _with_pickup_city(kit, company, journey)
-    return await _ask(kit, company, Asked(opened, journey, key))
+        await _check_ends(db, company, connected, request)
+    if PROVIDERS[body.provider].has_pickup_cities:
+        request = await _with_pickup_city(kit, company, body.provider, request)
+    return await _ask(kit, company, QuoteLookup(connected, request, key))
 
 
-async def _check_ends(db: Connection, company: Company, opened: Opened, journey: Journey) -> None:
-    for field, place in (("origin", journey.origin), ("destination", journey.destination)):
+async def _check_ends(db: Connection, company: Company, connected: ConnectedCarrier, request: ShipmentRequest) -> None:
+    for field, place in (("origin", request.origin), ("destination", request.destination)):
         await areas.check_sub_district(
-            db, company, opened.carrier.name, f"{field}.subDistrictId", place.kecamatan_id, place.kelurahan_id
+            db, company, connected.carrier.name, f"{field}.subDistrictId", place.kecamatan_id, place.kelurahan_id
         )
 
 
-async def _with_pickup_city(kit: Kit, company: Company, journey: Journey) -> Journey:
+async def _with_pickup_city(kit: Kit, company: Company, provider: str, request: ShipmentRequest) -> ShipmentRequest:
     """The city as the carrier writes it."""
-    cities = await areas.list_coverage(kit, company, Wanted("ev_courier", "cities", None), None)
-    city = rules.get_pickup_city("options.pickupCity", journey.wish.pickup_city, cities)
-    return msgspec.structs.replace(journey, wish=msgspec.structs.replace(journey.wish, pickup_city=city.name))
+    cities = await areas.list_coverage(kit, company, AreaRequest(provider, "cities", None), None)
+    city = get_pickup_city("options.pickupCity", PROVIDERS[provider], request.wish.pickup_city, cities)
+    return msgspec.structs.replace(request, wish=msgspec.structs.replace(request.wish, pickup_city=city.name))
 
 
-async def _ask(kit: Kit, company: Company, asked: Asked) -> QuoteResult:
-    carrier, connection = asked.opened.carrier, asked.opened.connection
-    wanted = asked.journey.wish.service_type
+async def _ask(kit: Kit, company: Company, lookup: QuoteLookup) -> QuoteResult:
+    carrier, connection = lookup.connected.carrier, lookup.connected.connection
+    wanted = lookup.request.wish.service_type
     if wanted is not None and wanted not in carrier.service_types:
         words = f"{wanted} is not offered by {carrier.provider}; it has {', '.join(carrier.service_types)}."
         return QuoteResult([], [QuoteMessage(carrier.provider, "service_type_not_offered", words)])
     try:
-        told = await carrier.quote(connection, asked.journey)
+        told = await carrier.quote(connection, lookup.request)
     except (CarrierAway, BadCredentials) as error:
         async with kit.database.connection() as db:
             await note_health(db, company.id, connection.id, str(error))
         raise CarrierUnavailable(f"{carrier.label} gave no prices: {error}.") from None
-    result = build_result(asked, told)
+    result = build_result(lookup, told)
     async with kit.database.connection() as db:
         await note_health(db, company.id, connection.id, None)
         if result.options:
             minutes = _minutes(result)
-            await queries.keep_quote(db, company.id, asked.key, encode(result), minutes)
+            await queries.keep_quote(db, company.id, lookup.key, encode(result), minutes)
     return result
 
 
-def build_result(asked: Asked, told: Quote) -> QuoteResult:
+def build_result(lookup: QuoteLookup, told: Quote) -> QuoteResult:
     """The offers, cheapest first, and why there are none if there are none."""
-    notes = [*told.notes, *_list_hints(asked)]
+    notes = [*told.notes, *_list_hints(lookup)]
     if not told.offers and not told.notes:
         words = "Nothing is offered for this way with this parcel; try another service type, weight or provider."
-        notes.insert(0, Note(asked.opened.carrier.name, "no_service", words))
+        notes.insert(0, Note(lookup.connected.carrier.name, "no_service", words))
     return QuoteResult(
         sorted((_build_option(offer) for offer in told.offers), key=lambda option: (option.price, option.service_code)),
         [QuoteMessage(note.courier, note.code, note.text) for note in notes],
     )
 
 
-def _list_hints(asked: Asked) -> list[Note]:
+def _list_hints(lookup: QuoteLookup) -> list[Note]:
     """A price needs districts only; whoever books it should know what else will be asked for."""
-    ends = {"origin": asked.journey.origin, "destination": asked.journey.destination}
+    ends = {"origin": lookup.request.origin, "destination": lookup.request.destination}
     missing = [f"{name}.subDistrictId" for name, place in ends.items() if place.kelurahan_id is None]
-    if asked.opened.carrier.provider not in rules.GO_BY_AREA or not missing:
+    if PROVIDERS[lookup.connected.carrier.provider].locates_by != "areas" or not missing:
         return []
     words = f"Booking needs {' and '.join(missing)} too: /shipping/coverage/sub-districts lists them."
-    return [Note(asked.opened.carrier.name, "sub_district_missing", words)]
+    return [Note(lookup.connected.carrier.name, "sub_district_missing", words)]
 
 
 def _build_option(offer: Offer) -> QuoteOption:

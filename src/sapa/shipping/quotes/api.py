@@ -4,7 +4,7 @@ from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import Unauthorized
 from sapa.http.outbound_call import Errand
-from sapa.shipping.connections.actions import ProviderNotConnected
+from sapa.shipping.connections.types import ProviderNotConnected
 from sapa.shipping.quotes import actions
 from sapa.shipping.quotes.types import QuoteAnswer, QuoteIn
 from sapa.shipping.types import CarrierUnavailable

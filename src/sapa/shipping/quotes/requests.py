@@ -6,9 +6,9 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from sapa.http.errors import Invalid
-from sapa.shipping.carriers.interface import Coordinates, Goods, Journey, Place, Wish
+from sapa.shipping.carriers.interface import Coordinates, Parcel, ServiceRequest, ShipmentRequest, ShippingPoint
 from sapa.shipping.quotes.types import QuoteIn, QuotePlaceIn
-from sapa.shipping.shipments import rules
+from sapa.shipping.shipments import validation
 from sapa.shipping.types import PackageIn
 from sapa.values.company import Company
 from sapa.values.money import BadMoney, parse_amount, shorten
@@ -16,44 +16,44 @@ from sapa.values.money import BadMoney, parse_amount, shorten
 _DIMENSIONS = ("length", "width", "height")
 
 
-def build_journey(company: Company, given: QuoteIn) -> Journey:
+def build_request(company: Company, given: QuoteIn) -> ShipmentRequest:
     """Raises Invalid with the field that its provider lacks, or that cannot be used."""
     options = given.options
-    rules.check_service_type("options.serviceType", given.provider, options.service_type)
+    validation.check_service_type("options.serviceType", given.provider, options.service_type)
     origin, destination = _build_place("origin", given.origin), _build_place("destination", given.destination)
     districts = {"origin.districtId": origin.kecamatan_id, "destination.districtId": destination.kecamatan_id}
-    rules.check_area_ids(given.provider, districts)
+    validation.check_area_ids(given.provider, districts)
     points = {"origin.coordinates": origin.coordinates, "destination.coordinates": destination.coordinates}
-    rules.check_coordinates(given.provider, points)
+    validation.check_coordinates(given.provider, points)
     goods = _build_goods(company, given.package)
     if options.insurance and goods.item_value is None:
         raise Invalid.field("package.itemValue", "is required for an insurance")
-    wish = Wish(
+    wish = ServiceRequest(
         service_type=options.service_type,
         vehicle_type=options.vehicle_type,
         pickup_city=_one_of("options.pickupCity", options.pickup_city, "pickupCity", given.pickup_city),
         insurance=options.insurance,
         currency=company.currency,
     )
-    return Journey(origin, destination, goods, wish)
+    return ShipmentRequest(origin, destination, goods, wish)
 
 
-def _build_place(field: str, given: QuotePlaceIn) -> Place:
-    said = {name: _value(getattr(given, name)) for name in Place.__struct_fields__}
+def _build_place(field: str, given: QuotePlaceIn) -> ShippingPoint:
+    said = {name: _value(getattr(given, name)) for name in ShippingPoint.__struct_fields__}
     spot = said["coordinates"]
     said["coordinates"] = spot and Coordinates(spot.lat, spot.lng)
     said["kecamatan_id"] = _one_of(f"{field}.districtId", given.district_id, "kecamatanId", given.kecamatan_id)
     said["kelurahan_id"] = _one_of(f"{field}.subDistrictId", given.sub_district_id, "kelurahanId", given.kelurahan_id)
-    return Place(**said)
+    return ShippingPoint(**said)
 
 
-def _build_goods(company: Company, given: PackageIn) -> Goods:
-    said = {name: _value(getattr(given, name)) for name in Goods.__struct_fields__}
+def _build_goods(company: Company, given: PackageIn) -> Parcel:
+    said = {name: _value(getattr(given, name)) for name in Parcel.__struct_fields__}
     if said["weight"] is None:
         raise Invalid.field("package.weight", "is required, in kilograms")
-    rules.check_measure("package.weight", said["weight"], rules.MOST_KG)
+    validation.check_measure("package.weight", said["weight"], validation.MOST_KG)
     for name in _DIMENSIONS:
-        rules.check_measure(f"package.{name}", said[name], rules.MOST_CM)
+        validation.check_measure(f"package.{name}", said[name], validation.MOST_CM)
     for name in ("weight", *_DIMENSIONS):
         said[name] = said[name] and shorten(said[name])
     if said["item_value"] is not None:
@@ -61,7 +61,7 @@ def _build_goods(company: Company, given: PackageIn) -> Goods:
             said["item_value"] = parse_amount(said["item_value"], company.currency)
         except BadMoney as error:
             raise Invalid.field("package.itemValue", str(error)) from None
-    return Goods(**said)
+    return Parcel(**said)
 
 
 def _one_of(field: str, one: Any, other_name: str, other: Any) -> Any:
@@ -76,14 +76,14 @@ def _value(given: Any | UnsetType) -> Any:
     return None if given is UNSET else given
 
 
-def build_key(adapter: str, connection_id: str, journey: Journey) -> bytes:
+def build_key(adapter: str, connection_id: str, journey: ShipmentRequest) -> bytes:
     """The same for journeys that cost the same: who lives at their ends makes no difference."""
     ends = [_build_end(place) for place in (journey.origin, journey.destination)]
     goods = msgspec.structs.replace(journey.goods, item_name=None, notes=None)
     return msgspec.json.encode([adapter, connection_id, *ends, goods, journey.wish])
 
 
-def _build_end(place: Place) -> list[Any]:
+def _build_end(place: ShippingPoint) -> list[Any]:
     spot = place.coordinates
     point = spot and [round(spot.lat, 4), round(spot.lng, 4)]
     return [place.kecamatan_id, place.kelurahan_id, place.zip, place.city, place.province, point, place.notes]

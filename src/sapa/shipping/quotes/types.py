@@ -6,7 +6,8 @@ from typing import Annotated
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from sapa.http.responses import Envelope
-from sapa.shipping.types import AreaId, PackageIn, PartyIn, Provider, ServiceType, Short, VehicleType
+from sapa.shipping.providers import Provider
+from sapa.shipping.types import AreaId, PackageIn, PartyIn, ServiceType, Short, VehicleType
 
 
 class QuotePlaceIn(PartyIn, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):

@@ -5,23 +5,25 @@ from typing import TypeVar
 
 from msgspec import Raw, Struct
 
+from sapa.db.due import COMPANY_NOW
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.shipping.carriers.interface import CarrierEvent
-from sapa.shipping.shipments.document import read_party
-from sapa.shipping.types import KeptShipment, Shipment, ShipmentNotFound
+from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.shipments.types import LONGEST_CANCEL, LONGEST_POLL, CompanyClock, ShipmentEvent
+from sapa.shipping.types import Shipment, ShipmentNotFound, StoredShipment, read_party
 from sapa.values.text_folding import fold
 
 Row = TypeVar("Row", bound=Struct)
 
 COUNTER = "shipments"
 COLUMNS = ", ".join(Shipment.__struct_fields__)
-KEPT_COLUMNS = ", ".join(KeptShipment.__struct_fields__)
+STORED_COLUMNS = ", ".join(StoredShipment.__struct_fields__)
 
 _INSTANTS = {"pickup_schedule", "event_timestamp", "picked_up_at", "cancel_due_at", "poll_at"}
 _UNWRITTEN = {"id", "created_at", "updated_at", "cell"}
-_WRITTEN = [name for name in KeptShipment.__struct_fields__ if name not in _UNWRITTEN]
+_WRITTEN = [name for name in StoredShipment.__struct_fields__ if name not in _UNWRITTEN]
 
 
 def _parameter(name: str, place: int) -> str:
@@ -33,11 +35,11 @@ _NEXT = len(_WRITTEN) + 4
 
 GET = sql(f"SELECT {COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=Shipment)
 
-GET_KEPT = sql(f"SELECT {KEPT_COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=KeptShipment)
+GET_STORED = sql(f"SELECT {STORED_COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2", row=StoredShipment)
 
 LOCK = sql(
-    f"SELECT {KEPT_COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2 FOR UPDATE",
-    row=KeptShipment,
+    f"SELECT {STORED_COLUMNS} FROM shipments WHERE company_id = $1 AND id = $2 FOR UPDATE",
+    row=StoredShipment,
 )
 
 INSERT = sql(
@@ -47,8 +49,8 @@ INSERT = sql(
     )
     INSERT INTO shipments (company_id, id, search_text, {", ".join(_WRITTEN)}, created_at, updated_at)
     VALUES ($1, $2, $3, {", ".join(_VALUES)}, clock_timestamp(), clock_timestamp())
-    RETURNING {KEPT_COLUMNS}""",
-    row=KeptShipment,
+    RETURNING {STORED_COLUMNS}""",
+    row=StoredShipment,
 )
 
 _ASSIGNED = ", ".join(f"{name} = {value}" for name, value in zip(_WRITTEN, _VALUES, strict=True))
@@ -62,7 +64,7 @@ SAVE = sql(
            SET search_text = $3, {_ASSIGNED},
                updated_at = CASE WHEN ${_NEXT + 1} THEN GREATEST(clock_timestamp(), updated_at) ELSE updated_at END
          WHERE company_id = $1 AND id = $2
-        RETURNING {KEPT_COLUMNS}
+        RETURNING {STORED_COLUMNS}
     ), counted AS (
         INSERT INTO counter_deltas (company_id, counter, cell, delta)
         SELECT $1, 'shipments', moved.cell, moved.delta
@@ -70,8 +72,8 @@ SAVE = sql(
          CROSS JOIN LATERAL (VALUES (${_NEXT}, -1), (changed.cell, 1)) AS moved (cell, delta)
          WHERE changed.cell <> ${_NEXT}
     )
-    SELECT {KEPT_COLUMNS} FROM changed""",
-    row=KeptShipment,
+    SELECT {STORED_COLUMNS} FROM changed""",
+    row=StoredShipment,
 )
 
 DELETE = sql(
@@ -117,37 +119,14 @@ LISTING = Listing(
 )
 
 
-class Clock(Struct, frozen=True):
-    """The company's time, now and at some distances, and the time that no test clock moves."""
-
-    now: str
-    later: str
-    real: str
-
-
 NOW = sql(
     """
     SELECT clock_timestamp() + clock_offset AS now,
            clock_timestamp() + clock_offset + make_interval(secs => $2) AS later,
            clock_timestamp() AS real
       FROM companies WHERE company_id = $1""",
-    row=Clock,
+    row=CompanyClock,
 )
-
-
-class ShipmentEvent(Struct, frozen=True):
-    """Something that happened to a shipment, as its history keeps it."""
-
-    occurred_at: str
-    received_at: str
-    status: str | None
-    status_code: int | None
-    text: str
-    reason: str | None
-    receiver: str | None
-    proof: list[str]
-    source: str
-    applied: bool
 
 
 INSERT_EVENT = sql(
@@ -180,28 +159,53 @@ FIND_BY_NUMBERS = sql(
      ORDER BY created_at DESC LIMIT 1"""
 )
 
+_IS_CANCEL_LOST = f"s.cancel_due_at > {COMPANY_NOW} + make_interval(secs => {LONGEST_CANCEL})"
+_TAKES_HOURS = " AND ".join(f"s.provider <> '{name}'" for name, traits in PROVIDERS.items() if traits.pace == "parcel")
+_IS_POLL_LOST = f"""(s.poll_at > {COMPANY_NOW} + make_interval(secs => {LONGEST_POLL["ride"]})
+                AND ({_TAKES_HOURS}
+                     OR s.poll_at > {COMPANY_NOW} + make_interval(secs => {LONGEST_POLL["parcel"]})))"""
+
+LIST_TURNED_BACK = sql(
+    f"""
+    SELECT c.company_id
+      FROM companies c
+     WHERE c.environment = 'test'
+       AND (EXISTS (SELECT FROM shipments s WHERE s.company_id = c.company_id AND {_IS_POLL_LOST})
+            OR EXISTS (SELECT FROM shipments s WHERE s.company_id = c.company_id AND {_IS_CANCEL_LOST}))""",
+    crosses="the worker looks for clocks that were turned back over all test environments",
+)
+
+BRING_BACK = sql(
+    f"""
+    UPDATE shipments s
+       SET poll_at = CASE WHEN {_IS_POLL_LOST} THEN {COMPANY_NOW} ELSE s.poll_at END,
+           cancel_due_at = CASE WHEN {_IS_CANCEL_LOST} THEN {COMPANY_NOW} ELSE s.cancel_due_at END
+      FROM companies c
+     WHERE s.company_id = $1 AND c.company_id = $1 AND ({_IS_POLL_LOST} OR {_IS_CANCEL_LOST})"""
+)
+
 
 async def get_shipment(db: Connection, company_id: int, id: str) -> Shipment:
     return _found(await GET.find(db, company_id, id))
 
 
-async def get_kept(db: Connection, company_id: int, id: str) -> KeptShipment:
-    return _found(await GET_KEPT.find(db, company_id, id))
+async def get_stored(db: Connection, company_id: int, id: str) -> StoredShipment:
+    return _found(await GET_STORED.find(db, company_id, id))
 
 
-async def lock_shipment(tx: Tx, company_id: int, id: str) -> KeptShipment:
+async def lock_shipment(tx: Tx, company_id: int, id: str) -> StoredShipment:
     return _found(await LOCK.find(tx, company_id, id))
 
 
-async def insert_shipment(tx: Tx, company_id: int, kept: KeptShipment) -> KeptShipment:
-    cell = f"{kept.provider}/{kept.shipping_status}"
-    return _found(await INSERT.find(tx, company_id, kept.id, _search_text(kept), *_written(kept), cell))
+async def insert_shipment(tx: Tx, company_id: int, stored: StoredShipment) -> StoredShipment:
+    cell = f"{stored.provider}/{stored.shipping_status}"
+    return _found(await INSERT.find(tx, company_id, stored.id, _search_text(stored), *_written(stored), cell))
 
 
-async def save_shipment(tx: Tx, company_id: int, kept: KeptShipment, is_visible: bool) -> KeptShipment:
-    """`kept.cell` is the one it leaves."""
-    columns = [_search_text(kept), *_written(kept), kept.cell, is_visible]
-    return _found(await SAVE.find(tx, company_id, kept.id, *columns))
+async def save_shipment(tx: Tx, company_id: int, stored: StoredShipment, is_visible: bool) -> StoredShipment:
+    """`stored.cell` is the one it leaves."""
+    columns = [_search_text(stored), *_written(stored), stored.cell, is_visible]
+    return _found(await SAVE.find(tx, company_id, stored.id, *columns))
 
 
 async def delete_shipment(tx: Tx, company_id: int, id: str) -> None:
@@ -220,7 +224,7 @@ async def list_shipments(
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
-async def get_clock(db: Connection, company_id: int, seconds: float = 0) -> Clock:
+async def get_clock(db: Connection, company_id: int, seconds: float = 0) -> CompanyClock:
     """The company's time now, and so many seconds from now."""
     return _found(await NOW.find(db, company_id, float(seconds)))
 
@@ -250,12 +254,29 @@ async def find_by_numbers(
     return found
 
 
-def _written(kept: KeptShipment) -> list[object]:
-    return [getattr(kept, name) for name in _WRITTEN]
+async def list_turned_back(db: Connection) -> list[int]:
+    """Companies in which a shipment waits for a time that a test clock was turned back from."""
+    return [company_id for (company_id,) in await db.fetch(LIST_TURNED_BACK.text)]
 
 
-def _search_text(kept: KeptShipment) -> str:
-    names = [_name(kept.sender), _name(kept.delivery), kept.name, kept.service_name, kept.awb, kept.order_no]
+async def bring_back(db: Connection, company_id: int) -> None:
+    """What waits for such a time is due now."""
+    await BRING_BACK.run(db, company_id)
+
+
+def _written(stored: StoredShipment) -> list[object]:
+    return [getattr(stored, name) for name in _WRITTEN]
+
+
+def _search_text(stored: StoredShipment) -> str:
+    names = [
+        _name(stored.sender),
+        _name(stored.delivery),
+        stored.name,
+        stored.service_name,
+        stored.awb,
+        stored.order_no,
+    ]
     return fold("\n".join(name for name in names if name))
 
 

@@ -5,8 +5,8 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound, Unauthorized
 from sapa.http.query_string import PageQuery
 from sapa.http.responses import Page, build_page
-from sapa.shipping.stores import actions
-from sapa.shipping.stores.actions import StoreLocation, StoreLocationIn, StoreLocationPatch
+from sapa.shipping.stores import actions, queries
+from sapa.shipping.stores.types import StoreLocation, StoreLocationIn, StoreLocationPatch
 from sapa.shipping.types import LocationId
 
 routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
@@ -18,7 +18,7 @@ async def list_store_locations(call: Call, query: PageQuery) -> Page[StoreLocati
 
     Newest first.
     """
-    found, total = await actions.list_stores(call.db, call.company.id, query.limit, query.offset)
+    found, total = await queries.list_stores(call.db, call.company.id, query.limit, query.offset)
     return build_page(found, query.page, query.limit, total)
 
 
@@ -36,7 +36,7 @@ async def create_store_location(call: Call, body: StoreLocationIn) -> StoreLocat
 @routes.get("/store-locations/{id}", scope=Scope.ORDERS_READ, raises=[NotFound])
 async def get_store_location(call: Call, id: LocationId) -> StoreLocation:
     """Get one store location."""
-    return await actions.get_store(call.db, call.company.id, id)
+    return await queries.get_store(call.db, call.company.id, id)
 
 
 @routes.put("/store-locations/{id}", scope=Scope.ORDERS_WRITE, raises=[NotFound])

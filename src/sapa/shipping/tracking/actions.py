@@ -1,120 +1,140 @@
-"""Tracking: what the carrier says now, put to what is known already; without it, what is known."""
+"""Tracking: what carriers call back with or answer is applied to shipments, and shown together with the history."""
 
 import asyncio
 from collections.abc import Sequence
-from decimal import Decimal
-from typing import Annotated
 
 import msgspec
-from msgspec import Meta, Raw, Struct
 
-from sapa.db.pool import Connection
-from sapa.http.responses import StoredJson, Timestamp
-from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, Tracked
-from sapa.shipping.connections.actions import Opened
-from sapa.shipping.shipments import queries as shipments
-from sapa.shipping.shipments.document import build_shipped
-from sapa.shipping.shipments.queries import ShipmentEvent
-from sapa.shipping.states import GONE, GROUP_OF, Group, Status
-from sapa.shipping.types import LOCAL, KeptShipment, Provider, ShipmentId, ShownDriver
+from sapa.access import actions as access
+from sapa.context import Kit
+from sapa.db.pool import Connection, Tx
+from sapa.shipping.bookings import actions as bookings
+from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, CarrierEvent, Tracked
+from sapa.shipping.connections.actions import find_carrier, note_health
+from sapa.shipping.connections.types import ConnectedCarrier
+from sapa.shipping.environment import get_environment
+from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.shipments import actions as shipments
+from sapa.shipping.shipments.requests import build_shipped
+from sapa.shipping.shipments.types import POLLED, CompanyClock, DueShipment, ShipmentEvent
+from sapa.shipping.states import GONE, GROUP_OF, NOT_BOOKED_YET
+from sapa.shipping.tracking import queries
+from sapa.shipping.tracking.status_changes import cap, date, is_from_the_future, judge, read_with
+from sapa.shipping.tracking.types import Tracking, TrackingError, TrackingEvent, TrackingProof
+from sapa.shipping.types import StoredShipment
+from sapa.values.company import Company
 
 SECONDS = 10.0
+TAKEN_SECONDS = 60.0
+AHEAD_SECONDS = 60
+"""So far a carrier's words may be ahead of the company's clock."""
 NO_NUMBER = "The carrier has told no number yet that it could be asked by."
 UNTRACKED = GONE | {"draft", "awaiting", "booking", "booking_unknown", "booking_failed", "returned", "lost"}
 
-
-class TrackingEvent(Struct, frozen=True, rename="camel"):
-    """Something that happened on the way."""
-
-    status: Annotated[str | None, Meta(examples=["picked_up"], description="Null for a word that we do not know.")]
-    status_code: int | None
-    text: Annotated[str, Meta(examples=["picked"], description="The carrier's own words.")]
-    reason: str | None
-    receiver: str | None
-    proof: list[str]
-    occurred_at: Timestamp
-    received_at: Timestamp
-    source: Annotated[str, Meta(examples=["carrier_webhook"])]
-    applied: Annotated[bool, Meta(description="False for what came late or could not be: it moved nothing.")]
+list_untracked = queries.list_untracked
 
 
-class TrackingProof(Struct, frozen=True, rename="camel"):
-    """What shows that it arrived."""
+async def apply_events(
+    tx: Tx, company: Company, asked: StoredShipment, events: Sequence[CarrierEvent], source: str
+) -> StoredShipment:
+    """Each event once, oldest first; what is late or impossible is recorded and moves nothing.
 
-    receiver: str | None
-    images: list[str]
-
-
-class TrackingError(Struct, frozen=True, rename="camel"):
-    """Why the carrier's own word is missing."""
-
-    code: str
-    message: str
-
-
-class Tracking(Struct, frozen=True, rename="camel"):
-    """Where a shipment is."""
-
-    shipment_id: ShipmentId
-    provider: Provider
-    awb: str | None
-    order_no: str | None
-    shipping_status: Status
-    status_group: Group
-    status_code: int | None
-    status_text: Annotated[str | None, Meta(description="The carrier's own words for it.")]
-    event_timestamp: Timestamp | None
-    tracking_url: str | None
-    distance: Annotated[Decimal | None, Meta(description="In kilometres.")]
-    driver: Annotated[Raw | None, StoredJson(ShownDriver | None)]
-    proof: TrackingProof
-    history: list[TrackingEvent]
-    live: Annotated[bool, Meta(description="Whether the carrier was asked just now.")]
-    stale: Annotated[bool, Meta(description="Whether the carrier should have been asked and could not be.")]
-    fetched_at: Timestamp
-    error: TrackingError | None
+    `asked` is the shipment as it was when the carrier was asked: of a booking that was replaced since, nothing counts.
+    """
+    shipment = await shipments.lock_shipment(tx, company.id, asked.id)
+    if shipment.reference != asked.reference:
+        return shipment
+    clock = await shipments.get_clock(tx, company.id, AHEAD_SECONDS)
+    for event in [date(shipment, asked, event) for event in events]:
+        if not await shipments.has_event(tx, company.id, shipment.id, event.dedupe_key):
+            shipment = await _apply(tx, company, shipment, event, source, clock)
+    if source == POLLED:
+        after = msgspec.structs.replace(shipment, poll_at=shipments.build_poll_at(shipment, clock, source))
+        shipment = await shipments.store(tx, company, shipment, after)
+    return shipment
 
 
-def is_tracked(kept: KeptShipment) -> bool:
+async def _apply(
+    tx: Tx, company: Company, shipment: StoredShipment, event: CarrierEvent, source: str, clock: CompanyClock
+) -> StoredShipment:
+    event = read_with(shipment, cap(event, clock))
+    is_turned_back = get_environment(company).has_movable_clock and is_from_the_future(shipment, event, clock.later)
+    dated = msgspec.structs.replace(shipment, event_timestamp=None) if is_turned_back else shipment
+    change = judge(dated, event, source)
+    await shipments.insert_event(tx, company.id, shipment.id, event, source, change.is_applied)
+    after = change.shipment
+    if not change.is_applied:
+        after = msgspec.structs.replace(after, event_timestamp=shipment.event_timestamp)
+    if shipment.shipping_status in NOT_BOOKED_YET and after.shipping_status not in NOT_BOOKED_YET:
+        await bookings.settle_by_event(tx, company, shipment.reference, source)
+    after = msgspec.structs.replace(after, poll_at=shipments.build_poll_at(after, clock, source))
+    return await shipments.store(tx, company, shipment, after)
+
+
+async def poll(kit: Kit, due: DueShipment) -> None:
+    """Asks the carrier about one shipment that is due, unless another worker has it."""
+    async with kit.database.connection() as db:
+        if not await queries.take_untracked(db, due, TAKEN_SECONDS):
+            return
+        company = await access.get_company(db, due.company_id)
+        shipment = await shipments.get_stored(db, company.id, due.id)
+        connected = await find_carrier(kit, db, company, shipment.provider)
+    answer = await ask_carrier(connected, shipment)
+    async with kit.database.transaction() as tx:
+        events = answer.events if isinstance(answer, Tracked) else ()
+        await apply_events(tx, company, shipment, events, POLLED)
+    if connected is not None:
+        error = answer if isinstance(answer, str) else None
+        async with kit.database.connection() as db:
+            await note_health(db, connected.connection.company.id, connected.connection.id, error)
+
+
+def is_tracked(shipment: StoredShipment) -> bool:
     """Whether there is a carrier to ask."""
-    return kept.provider not in LOCAL and kept.shipping_status not in UNTRACKED and kept.reference is not None
+    return (
+        not PROVIDERS[shipment.provider].is_local
+        and shipment.shipping_status not in UNTRACKED
+        and shipment.reference is not None
+    )
 
 
-async def ask_carrier(opened: Opened | None, kept: KeptShipment) -> Tracked | str:
+async def ask_carrier(connected: ConnectedCarrier | None, shipment: StoredShipment) -> Tracked | str:
     """What the carrier says, or why it says nothing."""
-    if opened is None or opened.carrier.name != kept.adapter:
+    if connected is None or connected.carrier.name != shipment.adapter:
         return "The carrier that has it is not connected any more."
     try:
         async with asyncio.timeout(SECONDS):
-            return await opened.carrier.track(opened.connection, build_shipped(kept))
+            return await connected.carrier.track(connected.connection, build_shipped(shipment))
     except (CarrierAway, BadCredentials, TimeoutError) as error:
         return str(error) or "There was no answer in time."
 
 
 async def get_known(db: Connection, company_id: int, id: str) -> Tracking:
     """Where it was last known to be, without asking the carrier."""
-    return await build_tracking(db, await shipments.get_kept(db, company_id, id), company_id, None)
+    return await build_tracking(db, await shipments.get_stored(db, company_id, id), company_id, None)
 
 
-async def build_tracking(db: Connection, kept: KeptShipment, company_id: int, told: Tracked | str | None) -> Tracking:
+async def build_tracking(
+    db: Connection, shipment: StoredShipment, company_id: int, told: Tracked | str | None
+) -> Tracking:
     """`told` is what came of asking the carrier; None when there was nobody to ask."""
-    history = await shipments.list_events(db, company_id, kept.id)
+    history = await shipments.list_events(db, company_id, shipment.id)
     clock = await shipments.get_clock(db, company_id)
     missing = NO_NUMBER if isinstance(told, Tracked) and not told.was_asked else told
     applied = [event.text for event in history if event.applied]
     return Tracking(
-        shipment_id=kept.id,
-        provider=kept.provider,
-        awb=kept.awb,
-        order_no=kept.order_no,
-        shipping_status=kept.shipping_status,
-        status_group=GROUP_OF[kept.shipping_status],
-        status_code=kept.status_code,
+        shipment_id=shipment.id,
+        provider=shipment.provider,
+        awb=shipment.awb,
+        order_no=shipment.order_no,
+        shipping_status=shipment.shipping_status,
+        status_group=GROUP_OF[shipment.shipping_status],
+        status_code=shipment.status_code,
         status_text=applied[-1] if applied else None,
-        event_timestamp=kept.event_timestamp,
-        tracking_url=kept.tracking_url,
-        distance=kept.distance,
-        driver=kept.driver,
+        event_timestamp=shipment.event_timestamp,
+        tracking_url=shipment.tracking_url,
+        distance=shipment.distance,
+        driver=shipment.driver,
         proof=_build_proof(history),
         history=[_build_event(event) for event in merge_history(history)],
         live=isinstance(missing, Tracked),

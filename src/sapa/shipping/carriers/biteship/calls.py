@@ -16,13 +16,13 @@ from sapa.shipping.carriers.interface import (
     Booked,
     CarrierEvent,
     Driver,
-    Goods,
-    Journey,
     Note,
     Offer,
-    Place,
+    Parcel,
     Quote,
+    ShipmentRequest,
     Shipped,
+    ShippingPoint,
 )
 from sapa.shipping.carriers.offers import sift_offers
 from sapa.shipping.carriers.parcels import (
@@ -39,7 +39,7 @@ NAME = "biteship"
 SERVICE_TYPE = "EXPRESS"
 
 
-def find_note(journey: Journey) -> Note | None:
+def find_note(journey: ShipmentRequest) -> Note | None:
     """Why Biteship cannot be asked, and how to mend it."""
     if journey.wish.service_type not in {None, SERVICE_TYPE}:
         words = f"{journey.wish.service_type} is not offered here; use the provider instant_carrier."
@@ -50,7 +50,7 @@ def find_note(journey: Journey) -> Note | None:
     return None
 
 
-def _build_spot(place: Place, side: str) -> dict[str, Any]:
+def _build_spot(place: ShippingPoint, side: str) -> dict[str, Any]:
     """By the postal code where it is known: that is how express couriers find a place."""
     if place.zip and place.zip.isascii() and place.zip.isdigit():
         return {f"{side}_postal_code": int(place.zip)}
@@ -59,7 +59,7 @@ def _build_spot(place: Place, side: str) -> dict[str, Any]:
     return {}
 
 
-def build_rates(journey: Journey) -> Request:
+def build_rates(journey: ShipmentRequest) -> Request:
     body = {
         **_build_spot(journey.origin, "origin"),
         **_build_spot(journey.destination, "destination"),
@@ -101,7 +101,7 @@ def _build_offer(price: wire.Price, insured: bool) -> Offer:
     )
 
 
-def build_book(journey: Journey, service_code: str, reference: str, region: str) -> Request:
+def build_book(journey: ShipmentRequest, service_code: str, reference: str, region: str) -> Request:
     company, _, kind = service_code.partition(":")
     body: dict[str, Any] = {
         **_build_end(journey.origin, "origin", region),
@@ -120,7 +120,7 @@ def build_book(journey: Journey, service_code: str, reference: str, region: str)
     return Request("POST", wire.ORDERS, body=body)
 
 
-def _build_end(place: Place, side: str, region: str) -> dict[str, Any]:
+def _build_end(place: ShippingPoint, side: str, region: str) -> dict[str, Any]:
     end: dict[str, Any] = {
         f"{side}_contact_name": place.name,
         f"{side}_contact_phone": digits_of_phone(place.phone, region),
@@ -148,7 +148,7 @@ def _build_time(wanted: datetime | None) -> dict[str, str]:
     }
 
 
-def _build_item(goods: Goods) -> dict[str, Any]:
+def _build_item(goods: Parcel) -> dict[str, Any]:
     """All of the parcel as one item, since a weight of each is not known."""
     return {
         "name": goods.item_name or "Paket",

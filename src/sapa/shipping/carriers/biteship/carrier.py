@@ -34,12 +34,12 @@ from sapa.shipping.carriers.interface import (
     CarrierEvent,
     Connection,
     Field,
-    Journey,
     Level,
     Note,
     NotFound,
     Quote,
     Rejected,
+    ShipmentRequest,
     Shipped,
     Tracked,
     Unsigned,
@@ -81,7 +81,7 @@ class Biteship:
             raise CarrierAway(_parse_problem(connection, answer).reason)
         return calls.parse_areas(read(answer, wire.Areas))
 
-    async def quote(self, connection: Connection, journey: Journey) -> Quote:
+    async def quote(self, connection: Connection, journey: ShipmentRequest) -> Quote:
         note = calls.find_note(journey)
         if note is not None:
             return Quote((), (note,))
@@ -92,7 +92,7 @@ class Biteship:
                 return calls.parse_rates(rates, journey.wish.insurance)
         return Quote((), (Note(self.name, "refused", _parse_problem(connection, answer).reason),))
 
-    async def book(self, connection: Connection, journey: Journey, reference: str) -> Booked | Rejected:
+    async def book(self, connection: Connection, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
         note = calls.find_note(journey)
         if note is not None:
             return Rejected(note.code.upper(), note.text)
@@ -150,7 +150,7 @@ class Biteship:
             return ()
         return list(calls.parse_callback(callback))
 
-    async def _choose(self, connection: Connection, journey: Journey) -> str | Rejected:
+    async def _choose(self, connection: Connection, journey: ShipmentRequest) -> str | Rejected:
         """The code of what was offered; asked for again when only its name is known."""
         code = journey.wish.service_code or ""
         if ":" in code:

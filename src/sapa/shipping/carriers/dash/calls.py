@@ -12,13 +12,13 @@ from sapa.shipping.carriers.interface import (
     Booked,
     CarrierEvent,
     Driver,
-    Goods,
-    Journey,
     Note,
     Offer,
-    Place,
+    Parcel,
     Quote,
-    Wish,
+    ServiceRequest,
+    ShipmentRequest,
+    ShippingPoint,
 )
 from sapa.shipping.carriers.offers import sift_offers
 from sapa.shipping.carriers.parcels import centimetres, international_phone, parse_local, whole
@@ -29,7 +29,7 @@ NAME = "dash"
 _NAMES = {"INSTANT": "Dash Instant", "SAME_DAY": "Dash Same Day"}
 
 
-def find_city(wish: Wish, origin: Place) -> str | None:
+def find_city(wish: ServiceRequest, origin: ShippingPoint) -> str | None:
     """The name of the city to fetch in: by its code or name as wished, else by the origin's."""
     wanted = wish.pickup_city or origin.city or ""
     if wanted.isascii() and wanted.isdigit():
@@ -45,7 +45,7 @@ def list_cities(search: str | None) -> Sequence[Area]:
     return [Area(id, name, None) for id, name in wire.CITIES.items() if fold(search or "") in fold(name)]
 
 
-def find_note(journey: Journey) -> Note | None:
+def find_note(journey: ShipmentRequest) -> Note | None:
     """Why Dash cannot be asked, and how to mend it."""
     if find_city(journey.wish, journey.origin) is None:
         words = "pickupCity must be one of coverage/cities?provider=ev_courier."
@@ -58,7 +58,7 @@ def find_note(journey: Journey) -> Note | None:
     return None
 
 
-def find_service_type(wish: Wish) -> str | None:
+def find_service_type(wish: ServiceRequest) -> str | None:
     """By the code or the name of an offer, else by the type of service, else what it does for all."""
     for service_type, name in _NAMES.items():
         if service_type == wish.service_code or fold(wish.service_name or "") in {fold(name), fold(service_type)}:
@@ -72,7 +72,7 @@ def build_token(client_key: str, client_secret: str) -> Request:
     return Request("POST", wire.TOKEN, body={"client_key": client_key, "client_secret": client_secret})
 
 
-def build_quotes(journey: Journey) -> Request:
+def build_quotes(journey: ShipmentRequest) -> Request:
     city = find_city(journey.wish, journey.origin)
     body = {
         "serviceCategory": wire.CATEGORY,
@@ -83,7 +83,7 @@ def build_quotes(journey: Journey) -> Request:
     return Request("POST", wire.QUOTES, body=body)
 
 
-def parse_quotes(quotes: wire.Quotes, wish: Wish) -> Quote:
+def parse_quotes(quotes: wire.Quotes, wish: ServiceRequest) -> Quote:
     rows, notes = sift_offers(NAME, quotes.quotes, wire.Offered)
     offers = [
         Offer(
@@ -105,7 +105,7 @@ def parse_quotes(quotes: wire.Quotes, wish: Wish) -> Quote:
     return Quote(offers, notes)
 
 
-def build_book(journey: Journey, service_type: str, reference: str, region: str) -> Request:
+def build_book(journey: ShipmentRequest, service_type: str, reference: str, region: str) -> Request:
     wish = journey.wish
     body: dict[str, Any] = {
         "providerOrderID": reference,
@@ -129,7 +129,7 @@ def build_book(journey: Journey, service_type: str, reference: str, region: str)
     return Request("POST", wire.DELIVERIES, body=body)
 
 
-def _build_package(goods: Goods) -> dict[str, Any]:
+def _build_package(goods: Parcel) -> dict[str, Any]:
     """Kilograms, as on our side."""
     package: dict[str, Any] = {
         "name": goods.item_name or "Paket",
@@ -143,12 +143,12 @@ def _build_package(goods: Goods) -> dict[str, Any]:
     return package
 
 
-def _build_person(place: Place, region: str) -> dict[str, Any]:
+def _build_person(place: ShippingPoint, region: str) -> dict[str, Any]:
     person: dict[str, Any] = {"firstName": place.name, "phone": international_phone(place.phone, region)}
     return person | ({"email": place.email} if place.email else {})
 
 
-def _build_place(place: Place, city: str | None) -> dict[str, Any]:
+def _build_place(place: ShippingPoint, city: str | None) -> dict[str, Any]:
     point = place.coordinates
     said: dict[str, Any] = {"address": place.address or ""}
     if point is not None:

@@ -33,12 +33,12 @@ from sapa.shipping.carriers.interface import (
     CarrierEvent,
     Connection,
     Field,
-    Journey,
     Level,
     Note,
     NotFound,
     Quote,
     Rejected,
+    ShipmentRequest,
     Shipped,
     Tracked,
     Unsigned,
@@ -70,7 +70,7 @@ class Dash:
     ) -> Sequence[Area]:
         return calls.list_cities(search) if level == "cities" else ()
 
-    async def quote(self, connection: Connection, journey: Journey) -> Quote:
+    async def quote(self, connection: Connection, journey: ShipmentRequest) -> Quote:
         note = calls.find_note(journey)
         if note is not None:
             return Quote((), (note,))
@@ -79,7 +79,7 @@ class Dash:
             return Quote((), (Note(self.name, "refused", _reason(connection, answer)),))
         return calls.parse_quotes(read(answer, wire.Quotes), journey.wish)
 
-    async def book(self, connection: Connection, journey: Journey, reference: str) -> Booked | Rejected:
+    async def book(self, connection: Connection, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
         note, service_type = calls.find_note(journey), calls.find_service_type(journey.wish)
         if note is not None:
             return Rejected(note.code.upper(), note.text)

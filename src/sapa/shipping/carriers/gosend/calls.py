@@ -14,12 +14,12 @@ from sapa.shipping.carriers.interface import (
     CarrierEvent,
     Coordinates,
     Driver,
-    Journey,
     Note,
     Offer,
     Quote,
+    ServiceRequest,
+    ShipmentRequest,
     Shipped,
-    Wish,
 )
 from sapa.shipping.carriers.offers import list_odd
 from sapa.shipping.carriers.parcels import digits_of_phone, parse_local, parse_milliseconds, whole, written
@@ -29,7 +29,7 @@ NAME = "gosend"
 _TYPES = {method: ours for ours, method in wire.METHODS.items()}
 
 
-def find_note(journey: Journey) -> Note | None:
+def find_note(journey: ShipmentRequest) -> Note | None:
     """Why GoSend cannot be asked, and how to mend it."""
     if not (journey.origin.coordinates and journey.destination.coordinates):
         words = "origin.coordinates and destination.coordinates are needed, each with lat and lng."
@@ -48,7 +48,7 @@ def build_price(origin: Coordinates, destination: Coordinates) -> Request:
     return Request("GET", wire.PRICE, params=asked)
 
 
-def parse_prices(rows: Mapping[str, Raw], wish: Wish) -> Quote:
+def parse_prices(rows: Mapping[str, Raw], wish: ServiceRequest) -> Quote:
     methods = {key: method for key, row in rows.items() for method in sift((row,), wire.Method)[0]}
     offers, notes = [], list_odd(NAME, len(methods), len(rows) - len(methods))
     for key, method in methods.items():
@@ -79,7 +79,7 @@ def _build_offer(name: str, ours: str, method: wire.Method, total: wire.Total) -
     )
 
 
-def find_method(wish: Wish) -> str | None:
+def find_method(wish: ServiceRequest) -> str | None:
     """By the code or the name of an offer, else by the type of service alone."""
     for said in (wish.service_code, wish.service_name):
         word = (said or "").lower().removeprefix("gosend").replace(" ", "").replace("-", "").replace("_", "")
@@ -89,7 +89,7 @@ def find_method(wish: Wish) -> str | None:
     return wire.METHODS.get(wish.service_type or "")
 
 
-def build_book(journey: Journey, method: str, reference: str, region: str) -> Request:
+def build_book(journey: ShipmentRequest, method: str, reference: str, region: str) -> Request:
     origin, destination, goods = journey.origin, journey.destination, journey.goods
     route = {
         "originName": origin.name,
@@ -118,7 +118,7 @@ def build_book(journey: Journey, method: str, reference: str, region: str) -> Re
     return Request("POST", wire.BOOK, body=body)
 
 
-def _build_insurance(journey: Journey) -> dict[str, Any]:
+def _build_insurance(journey: ShipmentRequest) -> dict[str, Any]:
     """In texts, numbers as well."""
     if not journey.wish.insurance:
         return {"applied": "false", "fee": "0", "product_description": "", "product_price": ""}

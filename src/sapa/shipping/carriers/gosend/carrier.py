@@ -35,12 +35,12 @@ from sapa.shipping.carriers.interface import (
     Connection,
     Coordinates,
     Field,
-    Journey,
     Level,
     Note,
     NotFound,
     Quote,
     Rejected,
+    ShipmentRequest,
     Shipped,
     Tracked,
     Unsigned,
@@ -77,7 +77,7 @@ class GoSend:
         """It goes by coordinates and has no dictionary of places."""
         return ()
 
-    async def quote(self, connection: Connection, journey: Journey) -> Quote:
+    async def quote(self, connection: Connection, journey: ShipmentRequest) -> Quote:
         note, origin, destination = (
             calls.find_note(journey),
             journey.origin.coordinates,
@@ -90,7 +90,7 @@ class GoSend:
             return Quote((), (Note(self.name, "refused", _reason(connection, answer)),))
         return calls.parse_prices(read(answer, dict[str, msgspec.Raw]), journey.wish)
 
-    async def book(self, connection: Connection, journey: Journey, reference: str) -> Booked | Rejected:
+    async def book(self, connection: Connection, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
         note, method = calls.find_note(journey), calls.find_method(journey.wish)
         if note is not None:
             return Rejected(note.code.upper(), note.text)

@@ -14,15 +14,15 @@ from sapa.shipping.carriers.interface import (
     Booked,
     CarrierAway,
     CarrierEvent,
-    Goods,
-    Journey,
     Level,
     Note,
     Offer,
-    Place,
+    Parcel,
     Quote,
     Rejected,
+    ShipmentRequest,
     Shipped,
+    ShippingPoint,
 )
 from sapa.shipping.carriers.kiriminaja import wire
 from sapa.shipping.carriers.kiriminaja.statuses import BY_CODE, BY_METHOD
@@ -42,7 +42,7 @@ NAME = "kiriminaja"
 SERVICE_TYPE = "EXPRESS"
 
 
-def build_price(journey: Journey) -> Request:
+def build_price(journey: ShipmentRequest) -> Request:
     origin, destination = journey.origin, journey.destination
     body: dict[str, Any] = {"origin": origin.kecamatan_id, "destination": destination.kecamatan_id}
     if origin.kelurahan_id:
@@ -80,7 +80,7 @@ def _build_offer(price: wire.Price, insured: bool) -> Offer:
     )
 
 
-def find_obstacle(journey: Journey) -> Rejected | None:
+def find_obstacle(journey: ShipmentRequest) -> Rejected | None:
     """What KiriminAja would refuse, said before it is asked and in words that help."""
     for side, place, longest in (
         ("sender", journey.origin, wire.LONGEST_SENDER_ADDRESS),
@@ -95,7 +95,7 @@ def find_obstacle(journey: Journey) -> Rejected | None:
     return None
 
 
-def build_book(journey: Journey, offer: Offer, reference: str, region: str, now: datetime) -> Request:
+def build_book(journey: ShipmentRequest, offer: Offer, reference: str, region: str, now: datetime) -> Request:
     origin = journey.origin
     body: dict[str, Any] = {
         "address": _build_pickup_address(origin),
@@ -114,7 +114,7 @@ def build_book(journey: Journey, offer: Offer, reference: str, region: str, now:
     return Request("POST", wire.BOOK, body=body)
 
 
-def _build_package(journey: Journey, offer: Offer, reference: str, region: str) -> dict[str, Any]:
+def _build_package(journey: ShipmentRequest, offer: Offer, reference: str, region: str) -> dict[str, Any]:
     destination, goods = journey.destination, journey.goods
     service, _, service_type = offer.service_code.partition(":")
     package: dict[str, Any] = {
@@ -144,12 +144,12 @@ def _build_package(journey: Journey, offer: Offer, reference: str, region: str) 
     return package
 
 
-def build_note(journey: Journey) -> str:
+def build_note(journey: ShipmentRequest) -> str:
     """What the courier reads: the receiver's wishes, then the parcel's. Cut at a word when it is too long."""
     return shorten(join_notes([journey.destination.notes, journey.goods.notes]), wire.LONGEST_NOTE)
 
 
-def _build_pickup_address(origin: Place) -> str:
+def _build_pickup_address(origin: ShippingPoint) -> str:
     """There is no field for the sender's notes: they stand behind the address where there is room."""
     address, room = origin.address or "", wire.LONGEST_SENDER_ADDRESS - len(origin.address or "") - len(" ()")
     notes = join_notes([origin.notes])
@@ -164,7 +164,9 @@ def build_schedule(wanted: datetime | None, now: datetime) -> str:
     return local.strftime("%Y-%m-%d %H:%M:%S")
 
 
-def parse_booked(pickup: wire.Pickup, journey: Journey, reference: str, price: Decimal) -> Booked | Rejected | None:
+def parse_booked(
+    pickup: wire.Pickup, journey: ShipmentRequest, reference: str, price: Decimal
+) -> Booked | Rejected | None:
     """None when the answer is a success that does not name our parcel."""
     if not pickup.status:
         return Rejected(str(pickup.code or "REFUSED"), pickup.reason)
@@ -273,7 +275,7 @@ def _build_key(method: str, parcel: wire.Parcel) -> str:
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
 
 
-def _build_measures(goods: Goods) -> dict[str, int]:
+def _build_measures(goods: Parcel) -> dict[str, int]:
     return {
         "weight": max(grams(goods), volumetric_grams(goods)),
         "length": centimetres(goods.length),
@@ -282,5 +284,5 @@ def _build_measures(goods: Goods) -> dict[str, int]:
     }
 
 
-def _build_value(goods: Goods) -> int:
+def _build_value(goods: Parcel) -> int:
     return max(wire.LEAST_VALUE, whole(goods.item_value))

@@ -30,13 +30,13 @@ from sapa.shipping.carriers.interface import (
     CarrierEvent,
     Connection,
     Field,
-    Journey,
     Level,
     Note,
     NotFound,
     Offer,
     Quote,
     Rejected,
+    ShipmentRequest,
     Shipped,
     Tracked,
 )
@@ -75,7 +75,7 @@ class KiriminAja:
         areas = calls.parse_areas(rows)
         return [area for area in areas if (search or "").lower() in area.name.lower()]
 
-    async def quote(self, connection: Connection, journey: Journey) -> Quote:
+    async def quote(self, connection: Connection, journey: ShipmentRequest) -> Quote:
         if journey.wish.service_type not in {None, calls.SERVICE_TYPE}:
             words = f"{journey.wish.service_type} is not offered here; use the provider instant_carrier."
             return Quote((), (Note(self.name, "service_type_not_offered", words),))
@@ -88,7 +88,7 @@ class KiriminAja:
             return Quote((), (Note(self.name, "refused", scrub(connection, prices.reason)),))
         return calls.parse_prices(prices, journey.wish.insurance)
 
-    async def book(self, connection: Connection, journey: Journey, reference: str) -> Booked | Rejected:
+    async def book(self, connection: Connection, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
         obstacle = calls.find_obstacle(journey)
         if obstacle is not None:
             return obstacle
@@ -149,7 +149,7 @@ class KiriminAja:
             return ()
         return list(calls.parse_callback(callback))
 
-    async def _choose(self, connection: Connection, journey: Journey) -> Offer | Rejected:
+    async def _choose(self, connection: Connection, journey: ShipmentRequest) -> Offer | Rejected:
         """What is offered now: KiriminAja is told its own price, whatever the shop takes for it."""
         try:
             return find_offer(await self.quote(connection, journey), journey.wish)

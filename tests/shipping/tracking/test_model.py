@@ -21,9 +21,10 @@ from hypothesis.stateful import (
 from sapa.db.pool import Database, open_database
 from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.shipments import queries as shipments
-from sapa.shipping.shipments.document import build_blank
-from sapa.shipping.shipments.status_changes import apply_events, judge
+from sapa.shipping.shipments.validation import build_draft
 from sapa.shipping.states import GONE, MOVES, STATUSES, is_allowed
+from sapa.shipping.tracking.actions import apply_events
+from sapa.shipping.tracking.status_changes import judge
 from sapa.values.company import Company
 from tests import depth
 from tests.conftest import TLS, Installation
@@ -49,28 +50,28 @@ EVENTS = st.builds(
 @given(status=st.sampled_from(STATUSES), provider=PROVIDERS, events=st.lists(EVENTS, max_size=30))
 @settings(max_examples=depth.examples(400), deadline=None)
 def test_whatever_a_carrier_says_the_state_is_allowed(status: str, provider: str, events: list[CarrierEvent]) -> None:
-    kept = msgspec.structs.replace(build_blank(SHOP, provider), shipping_status=status, reference="SP1")
+    kept = msgspec.structs.replace(build_draft(SHOP, provider), shipping_status=status, reference="SP1")
     for event in events:
-        verdict = judge(kept, event, "carrier_webhook")
-        was, now = kept.shipping_status, verdict.kept.shipping_status
+        change = judge(kept, event, "carrier_webhook")
+        was, now = kept.shipping_status, change.shipment.shipping_status
         assert was == now or is_allowed(was, now, "R" if event.is_reassignment else "C")
-        assert verdict.is_applied or was == now
-        if verdict.is_applied:
-            assert kept.event_timestamp is None or str(verdict.kept.event_timestamp) >= kept.event_timestamp
+        assert change.is_applied or was == now
+        if change.is_applied:
+            assert kept.event_timestamp is None or str(change.shipment.event_timestamp) >= kept.event_timestamp
         if was == "delivered":
             assert now in {"delivered", "returning"}
             if now == "returning":
-                assert kept.event_timestamp is None or str(verdict.kept.event_timestamp) > kept.event_timestamp
-        assert kept.awb is None or verdict.kept.awb == kept.awb, "a number is never taken back"
-        kept = verdict.kept
+                assert kept.event_timestamp is None or str(change.shipment.event_timestamp) > kept.event_timestamp
+        assert kept.awb is None or change.shipment.awb == kept.awb, "a number is never taken back"
+        kept = change.shipment
 
 
 def test_every_allowed_move_of_a_carrier_can_be_made() -> None:
     for status, row in MOVES.items():
         for to in row.get("C", frozenset()) - GONE:
-            kept = msgspec.structs.replace(build_blank(SHOP, "instant_carrier"), shipping_status=status)
+            kept = msgspec.structs.replace(build_draft(SHOP, "instant_carrier"), shipping_status=status)
             event = CarrierEvent("1", START, to, "said")
-            assert judge(kept, event, "carrier_webhook").kept.shipping_status == to, (status, to)
+            assert judge(kept, event, "carrier_webhook").shipment.shipping_status == to, (status, to)
 
 
 class Road(RuleBasedStateMachine):

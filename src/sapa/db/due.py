@@ -1,0 +1,54 @@
+"""SQL that finds due work over all companies: in each company's own time, without walking all of them.
+
+A company's clock is never behind the real time. So what is due by the real time is due for its company and found in one
+index; only those few companies whose test clock was moved are looked at one by one. When more is due than is taken at
+once, companies take turns: then each of them is looked at.
+"""
+
+# Not clock_timestamp(): an index can be searched for a time that stays the same during the statement only.
+NOW = "statement_timestamp()"
+COMPANY_NOW = f"({NOW} + c.clock_offset)"
+"""The time of a company that is called `c` in the statement."""
+
+
+def build_due(table: str, key: str, column: str) -> str:
+    """What is due first, of whichever company."""
+    return f"""
+    SELECT company_id, {key}
+      FROM ((SELECT company_id, {key}, {column} AS due_at FROM {table}
+              WHERE {column} <= {NOW}
+              ORDER BY {column} LIMIT $1)
+             UNION ALL
+            (SELECT ahead.company_id, ahead.{key}, ahead.due_at
+               FROM companies c
+              CROSS JOIN LATERAL (
+                    SELECT s.company_id, s.{key}, s.{column} - c.clock_offset AS due_at FROM {table} s
+                     WHERE s.company_id = c.company_id AND s.{column} > {NOW} AND s.{column} <= {COMPANY_NOW}
+                     ORDER BY s.{column} LIMIT $1) AS ahead
+              WHERE c.clock_offset > interval '0')) AS due
+     ORDER BY due_at
+     LIMIT $1"""
+
+
+def build_in_turn(table: str, key: str, column: str, now: str = COMPANY_NOW) -> str:
+    """The first that is due of each company, then the second of each: no company waits for all of another's."""
+    return f"""
+    SELECT company_id, {key}
+      FROM (SELECT c.company_id, due.*
+              FROM companies c
+             CROSS JOIN LATERAL (
+                   SELECT {key}, t.{column} - c.clock_offset AS since,
+                          row_number() OVER (ORDER BY t.{column}, {key}) AS turn
+                     FROM {table} t
+                    WHERE t.company_id = c.company_id AND t.{column} <= {now}
+                    ORDER BY t.{column}, {key} LIMIT $1) AS due) AS due
+     ORDER BY turn, since
+     LIMIT $1"""
+
+
+def build_take(table: str, key: str, column: str) -> str:
+    """Puts off for $3 seconds what is due, so that no other worker takes it meanwhile."""
+    return f"""
+    UPDATE {table} s SET {column} = {COMPANY_NOW} + make_interval(secs => $3)
+      FROM companies c
+     WHERE s.company_id = $1 AND s.{key} = $2 AND c.company_id = $1 AND s.{column} <= {COMPANY_NOW}"""

@@ -1,0 +1,38 @@
+"""How a simulated shipment is moved on over HTTP. A live key is refused."""
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from sapa.access.types import Scope
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import Unauthorized
+from sapa.sandbox.carriers.advance import advance
+from sapa.shipping.shipments import actions as shipments
+from sapa.shipping.types import NotBookable, Shipment, ShipmentId, ShipmentNotFound
+
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+
+
+class AdvanceIn(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """How far the simulated carrier is to go."""
+
+    to: Annotated[str, Meta(max_length=50, description="A state to go to; the next one unless given.")] | None = None
+
+
+@routes.post(
+    "/shipments/{id}/sandbox/advance", scope=Scope.ORDERS_WRITE, status=200, raises=[ShipmentNotFound, NotBookable]
+)
+async def advance_shipment(call: Call, id: ShipmentId, body: AdvanceIn = AdvanceIn()) -> Shipment:
+    """Move a simulated shipment on.
+
+    For test keys only: the simulated carrier goes to its next state at once, or to the one that is named, and calls
+    back. The shipment follows within a second or two.
+    """
+    shipment = await shipments.get_stored(call.db, call.company.id, id)
+    if not call.company.is_test:
+        raise NotBookable("Only shipments of a test environment can be moved on.")
+    if shipment.adapter is None or shipment.reference is None:
+        raise NotBookable(f"No simulated carrier has the shipment; it is {shipment.shipping_status}.")
+    await advance(call.kit, call.db, call.company.id, shipment.adapter, shipment.reference, body.to)
+    return shipment.shipment

@@ -1,0 +1,42 @@
+"""How carriers' answers to bookings are stored."""
+
+from sapa.db.pool import Connection
+from sapa.db.sql import sql
+
+INSERT = sql(
+    """
+    INSERT INTO carrier_calls (company_id, connection_id, adapter, operation, reference, outcome, details)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)"""
+)
+
+COMPANIES_TO_FORGET = sql(
+    """
+    SELECT c.company_id
+      FROM companies c
+     WHERE EXISTS (SELECT FROM carrier_calls k
+                    WHERE k.company_id = c.company_id AND k.created_at < now() - make_interval(days => $1))""",
+    crosses="the worker looks for old answers over all companies, then forgets them company by company",
+)
+
+FORGET = sql(
+    """
+    DELETE FROM carrier_calls
+     WHERE company_id = $1 AND id IN (
+           SELECT id FROM carrier_calls
+            WHERE company_id = $1 AND created_at < now() - make_interval(days => $2)
+            ORDER BY created_at LIMIT $3)"""
+)
+
+
+async def insert_call(
+    db: Connection, company_id: int, connection_id: str, adapter: str, operation: str, reference: str, outcome: str,
+    details: bytes,
+) -> None:  # fmt: skip
+    await INSERT.run(db, company_id, connection_id, adapter, operation, reference, outcome, details)
+
+
+async def purge_calls(db: Connection, days: int, at_once: int) -> None:
+    """In small batches, so that nobody waits for a long delete."""
+    for (company_id,) in await db.fetch(COMPANIES_TO_FORGET.text, days):
+        while await FORGET.run(db, company_id, days, at_once) == at_once:
+            pass

@@ -1,0 +1,87 @@
+"""A company's accounts with carriers: what they look like, and what can go wrong."""
+
+from msgspec import Raw, Struct
+
+from sapa.http.errors import Conflict
+from sapa.shipping.carriers import circuit
+from sapa.shipping.carriers.interface import Carrier, Connection
+from sapa.shipping.types import CarrierUnavailable
+from sapa.values.ids import IdKind
+
+CONNECTION_ID = IdKind("carr_")
+
+
+class ProviderNotConnected(Conflict):
+    """The provider is not connected; `sapa carrier connect` connects it."""
+
+    code = "PROVIDER_NOT_CONNECTED"
+
+
+class ConnectedCarrier(Struct, frozen=True):
+    """A carrier, and the account to use it with."""
+
+    carrier: Carrier
+    connection: Connection
+
+    def check_reachable(self) -> None:
+        """Raises before anything is stored for a carrier that is not called for the moment."""
+        if reason := circuit.find_rest(self.connection):
+            words = f"Nothing was booked. {self.carrier.label} is not called for the moment: {reason}."
+            raise CarrierUnavailable(words)
+
+
+class CarrierConnection(Struct, frozen=True, rename="camel"):
+    """An account as people see it: never a secret."""
+
+    id: str
+    provider: str
+    adapter: str
+    label: str
+    status: str
+    is_sandbox: bool
+    public_fields: dict[str, str]
+    verified_at: str | None
+    last_error: str | None
+    created_at: str | None
+
+
+class NewCarrierConnection(Struct, frozen=True, rename="camel"):
+    """An account, and the address that its carrier has to be told, which is shown this once."""
+
+    connection: CarrierConnection
+    callback_url: str
+    left_behind: int = 0
+    """Shipments that are on their way with the carrier that served the provider before: it is not asked any more."""
+
+
+class Health(Struct, frozen=True, rename="camel"):
+    """What came of a test."""
+
+    provider: str
+    adapter: str
+    is_working: bool
+    error: str | None
+
+
+class StoredCarrierConnection(Struct, frozen=True):
+    """A row of carrier_connections."""
+
+    id: str
+    provider: str
+    adapter: str
+    sealed: bytes
+    public_fields: Raw
+    status: str
+    verified_at: str | None
+    last_error: str | None
+    created_at: str
+
+
+class TokenOwner(Struct, frozen=True):
+    """Whose connection a callback's token belongs to."""
+
+    company_id: int
+    environment: str
+    region: str
+    currency: str
+    id: str

@@ -1,0 +1,71 @@
+"""What differs for shipping between a live company and a test environment. It is decided once, in `get_environment`."""
+
+import secrets
+from collections.abc import Sequence
+from typing import Protocol
+
+from sapa.context import Kit
+from sapa.ports import Port
+from sapa.shipping.carriers.interface import Area, Carrier
+from sapa.values.company import Company
+
+
+class Environment(Protocol):
+    """How a company reaches carriers."""
+
+    @property
+    def coverage_days(self) -> int:
+        """For how many days a carrier's list of places is used without asking again."""
+
+    @property
+    def has_movable_clock(self) -> bool:
+        """Whether the company's clock can be turned back, so that events may lie in its future."""
+
+    def find_adapter(self, provider: str) -> str | None:
+        """The carrier that serves a provider for which the company has stored no account."""
+
+    def find_token_owner(self, kit: Kit, token: str) -> tuple[int, str] | None:
+        """The company and the adapter of a callback's token that is stored nowhere."""
+
+    def build_token(self, kit: Kit, company_id: int, adapter: str) -> str:
+        """The last part of the address that a carrier calls back at."""
+
+    def build_credentials(self, kit: Kit, company_id: int, carrier: Carrier) -> dict[str, str]:
+        """What is known of an account without being given."""
+
+    async def get_address(self, kit: Kit, carrier: Carrier) -> str:
+        """Where the carrier's API listens."""
+
+    def find_sub_districts(self, district_id: int) -> Sequence[Area] | None:
+        """The sub-districts of a district; None where only what the carrier listed before tells them."""
+
+
+class LiveEnvironment:
+    coverage_days = 7
+    has_movable_clock = False
+
+    def find_adapter(self, provider: str) -> str | None:
+        return None
+
+    def find_token_owner(self, kit: Kit, token: str) -> tuple[int, str] | None:
+        return None
+
+    def build_token(self, kit: Kit, company_id: int, adapter: str) -> str:
+        return secrets.token_urlsafe(24)
+
+    def build_credentials(self, kit: Kit, company_id: int, carrier: Carrier) -> dict[str, str]:
+        return {}
+
+    async def get_address(self, kit: Kit, carrier: Carrier) -> str:
+        return kit.settings.upstreams.get(carrier.name) or carrier.address
+
+    def find_sub_districts(self, district_id: int) -> Sequence[Area] | None:
+        return None
+
+
+LIVE: Environment = LiveEnvironment()
+TEST: Port[Environment] = Port("shipping's test environment")
+
+
+def get_environment(company: Company) -> Environment:
+    return TEST.installed if company.is_test else LIVE

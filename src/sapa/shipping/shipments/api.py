@@ -1,0 +1,106 @@
+"""How shipments are read and discarded. Creating and changing them leads to carriers and stands above bookings."""
+
+import re
+from collections.abc import Iterable
+from datetime import datetime
+from itertools import product
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from sapa.access.types import Scope
+from sapa.db.listing import contains
+from sapa.http.endpoints import Base, Call, Routes
+from sapa.http.errors import Invalid, Unauthorized
+from sapa.http.query_string import PageQuery, SearchText
+from sapa.http.responses import Page, build_page
+from sapa.shipping.providers import PROVIDERS, Provider
+from sapa.shipping.shipments import actions, queries
+from sapa.shipping.states import STATUSES, Status
+from sapa.shipping.types import LOCATION_ID, NotEditable, Shipment, ShipmentId, ShipmentNotFound
+from sapa.values.text_folding import fold
+
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+
+_THREE_LETTERS = re.compile(r"[^\W_]{3}").search
+_BEHIND = "\U0010ffff"
+
+
+class ShipmentsQuery(PageQuery, frozen=True, kw_only=True):
+    """Which shipments to list."""
+
+    search: (
+        Annotated[SearchText, Meta(description="A part of a name, an awb, an orderNo, or the beginning of an id.")]
+        | None
+    ) = None
+    status: Annotated[Status, Meta(description="Shipments with this shippingStatus.")] | None = None
+    shipping_status: Annotated[Status, Meta(description="The same as status.")] | None = None
+    provider: Annotated[Provider, Meta(description="Shipments of this provider.")] | None = None
+    order_id: Annotated[str, Meta(max_length=255, description="Shipments of this order.")] | None = None
+    awb: Annotated[str, Meta(max_length=100, description="The shipment with this waybill number.")] | None = None
+    store_location_id: (
+        Annotated[str, Meta(pattern=LOCATION_ID.pattern, description="Shipments from this store location.")] | None
+    ) = None
+    needs_action: Annotated[Literal["true", "false"], Meta(description="Whether a person should look.")] | None = None
+    created_from: Annotated[datetime, Meta(description="Created at this instant or later.")] | None = None
+    created_to: Annotated[datetime, Meta(description="Created at this instant or earlier.")] | None = None
+
+
+@routes.get("/shipments", scope=Scope.ORDERS_READ)
+async def list_shipments(call: Call, query: ShipmentsQuery) -> Page[Shipment]:
+    """List shipments.
+
+    Newest first. `search` finds shipments by a part of the sender's, receiver's or service's name, by awb or orderNo,
+    or by how the id begins.
+    """
+    found, total = await queries.list_shipments(call.db, call.company.id, _filters(query), query.limit, query.offset)
+    return build_page(found, query.page, query.limit, total)
+
+
+@routes.get("/shipments/{id}", scope=Scope.ORDERS_READ, raises=[ShipmentNotFound])
+async def get_shipment(call: Call, id: ShipmentId) -> Shipment:
+    """Get one shipment."""
+    return await queries.get_shipment(call.db, call.company.id, id)
+
+
+@routes.delete("/shipments/{id}", scope=Scope.ORDERS_DELETE, raises=[ShipmentNotFound, NotEditable])
+async def discard_shipment(call: Call, id: ShipmentId) -> None:
+    """Discard a draft."""
+    await actions.discard(call.db, call.company, id)
+
+
+def _filters(query: ShipmentsQuery) -> dict[str, Any]:
+    wanted = {
+        **(_search(query.search) if query.search else {}),
+        "order_id": query.order_id,
+        "awb": query.awb,
+        "store_location_id": query.store_location_id,
+        "needing_action": True if query.needs_action == "true" else None,
+        "at_ease": True if query.needs_action == "false" else None,
+        "created_from": query.created_from,
+        "created_to": query.created_to,
+        "cells": _cells(query),
+    }
+    return {name: value for name, value in wanted.items() if value is not None}
+
+
+def _cells(query: ShipmentsQuery) -> list[str] | None:
+    """The counter's cells that the provider and the state asked for stand for."""
+    statuses = {status for status in (query.status, query.shipping_status) if status}
+    if not statuses and query.provider is None:
+        return None
+    choices: list[Iterable[str]] = [
+        [query.provider] if query.provider else PROVIDERS,
+        [] if len(statuses) > 1 else statuses or STATUSES,
+    ]
+    return ["/".join(cell) for cell in product(*choices)]
+
+
+def _search(text: str) -> dict[str, list[str]]:
+    start = text.strip()
+    if not start:
+        raise Invalid.field("search", "must hold more than blanks")
+    words, ids = fold(text), [start, start + _BEHIND]
+    if not _THREE_LETTERS(words):
+        return {"short_search": [words or start, *ids]}
+    return {"search": [contains(words), *ids]}

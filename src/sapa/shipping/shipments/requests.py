@@ -1,0 +1,50 @@
+"""A stored shipment in the words that carriers' adapters understand. Pure: no database."""
+
+from datetime import datetime
+from decimal import Decimal
+
+from msgspec import Raw
+
+from sapa.shipping.carriers.interface import (
+    Coordinates,
+    Parcel,
+    ServiceRequest,
+    ShipmentRequest,
+    Shipped,
+    ShippingPoint,
+)
+from sapa.shipping.types import NO_PACKAGE, NO_PARTY, Shipment, StoredShipment, read_package, read_party
+
+
+def build_request(shipment: Shipment) -> ShipmentRequest:
+    """What a carrier is asked to do."""
+    package = NO_PACKAGE if shipment.package is None else read_package(shipment.package)
+    parcel = {name: getattr(package, name) for name in Parcel.__struct_fields__}
+    service = {name: getattr(shipment, name) for name in ServiceRequest.__struct_fields__}
+    service["pickup_schedule"] = shipment.pickup_schedule and datetime.fromisoformat(shipment.pickup_schedule)
+    return ShipmentRequest(
+        origin=_build_point(shipment.sender),
+        destination=_build_point(shipment.delivery),
+        goods=Parcel(**{**parcel, "weight": package.weight or Decimal(1)}),
+        wish=ServiceRequest(**service),
+    )
+
+
+def _build_point(stored: Raw | None) -> ShippingPoint:
+    party = NO_PARTY if stored is None else read_party(stored)
+    fields = {name: getattr(party, name) for name in ShippingPoint.__struct_fields__}
+    spot = party.coordinates
+    fields["coordinates"] = spot and Coordinates(spot.lat, spot.lng)
+    return ShippingPoint(**fields)
+
+
+def build_shipped(stored: StoredShipment) -> Shipped:
+    """The shipment as its carrier knows it."""
+    return Shipped(
+        reference=stored.reference or stored.id,
+        order_no=stored.order_no,
+        awb=stored.awb,
+        booking_id=stored.booking_id,
+        service_type=stored.service_type,
+        was_picked_up=stored.picked_up_at is not None,
+    )

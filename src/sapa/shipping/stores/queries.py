@@ -1,0 +1,116 @@
+"""How store locations are stored."""
+
+from collections.abc import Mapping
+
+from sapa.db.listing import Listing
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.http.errors import NotFound
+from sapa.shipping.stores.types import StoreLocation
+
+COUNTER = "store_locations"
+
+WRITTEN = [name for name in StoreLocation.__struct_fields__ if name not in {"id", "created_at", "updated_at"}]
+_COLUMNS = ", ".join(StoreLocation.__struct_fields__)
+_PLACES = range(3, len(WRITTEN) + 3)
+_ASSIGNED = ", ".join(f"{name} = ${place}" for name, place in zip(WRITTEN, _PLACES, strict=True))
+
+GET = sql(f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND id = $2", row=StoreLocation)
+
+LOCK = sql(f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND id = $2 FOR UPDATE", row=StoreLocation)
+
+# Whoever names a store in a shipment holds on to it: it is not deleted before the shipment is there to be cleared.
+HOLD = sql(f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND id = $2 FOR KEY SHARE", row=StoreLocation)
+
+HOLD_DEFAULT = sql(
+    f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND is_default FOR KEY SHARE", row=StoreLocation
+)
+
+INSERT = sql(
+    f"""
+    WITH counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta) VALUES ($1, 'store_locations', '', 1)
+    )
+    INSERT INTO store_locations (company_id, id, {", ".join(WRITTEN)})
+    VALUES ($1, $2, {", ".join(f"${place}" for place in _PLACES)})
+    RETURNING {_COLUMNS}""",
+    row=StoreLocation,
+)
+
+UPDATE = sql(
+    f"""
+    UPDATE store_locations SET {_ASSIGNED}, updated_at = GREATEST(clock_timestamp(), updated_at)
+     WHERE company_id = $1 AND id = $2
+    RETURNING {_COLUMNS}""",
+    row=StoreLocation,
+)
+
+# One default for each company: whoever makes one waits for whoever else does.
+STEP_BACK = sql(
+    """
+    UPDATE store_locations SET is_default = false, updated_at = GREATEST(clock_timestamp(), updated_at)
+     WHERE company_id = $1 AND is_default AND id <> $2"""
+)
+
+TAKE_TURN = sql("SELECT pg_advisory_xact_lock(hashtextextended('store locations of ' || $1::bigint, 0))")
+
+DELETE = sql(
+    """
+    WITH deleted AS (
+        DELETE FROM store_locations WHERE company_id = $1 AND id = $2 RETURNING id
+    )
+    INSERT INTO counter_deltas (company_id, counter, cell, delta)
+    SELECT $1, 'store_locations', '', -1 FROM deleted"""
+)
+
+LISTING = Listing("store_locations", row=StoreLocation, counter=COUNTER, filters={}, sorts={"createdAt": "created_at"})
+
+
+async def get_store(db: Connection, company_id: int, id: str) -> StoreLocation:
+    return _found(await GET.find(db, company_id, id))
+
+
+async def lock_store(tx: Tx, company_id: int, id: str) -> StoreLocation:
+    return _found(await LOCK.find(tx, company_id, id))
+
+
+async def hold_store(tx: Tx, company_id: int, id: str) -> StoreLocation | None:
+    """The store, which is not deleted before this transaction ends."""
+    return await HOLD.find(tx, company_id, id)
+
+
+async def hold_default(tx: Tx, company_id: int) -> StoreLocation | None:
+    return await HOLD_DEFAULT.find(tx, company_id)
+
+
+async def list_stores(db: Connection, company_id: int, limit: int, offset: int) -> tuple[list[StoreLocation], int]:
+    """One page, newest first, and how many there are in all."""
+    return await LISTING.page(db, company_id, {}, "createdAt:desc", limit, offset)
+
+
+async def take_turn(tx: Tx, company_id: int) -> None:
+    """One default for each company: its changes happen one after another."""
+    await TAKE_TURN.run(tx, company_id)
+
+
+async def clear_default(tx: Tx, company_id: int, id: str) -> None:
+    """No other store than this one is the default any more."""
+    await STEP_BACK.run(tx, company_id, id)
+
+
+async def insert_store(tx: Tx, company_id: int, id: str, fields: Mapping[str, object]) -> StoreLocation:
+    return _found(await INSERT.find(tx, company_id, id, *(fields[name] for name in WRITTEN)))
+
+
+async def update_store(tx: Tx, company_id: int, store: StoreLocation) -> StoreLocation:
+    return _found(await UPDATE.find(tx, company_id, store.id, *(getattr(store, name) for name in WRITTEN)))
+
+
+async def delete_store(tx: Tx, company_id: int, id: str) -> bool:
+    return await DELETE.run(tx, company_id, id) > 0
+
+
+def _found(store: StoreLocation | None) -> StoreLocation:
+    if store is None:
+        raise NotFound
+    return store

@@ -1,0 +1,36 @@
+"""How a shipment is tracked."""
+
+from sapa.access.types import Scope
+from sapa.http.endpoints import Base, Routes
+from sapa.http.errors import Unauthorized
+from sapa.http.outbound_call import Errand
+from sapa.shipping.carriers.interface import Tracked
+from sapa.shipping.connections.actions import find_carrier
+from sapa.shipping.shipments import actions as shipments
+from sapa.shipping.shipments.types import POLLED
+from sapa.shipping.tracking import actions
+from sapa.shipping.tracking.types import Tracking
+from sapa.shipping.types import ShipmentId, ShipmentNotFound
+
+routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", refusal=Unauthorized)
+
+
+@routes.get("/shipments/{id}/tracking", scope=Scope.ORDERS_READ, raises=[ShipmentNotFound])
+async def track_shipment(errand: Errand, id: ShipmentId) -> Tracking:
+    """Track a shipment.
+
+    The carrier is asked now, and its answer put to the history that is known. When it is away the last known state is
+    answered, with `stale` true and the reason in `error`.
+    """
+    company, kit = errand.company, errand.kit
+    async with kit.database.connection() as db:
+        shipment = await shipments.get_stored(db, company.id, id)
+        is_tracked = actions.is_tracked(shipment)
+        connected = await find_carrier(kit, db, company, shipment.provider) if is_tracked else None
+    told = await actions.ask_carrier(connected, shipment) if is_tracked else None
+    if isinstance(told, Tracked):
+        events = told.events
+        asked = shipment
+        shipment = await errand.transact(lambda tx: actions.apply_events(tx, company, asked, events, POLLED))
+    async with kit.database.connection() as db:
+        return await actions.build_tracking(db, shipment, company.id, told)

@@ -1,0 +1,122 @@
+"""How callbacks are stored, and which shipments their carriers have to be asked about."""
+
+from hashlib import sha256
+
+import msgspec
+
+from sapa.db.due import NOW, build_due, build_in_turn, build_take
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.shipping.carriers.interface import CarrierEvent
+from sapa.shipping.shipments.types import DueShipment
+from sapa.shipping.tracking.types import DueCallback, StoredCarrierCallback
+
+# The same again is no news, unless it was given up: what was not known then may be known now.
+INSERT = sql(
+    """
+    INSERT INTO carrier_callbacks AS known (company_id, adapter, digest, body, events)
+    VALUES ($1, $2, $3, $4, $5)
+        ON CONFLICT (company_id, adapter, digest) DO UPDATE
+       SET events = excluded.events, due_at = now(), tries = 0, processed_at = NULL, note = NULL
+     WHERE known.processed_at IS NOT NULL AND known.note IS NOT NULL"""
+)
+
+
+LIST_DUE = sql(
+    "SELECT company_id, id FROM carrier_callbacks WHERE due_at <= statement_timestamp() ORDER BY due_at, id LIMIT $1",
+    row=DueCallback,
+    crosses="the worker looks for callbacks over all companies, then applies them one by one",
+)
+
+LIST_DUE_IN_TURN = sql(
+    build_in_turn("carrier_callbacks", "id", "due_at", NOW),
+    row=DueCallback,
+    crosses="the worker takes callbacks from every company in turn, then applies them one by one",
+)
+
+LOCK = sql(
+    """
+    SELECT adapter, events, tries FROM carrier_callbacks
+     WHERE company_id = $1 AND id = $2 AND due_at <= clock_timestamp()
+       FOR UPDATE SKIP LOCKED""",
+    row=StoredCarrierCallback,
+)
+
+SETTLE = sql(
+    """
+    UPDATE carrier_callbacks SET processed_at = clock_timestamp(), due_at = NULL, tries = tries + 1, note = $3
+     WHERE company_id = $1 AND id = $2"""
+)
+
+POSTPONE = sql(
+    """
+    UPDATE carrier_callbacks
+       SET tries = tries + 1, due_at = clock_timestamp() + make_interval(secs => $3), note = $4
+     WHERE company_id = $1 AND id = $2"""
+)
+
+COMPANIES_TO_FORGET = sql(
+    "SELECT DISTINCT company_id FROM carrier_callbacks WHERE received_at < now() - make_interval(days => $1)",
+    crosses="the worker looks for old callbacks over all companies, then forgets them company by company",
+)
+
+FORGET = sql(
+    """
+    DELETE FROM carrier_callbacks
+     WHERE company_id = $1 AND processed_at IS NOT NULL AND received_at < now() - make_interval(days => $2)"""
+)
+
+LIST_UNTRACKED = sql(
+    build_due("shipments", "id", "poll_at"),
+    row=DueShipment,
+    crosses="the worker looks for shipments to ask after over all companies, then asks for them one by one",
+)
+
+LIST_UNTRACKED_IN_TURN = sql(
+    build_in_turn("shipments", "id", "poll_at"),
+    row=DueShipment,
+    crosses="the worker takes shipments from every company in turn, then asks for them one by one",
+)
+
+TAKE_UNTRACKED = sql(build_take("shipments", "id", "poll_at"))
+
+
+async def insert_callback(
+    db: Connection, company_id: int, adapter: str, body: bytes, events: list[CarrierEvent]
+) -> None:
+    """Without its headers, in which carriers send tokens."""
+    await INSERT.run(db, company_id, adapter, sha256(body).digest(), body, msgspec.json.encode(events))
+
+
+async def list_due(db: Connection, most: int) -> list[DueCallback]:
+    """Of each company in the order in which they came."""
+    found = await LIST_DUE.all(db, most)
+    return found if len(found) < most else await LIST_DUE_IN_TURN.all(db, most)
+
+
+async def lock_callback(tx: Tx, due: DueCallback) -> StoredCarrierCallback | None:
+    """None when it is not due any more, or another worker has it."""
+    return await LOCK.find(tx, due.company_id, due.id)
+
+
+async def settle(db: Connection, due: DueCallback, note: str | None) -> None:
+    await SETTLE.run(db, due.company_id, due.id, note)
+
+
+async def postpone(db: Connection, due: DueCallback, seconds: float, note: str) -> None:
+    await POSTPONE.run(db, due.company_id, due.id, seconds, note)
+
+
+async def purge_old(db: Connection, days: int) -> None:
+    for (company_id,) in await db.fetch(COMPANIES_TO_FORGET.text, days):
+        await FORGET.run(db, company_id, days)
+
+
+async def list_untracked(db: Connection, most: int) -> list[DueShipment]:
+    """Shipments of which their carriers have sent nothing for a while."""
+    found = await LIST_UNTRACKED.all(db, most)
+    return found if len(found) < most else await LIST_UNTRACKED_IN_TURN.all(db, most)
+
+
+async def take_untracked(db: Connection, due: DueShipment, seconds: float) -> bool:
+    return await TAKE_UNTRACKED.run(db, due.company_id, due.id, seconds) > 0

@@ -1,0 +1,140 @@
+"""What a carrier's event makes of a shipment. Pure: no database."""
+
+from datetime import datetime
+
+import msgspec
+from msgspec import Struct
+
+from sapa.shipping.carriers.interface import CarrierEvent, Driver
+from sapa.shipping.providers import PROVIDERS
+from sapa.shipping.shipments.actions import encode_driver
+from sapa.shipping.shipments.types import CompanyClock
+from sapa.shipping.states import ACCEPTED, GONE, NOT_BOOKED_YET, STATUSES, TROUBLED, Who, is_allowed
+from sapa.shipping.types import StoredShipment, build_instant, read_driver
+
+EXPLAINED = TROUBLED | {"on_hold", "delivery_failed", "returning"}
+
+
+class StatusChange(Struct, frozen=True):
+    """What an event makes of a shipment."""
+
+    shipment: StoredShipment
+    is_applied: bool
+
+
+def cap(event: CarrierEvent, clock: CompanyClock) -> CarrierEvent:
+    """What is said to happen later counts as happening now: else all that really comes would be late."""
+    if build_instant(event.occurred_at) <= clock.later:
+        return event
+    return msgspec.structs.replace(event, occurred_at=datetime.fromisoformat(clock.now))
+
+
+def is_from_the_future(shipment: StoredShipment, event: CarrierEvent, later: str) -> bool:
+    """A test clock was turned back: what was said at a time that has not come yet does not make news late."""
+    return shipment.event_timestamp is not None and build_instant(event.occurred_at) <= later < shipment.event_timestamp
+
+
+def date(shipment: StoredShipment, asked: StoredShipment, event: CarrierEvent) -> CarrierEvent:
+    """A present state is no older than what was known when the carrier was asked, unless there was news meanwhile."""
+    if not event.is_present or shipment.event_timestamp != asked.event_timestamp:
+        return event
+    known = datetime.fromisoformat(shipment.event_timestamp or shipment.created_at)
+    occurred_at = max(event.occurred_at, known)
+    key = f"{event.dedupe_key}/{build_instant(occurred_at)}"
+    return msgspec.structs.replace(event, occurred_at=occurred_at, dedupe_key=key)
+
+
+def read_with(shipment: StoredShipment, event: CarrierEvent) -> CarrierEvent:
+    """Carriers use one word for giving up before the pick-up and after it; after it the goods are on their way back."""
+    if event.status == "rejected" and shipment.picked_up_at is not None:
+        return msgspec.structs.replace(event, status="returning")
+    return event
+
+
+def judge(shipment: StoredShipment, event: CarrierEvent, source: str) -> StatusChange:
+    """Pure: where the event leads, if it leads anywhere."""
+    occurred = build_instant(event.occurred_at)
+    filled = _fill(shipment, event)
+    is_late = shipment.event_timestamp is not None and occurred < shipment.event_timestamp
+    if event.status is None or event.status not in STATUSES or is_late:
+        return StatusChange(filled, is_applied=False)
+    to = _target(shipment, event)
+    who: Who = "R" if event.is_reassignment else "C"
+    told = {"event_timestamp": occurred, "status_code": event.status_code}
+    if to == shipment.shipping_status:
+        return StatusChange(msgspec.structs.replace(_tell(filled, event), **told), is_applied=True)
+    if shipment.shipping_status == "cancelling" and (to in ACCEPTED or to == shipment.cancelling_from):
+        return StatusChange(msgspec.structs.replace(_tell(filled, event), **told, cancelling_from=to), is_applied=True)
+    is_again = shipment.shipping_status == "delivered" and occurred == shipment.event_timestamp
+    if is_again or not is_allowed(shipment.shipping_status, to, who):
+        return StatusChange(filled, is_applied=False)
+    moved = msgspec.structs.replace(
+        _tell(filled, event), **told, shipping_status=to, **_consequences(shipment, event, to)
+    )
+    if to in GONE:
+        moved = _cancelled(shipment, moved, event, source)
+    return StatusChange(moved, is_applied=True)
+
+
+def _target(shipment: StoredShipment, event: CarrierEvent) -> str:
+    """A cancellation that we asked for may have a name of its own."""
+    asked_for = PROVIDERS[shipment.provider].cancelled_status
+    if event.status == "cancelled" and shipment.shipping_status in {"cancelling", asked_for}:
+        return asked_for
+    return str(event.status)
+
+
+def _fill(shipment: StoredShipment, event: CarrierEvent) -> StoredShipment:
+    """Numbers that were not known yet are good news at any time."""
+    return msgspec.structs.replace(
+        shipment,
+        awb=shipment.awb or event.awb,
+        order_no=shipment.order_no or event.order_no,
+        tracking_url=shipment.tracking_url or event.tracking_url,
+    )
+
+
+def _tell(shipment: StoredShipment, event: CarrierEvent) -> StoredShipment:
+    """What the carrier knows better than before; it never takes back a number by leaving it out."""
+    return msgspec.structs.replace(
+        shipment,
+        awb=event.awb or shipment.awb,
+        tracking_url=event.tracking_url or shipment.tracking_url,
+        driver=encode_driver(_driver(shipment, event)),
+    )
+
+
+def _driver(shipment: StoredShipment, event: CarrierEvent) -> Driver | None:
+    is_new = event.is_reassignment or event.status == "finding_driver"
+    known = None if shipment.driver is None or is_new else read_driver(shipment.driver)
+    if known is None:
+        return event.driver
+    said = event.driver or Driver()
+    return Driver(*(getattr(said, name) or getattr(known, name) for name in Driver.__struct_fields__))
+
+
+def _consequences(shipment: StoredShipment, event: CarrierEvent, to: str) -> dict[str, object]:
+    is_contradiction = shipment.shipping_status in GONE
+    is_over = shipment.shipping_status in TROUBLED | NOT_BOOKED_YET
+    explained = (event.reason or event.text) if to in EXPLAINED else None
+    open_problem = shipment.problem if shipment.needs_action and not is_over else None
+    contradiction = "The carrier carries it although it was cancelled." if is_contradiction else None
+    return {
+        "needs_action": to in TROUBLED or is_contradiction or (shipment.needs_action and not is_over),
+        "problem": contradiction or explained or open_problem,
+        "cancelling_from": None,
+        "cancel_due_at": None,
+        "cancel_tries": 0,
+    }
+
+
+def _cancelled(shipment: StoredShipment, moved: StoredShipment, event: CarrierEvent, source: str) -> StoredShipment:
+    """Who asked for it first, and why, stays as it was said then."""
+    if shipment.shipping_status == "cancelling":
+        return moved
+    return msgspec.structs.replace(
+        moved,
+        cancelled_by=event.cancelled_by or "carrier",
+        cancelled_source=source,
+        cancellation_reason=event.reason or moved.cancellation_reason,
+    )

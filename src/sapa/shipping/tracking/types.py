@@ -1,0 +1,78 @@
+"""Tracking: where a shipment is, and what carriers call back with."""
+
+from decimal import Decimal
+from typing import Annotated
+
+from msgspec import Meta, Raw, Struct
+
+from sapa.http.responses import StoredJson, Timestamp
+from sapa.shipping.providers import Provider
+from sapa.shipping.states import Group, Status
+from sapa.shipping.types import ShipmentId, ShownDriver
+
+
+class TrackingEvent(Struct, frozen=True, rename="camel"):
+    """Something that happened on the way."""
+
+    status: Annotated[str | None, Meta(examples=["picked_up"], description="Null for a word that we do not know.")]
+    status_code: int | None
+    text: Annotated[str, Meta(examples=["picked"], description="The carrier's own words.")]
+    reason: str | None
+    receiver: str | None
+    proof: list[str]
+    occurred_at: Timestamp
+    received_at: Timestamp
+    source: Annotated[str, Meta(examples=["carrier_webhook"])]
+    applied: Annotated[bool, Meta(description="False for what came late or could not be: it moved nothing.")]
+
+
+class TrackingProof(Struct, frozen=True, rename="camel"):
+    """What shows that it arrived."""
+
+    receiver: str | None
+    images: list[str]
+
+
+class TrackingError(Struct, frozen=True, rename="camel"):
+    """Why the carrier's own word is missing."""
+
+    code: str
+    message: str
+
+
+class Tracking(Struct, frozen=True, rename="camel"):
+    """Where a shipment is."""
+
+    shipment_id: ShipmentId
+    provider: Provider
+    awb: str | None
+    order_no: str | None
+    shipping_status: Status
+    status_group: Group
+    status_code: int | None
+    status_text: Annotated[str | None, Meta(description="The carrier's own words for it.")]
+    event_timestamp: Timestamp | None
+    tracking_url: str | None
+    distance: Annotated[Decimal | None, Meta(description="In kilometres.")]
+    driver: Annotated[Raw | None, StoredJson(ShownDriver | None)]
+    proof: TrackingProof
+    history: list[TrackingEvent]
+    live: Annotated[bool, Meta(description="Whether the carrier was asked just now.")]
+    stale: Annotated[bool, Meta(description="Whether the carrier should have been asked and could not be.")]
+    fetched_at: Timestamp
+    error: TrackingError | None
+
+
+class DueCallback(Struct, frozen=True):
+    """A callback that the worker has to apply now."""
+
+    company_id: int
+    id: int
+
+
+class StoredCarrierCallback(Struct, frozen=True):
+    """What a carrier called back with, as its adapter read it."""
+
+    adapter: str
+    events: Raw
+    tries: int
