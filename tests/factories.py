@@ -8,7 +8,7 @@ import httpx
 from msgspec import Struct
 
 from sapa.access import actions
-from sapa.access.types import KeyIn, Product, Scope
+from sapa.access.types import KeyIn, KeyProduct, Scope
 from sapa.db.pool import Database
 from sapa.settings import WebhookSettings
 from sapa.values.sealing import Vault
@@ -50,7 +50,7 @@ async def make_key(
     given = KeyIn(
         name="test key",
         scopes=list(Scope) if scopes is None else scopes,
-        products=list(Product) if products is None else products,
+        products=list(KeyProduct) if products is None else products,
         allow_list=allow_list or [],
         rate_limit=rate_limit,
         expires_at=expires_at,

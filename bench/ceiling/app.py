@@ -24,7 +24,7 @@ from sapa.http.query_string import QueryReader
 from sapa.http.responses import build_page
 from sapa.orders import api as orders_api
 from sapa.orders import queries as orders
-from sapa.orders.document import Draft, revision_of
+from sapa.orders.document import OrderDraft, revision_of
 from sapa.orders.types import (
     LINE_ITEM_ID,
     ORDER_ID,
@@ -145,7 +145,9 @@ class Ceiling:
         given, id = decode_order(body), ORDER_ID.new()
         lines = [LineItem(LINE_ITEM_ID.new(), one.quantity, one.price or Decimal(0), one.title or "", None)
                  for one in given.line_items]  # fmt: skip
-        draft = Draft(None, sum((one.price * one.quantity for one in lines), Decimal(0)), "IDR", None, lines, None, [])
+        draft = OrderDraft(
+            None, sum((one.price * one.quantity for one in lines), Decimal(0)), "IDR", None, lines, None, []
+        )
         async with self.pool.acquire() as leased, leased.transaction():
             db: Any = leased
             buyer = Customer(*await db.fetchrow(customers.GET.text, company, given.customer_id))

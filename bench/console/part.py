@@ -20,7 +20,12 @@ from bench.loyalty.owner import Connection, open_owner
 from bench.say import say
 from bench.servers import Server, run_sapa
 from sapa.access import actions as access
-from sapa.access.types import MOST_RATE_LIMIT, KeyIn, Product, Scope
+from sapa.access.types import (
+    MOST_RATE_LIMIT,
+    KeyIn,
+    KeyProduct,
+    Scope,
+)
 from sapa.console.routes import COOKIE
 from sapa.db.pool import open_database
 from sapa.people import actions as people
@@ -94,7 +99,7 @@ async def _seed(ground: Ground, owner: Connection, company: SeededCompany, size:
 
 @asynccontextmanager
 async def _open_browser(ground: Ground, server: Server, company: SeededCompany) -> AsyncIterator[Browser]:
-    given = KeyIn(name="beside", scopes=list(Scope), products=list(Product), rate_limit=MOST_RATE_LIMIT)
+    given = KeyIn(name="beside", scopes=list(Scope), products=list(KeyProduct), rate_limit=MOST_RATE_LIMIT)
     async with open_database(ground.app_url) as database:
         async with database.transaction() as tx:
             link = await people.make_setup_link(tx, company.id)

@@ -14,8 +14,13 @@ from bench.ground import Ground, SeededCompany, open_ground
 from bench.say import say
 from bench.servers import Server, free_port, run_sapa, run_server, run_worker
 from sapa.access import actions
-from sapa.access.types import MOST_RATE_LIMIT, KeyIn, Product, Scope
-from sapa.context import build_kit
+from sapa.access.types import (
+    MOST_RATE_LIMIT,
+    KeyIn,
+    KeyProduct,
+    Scope,
+)
+from sapa.context import build_context
 from sapa.db.pool import open_database
 from sapa.settings import read_settings
 from sapa.shipping.connections import actions as connections
@@ -94,10 +99,10 @@ async def _seed(ground: Ground) -> SeededCompany:
     async with open_database(ground.app_url) as database:
         async with database.transaction() as tx:
             made = await actions.create_company(tx, "Sender")
-            given = KeyIn(name="benchmark", scopes=list(Scope), products=list(Product), rate_limit=MOST_RATE_LIMIT)
+            given = KeyIn(name="benchmark", scopes=list(Scope), products=list(KeyProduct), rate_limit=MOST_RATE_LIMIT)
             key = await actions.create_key(tx, made.live_company_id, given)
         settings = msgspec.structs.replace(read_settings({}), secret_key=ground.server.secret_key)
-        kit = build_kit(settings, database)
+        kit = build_context(settings, database)
         company = Company(made.live_company_id, "live", "ID", "IDR")
         account = {"api_key": "benchmark"}
         await connections.connect(kit, company, "aggregator_carrier", None, account, verify=False)

@@ -16,7 +16,7 @@ from bench.ground import Ground, make_company
 from bench.servers import cpu_seconds, resident_megabytes
 from bench.webhooks.post import Receiver
 from bench.webhooks.stored import STORE, make_endpoints
-from sapa.events import BELL
+from sapa.events import CHANNEL
 from sapa.webhooks.slots import MOST_PER_ENDPOINT
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
@@ -85,7 +85,7 @@ class Shelf:
         events = deliveries // (COMPANIES * ENDPOINTS)
         await self._db.execute(STORE, self._company_ids, events)
         committed = time.monotonic()
-        await self._db.execute("SELECT pg_notify($1, '')", BELL)
+        await self._db.execute("SELECT pg_notify($1, '')", CHANNEL)
         return committed
 
     async def settled(self) -> None:

@@ -28,7 +28,7 @@ class SecretKeyMissing(Exception):
         super().__init__("This needs stored secrets, and the operator has not set SAPA_SECRET_KEY.")
 
 
-class Kit(Struct, frozen=True):
+class AppContext(Struct, frozen=True):
     """The database and the ways to the outside, made once for each process."""
 
     settings: Settings
@@ -66,21 +66,21 @@ class Kit(Struct, frozen=True):
         await self.mail_sink.close()
 
 
-AnswerHook = Callable[[Kit, HookCall], Awaitable[HookAnswer]]
+AnswerHook = Callable[[AppContext, HookCall], Awaitable[HookAnswer]]
 
 
-async def answer_nothing(_: Kit, _call: HookCall) -> HookAnswer:
+async def answer_nothing(_: AppContext, _call: HookCall) -> HookAnswer:
     return HookAnswer(404)
 
 
-def build_kit(settings: Settings, database: Database, answer_hook: AnswerHook = answer_nothing) -> Kit:
+def build_context(settings: Settings, database: Database, answer_hook: AnswerHook = answer_nothing) -> AppContext:
     """What this process answers on its own loopback address, where the simulators listen, is `answer_hook`'s to say."""
-    kit: Kit
+    kit: AppContext
 
     async def answer(call: HookCall) -> HookAnswer:
         return await answer_hook(kit, call)
 
     key = settings.secret_key
     sealing = Vault(key) if key else None
-    kit = Kit(settings, database, Client(settings.webhooks), Loopback(answer), MailSink(answer), sealing)
+    kit = AppContext(settings, database, Client(settings.webhooks), Loopback(answer), MailSink(answer), sealing)
     return kit

@@ -8,7 +8,7 @@ from starlette.routing import Route
 
 from sapa.access import actions as access
 from sapa.analytics import api as analytics
-from sapa.context import Kit, build_kit
+from sapa.context import AppContext, build_context
 from sapa.customers import api as customers
 from sapa.customers.types import CustomerRemoved, CustomerRenamed
 from sapa.db import counters
@@ -118,10 +118,10 @@ JOBS: list[Job] = [
     Job("expire points", 5, loyalty_jobs.expire_overdue),
     Job("check wallets", 60, loyalty_jobs.check_wallets),
     Job("resolve silent tickets", 5, support_jobs.resolve_silent),
-    Job("forget idempotency records", 60, retention.forget_idempotency_records),
+    Job("forget idempotency records", 60, retention.purge_idempotency_records),
     Job("forget quotes", 60, quotes.forget_expired),
-    Job("forget sessions", 3600, people.forget_old),
-    Job("forget imports", 3600, import_actions.forget_old),
+    Job("forget sessions", 3600, people.purge_old),
+    Job("forget imports", 3600, import_actions.purge_old),
     Job("forget carrier callbacks", 3600, carrier_callbacks.forget_old),
     Job("forget carrier calls", 3600, call_log.forget_old),
     Job("forget channel callbacks", 3600, inbound.forget_old),
@@ -150,13 +150,13 @@ SERVICES: list[Service] = [
     Service("tracking", shipping_jobs.ask_carriers),
 ]
 
-HOOKS: list[Hook[Kit]] = [Hook(connections.HOOKS, carrier_callbacks.answer), *inbound.HOOKS]
+HOOKS: list[Hook[AppContext]] = [Hook(connections.HOOKS, carrier_callbacks.answer), *inbound.HOOKS]
 """Where providers call back."""
 
-SIMULATORS: list[Hook[Kit]] = [*carriers.HOOKS, *channels.HOOKS]
+SIMULATORS: list[Hook[AppContext]] = [*carriers.HOOKS, *channels.HOOKS]
 """Who plays the providers in the test environment: reached on a process's loopback address only."""
 
-PAGES: list[Callable[[Kit], list[Route]]] = [pages.build_pages, widget.pages]
+PAGES: list[Callable[[AppContext], list[Route]]] = [pages.build_pages, widget.pages]
 """What people's browsers see besides the API's documents."""
 
 
@@ -177,10 +177,10 @@ SUBSCRIPTIONS: Subscriptions = {
 """Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""
 
 
-def build_process_kit(settings: Settings, database: Database) -> Kit:
+def build_process_kit(settings: Settings, database: Database) -> AppContext:
     """What a process works with; on its loopback address it answers the hooks and the simulators."""
     hooks = [*HOOKS, *SIMULATORS]
-    return build_kit(settings, database, lambda kit, call: answer_hook(kit, hooks, call))
+    return build_context(settings, database, lambda kit, call: answer_hook(kit, hooks, call))
 
 
 def install() -> None:

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from sapa.db.pool import Tx, ring_after_commit
+from sapa.db.pool import Tx, notify_after_commit
 from sapa.db.sql import sql
 from sapa.values.api_base import Base
 from sapa.values.company import Company
@@ -15,11 +15,11 @@ from sapa.values.json import encode
 EVENT_ID = IdKind("evt_")
 
 DELIVERY_ID = IdKind("whd_")
-BELL = "sapa_events"
+CHANNEL = "sapa_events"
 """Rung when there is something to deliver."""
 
 
-class Wanted(msgspec.Struct, frozen=True):
+class EventRecipient(msgspec.Struct, frozen=True):
     """An event that an endpoint is subscribed to."""
 
     endpoint_id: str
@@ -39,7 +39,7 @@ RECORD = sql(
       FROM webhook_endpoints e
       JOIN recorded r ON e.kinds = '{}' OR r.kind = ANY(e.kinds)
      WHERE e.company_id = $1 AND e.status = 'active'""",
-    row=Wanted,
+    row=EventRecipient,
 )
 
 # Due since it happened, and so ahead of what is tried again later.
@@ -103,4 +103,4 @@ async def emit_all(tx: Tx, company: Company, events: Sequence[Event]) -> None:
         [delivery.event_id for delivery in wanted],
         [delivery.event_at for delivery in wanted],
     )
-    ring_after_commit(tx, BELL)
+    notify_after_commit(tx, CHANNEL)

@@ -16,9 +16,9 @@ from sapa.access.types import (
     KeyInfo,
     KeyNotActive,
     KeyNotFound,
+    KeyProduct,
     LiveClock,
     NewKey,
-    Product,
     Scope,
 )
 from sapa.db.pool import Database
@@ -150,7 +150,7 @@ async def test_scopes_are_those_of_the_contract_and_the_one_that_shipping_needs(
     }  # fmt: skip
     pairs = {f"{resource}:{action}" for resource, actions in contract.items() for action in actions}
     assert {str(scope) for scope in Scope} == pairs | {"orders:DELETE"}
-    assert [str(product) for product in Product] == ["CRM"]
+    assert [str(product) for product in KeyProduct] == ["CRM"]
 
 
 async def test_an_unknown_company_or_key_is_not_found(database: Database) -> None:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from sapa.console.pages import PARTS
-from sapa.console.routes import Sheet, desk
+from sapa.console.routes import ConsoleRoute, console
 from sapa.db.pool import Database
 from sapa.values.sealing import Vault
 from sapa.webhooks import deliveries
@@ -35,16 +35,16 @@ FORM = {
     "address": "Jl. Satu", "rewardName": "x", "costToRedeem": "1", "discountType": "free_shipping", "type": "human",
 }  # fmt: skip
 """What the forms need to come as far as the id."""
-WITH_IDS = [sheet for sheet in desk.sheets if sheet.roles is not None and "{id}" in sheet.path]
+WITH_IDS = [sheet for sheet in console.sheets if sheet.roles is not None and "{id}" in sheet.path]
 
 Ids = dict[str, str]
 
 
-def resource_of(sheet: Sheet) -> str:
+def resource_of(sheet: ConsoleRoute) -> str:
     return sheet.path.removeprefix("/{environment}/").partition("/{id}")[0]
 
 
-def address_of(sheet: Sheet, ids: Ids, environment: str) -> str:
+def address_of(sheet: ConsoleRoute, ids: Ids, environment: str) -> str:
     path = sheet.path.replace("{environment}", environment).replace("{id}", ids[resource_of(sheet)])
     path = path.replace("{message}", ids["message"]).replace("{redemption}", ids["redemption"])
     return path.replace("{ending}", "release") + (ids["at"] if resource_of(sheet) == "requests" else "")
@@ -58,7 +58,7 @@ class Shop:
         self.ids = ids
         self.token = token
 
-    async def ask(self, sheet: Sheet, ids: Ids, environment: str = "test") -> httpx.Response:
+    async def ask(self, sheet: ConsoleRoute, ids: Ids, environment: str = "test") -> httpx.Response:
         data = {"token": self.token, "template": ids["templates"], "reward": f"{ids['rewards']}:1", **FORM}
         return await self.browser.request(
             sheet.method,

@@ -10,7 +10,7 @@ from msgspec import Struct
 from playwright.async_api import Browser, FilePayload, Page, expect
 
 from sapa.console.pages import PARTS
-from sapa.console.routes import COOKIE, desk
+from sapa.console.routes import COOKIE, console
 from sapa.db.pool import Database
 from sapa.people import actions as people
 from tests import depth
@@ -25,7 +25,7 @@ PATIENCE = 30_000
 WIDE, NARROW = 1440, 360
 LARGEST = 200_000
 VIEWS: list[tuple[str, int, Literal["light", "dark"]]] = [("en", WIDE, "light"), ("id", NARROW, "dark")]
-SHOWN = {sheet.path for sheet in desk.sheets if sheet.method == "GET"}
+SHOWN = {sheet.path for sheet in console.sheets if sheet.method == "GET"}
 NO_PAGES = {
     "",
     "/link/{secret}",

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from sapa.console.pages import PARTS
-from sapa.console.routes import Sheet, desk
+from sapa.console.routes import ConsoleRoute, console
 from sapa.db.pool import Database
 from sapa.people.types import Role
 from tests.conftest import Installation
@@ -15,8 +15,8 @@ from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments
 
 assert PARTS
-CLOSED = [sheet for sheet in desk.sheets if sheet.roles is not None]
-CHANGING = [sheet for sheet in desk.sheets if sheet.method == "POST"]
+CLOSED = [sheet for sheet in console.sheets if sheet.roles is not None]
+CHANGING = [sheet for sheet in console.sheets if sheet.method == "POST"]
 STALE = "This form is too old, or came from elsewhere"
 EVENTS = {"accept": "text/event-stream"}
 KEPT_TO = {
@@ -27,12 +27,12 @@ KEPT_TO = {
 }
 
 
-def address_of(sheet: Sheet) -> str:
+def address_of(sheet: ConsoleRoute) -> str:
     path = sheet.path.replace("{environment}", "live").replace("{file}", "customers.csv")
     return path.replace("{id}", "nothing").replace("{message}", "nothing").replace("{secret}", "nothing")
 
 
-def name_of(sheet: Sheet) -> str:
+def name_of(sheet: ConsoleRoute) -> str:
     return f"{sheet.method} {sheet.path}"
 
 
@@ -108,7 +108,7 @@ async def test_browsers_are_told_to_do_nothing_else_on_every_answer(
     """Pages, redirects, refusals, files and what is not there; over TLS they are told to stay there."""
     email = await make_person(database, company)
     others = ["/live/nothing", "/nothing", "/", "/static/nothing.js", "/static/console.css", "/mars/keys"]
-    places = [(sheet.method, address_of(sheet)) for sheet in desk.sheets if "sign-out" not in sheet.path]
+    places = [(sheet.method, address_of(sheet)) for sheet in console.sheets if "sign-out" not in sheet.path]
     places += [("GET", path) for path in others] + [("POST", "/live/keys/new"), ("DELETE", "/live/keys")]
     async with (
         open_own(installation, email, SAPA_PUBLIC_URL="https://console.example") as tls,

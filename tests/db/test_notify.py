@@ -7,8 +7,8 @@ from contextlib import suppress
 import asyncpg
 import pytest
 
-from sapa.db.notify import Bell
-from sapa.db.pool import Database, ring_after_commit
+from sapa.db.notify import Notifier
+from sapa.db.pool import Database, notify_after_commit
 
 CHANNEL = "test_bell"
 
@@ -25,7 +25,7 @@ async def heard(database: Database) -> AsyncIterator[asyncio.Queue[str]]:
 
 async def test_it_rings_after_the_commit_and_not_before(database: Database, heard: asyncio.Queue[str]) -> None:
     async with database.transaction() as tx:
-        ring_after_commit(tx, CHANNEL)
+        notify_after_commit(tx, CHANNEL)
         await asyncio.sleep(0.1)
         assert heard.empty()
     assert await asyncio.wait_for(heard.get(), 5) == CHANNEL
@@ -34,7 +34,7 @@ async def test_it_rings_after_the_commit_and_not_before(database: Database, hear
 async def test_what_is_rolled_back_rings_nothing(database: Database, heard: asyncio.Queue[str]) -> None:
     with suppress(ValueError):
         async with database.transaction() as tx:
-            ring_after_commit(tx, CHANNEL)
+            notify_after_commit(tx, CHANNEL)
             raise ValueError("changed my mind")
     async with database.transaction() as tx:  # the same connection again: nothing is left over
         await tx.execute("SELECT 1")
@@ -46,7 +46,7 @@ async def test_what_is_rolled_back_rings_nothing(database: Database, heard: asyn
 async def test_a_closing_database_sends_what_is_due(database: Database, heard: asyncio.Queue[str]) -> None:
     second = Database(database.url, 2)
     async with second.transaction() as tx:
-        ring_after_commit(tx, CHANNEL)
+        notify_after_commit(tx, CHANNEL)
     await second.close()
     assert await asyncio.wait_for(heard.get(), 5) == CHANNEL
 
@@ -57,7 +57,7 @@ async def test_rings_that_come_close_together_are_few() -> None:
     async def send(channels: set[str]) -> None:
         sent.append(channels)
 
-    bell = Bell(send)
+    bell = Notifier(send)
     for _ in range(1_000):
         bell.ring({"one", "two"})
         await asyncio.sleep(0)

@@ -10,12 +10,12 @@ from msgspec import Struct
 from structlog.testing import capture_logs
 
 from sapa.access.types import Scope
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Database, Tx
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import ApiError, Conflict
-from sapa.http.idempotency import LONGEST_ERRAND_SECONDS
-from sapa.http.outbound_call import Asked, Errand
+from sapa.http.idempotency import LONGEST_OUTBOUND_CALL_SECONDS
+from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.http.responses import Accepted
 from sapa.values.company import Company
 from tests.conftest import Installation
@@ -43,7 +43,7 @@ class PostOffice:
         self.is_busy = asyncio.Event()
         self.opens = asyncio.Event()
         self.opens.set()
-        self.refusals: list[tuple[Asked, str]] = []
+        self.refusals: list[tuple[RequestInfo, str]] = []
         self.has_ink = True
 
     async def send(self, to: str) -> None:
@@ -55,13 +55,13 @@ class PostOffice:
 def build_routes(office: PostOffice) -> Routes:
     routes = Routes("/parcels", base=Base.CUSTOMER, tag="Parcels")
 
-    async def record(kit: Kit, company: Company, asked: Asked, error: ApiError) -> None:
+    async def record(kit: AppContext, company: Company, asked: RequestInfo, error: ApiError) -> None:
         if not office.has_ink:
             raise RuntimeError("no ink")
         office.refusals.append((asked, error.code))
 
     @routes.post("", scope=Scope.ORDERS_WRITE, status=200, raises=(Conflict,), recorder=record)
-    async def send_parcel(errand: Errand, body: ParcelIn) -> Parcel | Accepted[Parcel]:
+    async def send_parcel(errand: OutboundCall, body: ParcelIn) -> Parcel | Accepted[Parcel]:
         """Send one."""
 
         async def intend(tx: Tx) -> Parcel:
@@ -77,7 +77,7 @@ def build_routes(office: PostOffice) -> Routes:
         return await errand.conclude(conclude)
 
     @routes.post("/price", scope=Scope.ORDERS_READ, status=200)
-    async def ask_price(errand: Errand, body: ParcelIn) -> Parcel:
+    async def ask_price(errand: OutboundCall, body: ParcelIn) -> Parcel:
         """Ask what one costs: nothing is intended."""
         await office.send(body.to)
         return Parcel(f"price {len(office.sent)}")
@@ -187,7 +187,7 @@ async def test_after_a_crash_on_the_way_a_retry_is_told_that_it_is_not_known_and
         await tx.execute(
             "UPDATE idempotency_records SET created_at = created_at - make_interval(secs => $3)"
             " WHERE company_id = $1 AND key = $2",
-            company.live, once, LONGEST_ERRAND_SECONDS,
+            company.live, once, LONGEST_OUTBOUND_CALL_SECONDS,
         )  # fmt: skip
     async with open_app(installation, [build_routes(office)]) as other:
         other.headers["x-api-key"] = post.headers["x-api-key"]

@@ -56,7 +56,7 @@ async def test_imports_are_forgotten_after_thirty_days(quiet: Database) -> None:
         age = "UPDATE imports SET created_at = now() - make_interval(days => $2, mins => $3) WHERE id = $1"
         await tx.execute(age, old.id, 30, 1)
         await tx.execute(age, young.id, 30, -1)
-    await actions.forget_old(quiet)
+    await actions.purge_old(quiet)
     async with quiet.connection() as db:
         assert (await queries.get_import(db, company.id, young.id)).id == young.id
         with pytest.raises(NotFound):

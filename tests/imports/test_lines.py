@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sapa.imports.lines import Read
 from sapa.imports.rows import Batch, RowReader, read_header
-from sapa.imports.types import Job, Problem
+from sapa.imports.types import ImportJob, Problem
 from tests import depth
 
 
@@ -34,7 +34,7 @@ def read_batches(content: bytes, piece: int = 1_048_576) -> list[Batch]:
     async def run() -> list[Batch]:
         read = read_from(content, piece)
         header = await read_header(read, "csv", Sheet)
-        reader = RowReader(read, Job("imp_1", "customers", "csv", False, len(content), 0, 0), header, Sheet)
+        reader = RowReader(read, ImportJob("imp_1", "customers", "csv", False, len(content), 0, 0), header, Sheet)
         batches = [await reader.next_batch(50)]
         while not batches[-1].is_last:
             batches.append(await reader.next_batch(50))
@@ -110,7 +110,7 @@ async def test_reading_lets_others_have_their_turn() -> None:
     content = b"a,b\n" + b"x,y\n" * 20_000
     read = read_from(content)
     header = await read_header(read, "csv", Sheet)
-    reader = RowReader(read, Job("imp_1", "customers", "csv", False, len(content), 0, 0), header, Sheet)
+    reader = RowReader(read, ImportJob("imp_1", "customers", "csv", False, len(content), 0, 0), header, Sheet)
     turns = 0
 
     async def other() -> None:

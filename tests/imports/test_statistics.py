@@ -6,7 +6,7 @@ import pytest
 
 from sapa.access.actions import get_company
 from sapa.customers import bulk
-from sapa.customers.bulk import Given, Outcome
+from sapa.customers.bulk import BulkCustomer, Outcome
 from sapa.customers.types import CustomerPatch
 from sapa.db.pool import Database, Tx, open_database
 from sapa.imports.queries import PLAN_FOR_ANY_COMPANY
@@ -43,8 +43,8 @@ async def live(owner: Database, company: Environments) -> Company:
     return live
 
 
-def build_given(number: int, name: str = "Ayu") -> Given:
-    return Given(f"own-{number}", None, CustomerPatch(email=f"{number}@example.com", first_name=name))
+def build_given(number: int, name: str = "Ayu") -> BulkCustomer:
+    return BulkCustomer(f"own-{number}", None, CustomerPatch(email=f"{number}@example.com", first_name=name))
 
 
 async def believe(tx: Tx, pages: int, rows: int) -> None:
@@ -54,7 +54,7 @@ async def believe(tx: Tx, pages: int, rows: int) -> None:
 
 
 async def store(
-    owner: Database, live: Company, given: list[Given], pages: int, rows: int
+    owner: Database, live: Company, given: list[BulkCustomer], pages: int, rows: int
 ) -> tuple[set[Outcome | None], int]:
     """The outcomes, and how many customers were read for them."""
     async with owner.connection() as db:
@@ -103,7 +103,7 @@ async def test_changed_ones_are_found_by_their_own_id(owner: Database, live: Com
 async def test_known_ones_are_found_by_our_id(owner: Database, live: Company, pages: int, rows: int) -> None:
     async with owner.connection() as db:
         ours = await db.fetch(OURS, live.id, LOOKED_UP)
-    given = [Given(None, row[0], CustomerPatch(first_name="Ayu")) for row in ours]
+    given = [BulkCustomer(None, row[0], CustomerPatch(first_name="Ayu")) for row in ours]
     outcomes, read = await store(owner, live, given, pages, rows)
     assert outcomes == {"unchanged"}
     assert read <= MOST_READ

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sapa.db.pool import Database
 from sapa.loyalty.program import build_worth
-from sapa.loyalty.program_queries import Terms
+from sapa.loyalty.program_queries import EarningTerms
 from sapa.loyalty.types import MOST_POINTS, Rounding
 from tests.factories import Environments, make_order, make_product
 from tests.loyalty.ledger import adjust, drift_of, history_of, points_of, types_of, wallet_of
@@ -227,8 +227,8 @@ async def test_many_orders_of_one_customer_are_paid_at_once(shop: httpx.AsyncCli
     assert await drift_of(shop) == []
 
 
-def terms(amount: str, points: int, rounding: Rounding) -> Terms:
-    return Terms(True, "paid", rounding, Decimal(amount), points, None)
+def terms(amount: str, points: int, rounding: Rounding) -> EarningTerms:
+    return EarningTerms(True, "paid", rounding, Decimal(amount), points, None)
 
 
 @pytest.mark.parametrize(

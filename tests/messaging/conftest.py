@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from sapa.context import Kit, build_kit
+from sapa.context import AppContext, build_context
 from sapa.db.pool import Database
 from sapa.outbound.client import Client
 from sapa.settings import WebhookSettings, read_settings
@@ -61,8 +61,8 @@ async def client() -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-async def kit(installation: Installation, database: Database) -> AsyncIterator[Kit]:
+async def kit(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
     """This process as one more of the installation's."""
-    made = build_kit(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
+    made = build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
     yield made
     await made.close()

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 from msgspec import Struct
 
-from sapa.context import Kit, build_kit
+from sapa.context import AppContext, build_context
 from sapa.db.pool import Database
 from sapa.domains import ROUTES
 from sapa.settings import read_settings
@@ -27,7 +27,7 @@ class Live(Struct, frozen=True):
     """The messaging base, served in this process on the installation's database."""
     peer: Peer
     hooked: Hooked
-    kit: Kit
+    kit: AppContext
 
     async def post(self, path: str, **body: Any) -> httpx.Response:
         return await self.client.post(f"http://probe/messaging/v1{path}", json=body)
@@ -52,7 +52,7 @@ async def open_live(
             "SAPA_SECRET_KEY": installation.server.secret_key,
             "SAPA_UPSTREAM_MSGAPP_CLOUD": address or peer.address,
         }
-        kit = build_kit(read_settings(variables), database)
+        kit = build_context(read_settings(variables), database)
         async with open_app(installation, ROUTES, **variables) as client:
             client.headers["x-api-key"] = key.raw
             client.event_hooks = {"response": [check_answer]}

@@ -11,7 +11,7 @@ import httpx
 from aiohttp import web
 from msgspec import Struct
 
-from sapa.context import Kit, build_kit
+from sapa.context import AppContext, build_context
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNELS
@@ -58,8 +58,8 @@ def build_chat(installation: Installation, database: Database, company_id: int) 
     )
 
 
-def build_test_kit(installation: Installation, database: Database) -> Kit:
-    return build_kit(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
+def build_test_kit(installation: Installation, database: Database) -> AppContext:
+    return build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
 
 
 @asynccontextmanager

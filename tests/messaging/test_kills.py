@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database, open_database
-from sapa.http.idempotency import LONGEST_ERRAND_SECONDS
+from sapa.http.idempotency import LONGEST_OUTBOUND_CALL_SECONDS
 from tests.conftest import Installation
 from tests.db.scratch import connect
 from tests.factories import Environments, make_company, make_key
@@ -88,5 +88,5 @@ async def let_time_pass(database: Database, company_id: int) -> None:
         await tx.execute(
             "UPDATE idempotency_records SET created_at = created_at - make_interval(secs => $2) WHERE company_id = $1",
             company_id,
-            LONGEST_ERRAND_SECONDS,
+            LONGEST_OUTBOUND_CALL_SECONDS,
         )

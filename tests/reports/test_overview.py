@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from sapa.access.actions import get_company
 from sapa.db.pool import Database
 from sapa.reports import actions
-from sapa.reports.types import Overview, Window, parse_window
+from sapa.reports.types import DayRange, Overview, parse_window
 from sapa.values.company import Company
 from tests.factories import Environments
 
@@ -99,10 +99,10 @@ async def test_every_window_says_what_a_plain_count_says(
 ) -> None:
     company, orders, messages = stocked
     dice = random.Random(7)
-    windows = [Window(LAST - timedelta(days=149), LAST), Window(LAST, LAST)]
+    windows = [DayRange(LAST - timedelta(days=149), LAST), DayRange(LAST, LAST)]
     for _ in range(20):
         first = LAST - timedelta(days=dice.randrange(160))
-        windows.append(Window(first, first + timedelta(days=dice.randrange(400))))
+        windows.append(DayRange(first, first + timedelta(days=dice.randrange(400))))
     async with database.connection() as db:
         for window in windows:
             overview = await actions.get_overview(db, company, window)
@@ -124,13 +124,13 @@ def check_orders(overview: Overview, rows: Rows) -> None:
     assert {step.at: step.orders for step in overview.orders if step.orders} == counted
 
 
-def find_step(window: Window, at: datetime) -> str:
+def find_step(window: DayRange, at: datetime) -> str:
     return max(step for step in window.steps if step <= at.date().isoformat())
 
 
 @given(DAYS, st.integers(0, 1800))
 def test_the_steps_of_a_window_cover_it_and_are_few(first: date, days: int) -> None:
-    window = Window(first, first + timedelta(days=days))
+    window = DayRange(first, first + timedelta(days=days))
     steps = [date.fromisoformat(step) for step in window.steps]
     assert steps == sorted(set(steps))
     assert steps[0] <= first
@@ -149,7 +149,7 @@ def test_the_steps_of_a_window_cover_it_and_are_few(first: date, days: int) -> N
     ],
 )
 def test_a_window_is_read_from_what_was_asked(asked: tuple[str, str, str], first: date, last: date) -> None:
-    assert parse_window(LAST, *asked) == Window(first, last)
+    assert parse_window(LAST, *asked) == DayRange(first, last)
 
 
 @pytest.mark.smoke
@@ -169,7 +169,7 @@ async def test_shipments_are_counted_by_state_in_the_window(database: Database, 
             counted[state] += at.date() >= date(2026, 6, 1)
     async with database.connection() as db:
         live = await get_company(db, company.live)
-        overview = await actions.get_overview(db, live, Window(date(2026, 6, 1), LAST))
+        overview = await actions.get_overview(db, live, DayRange(date(2026, 6, 1), LAST))
     assert {state.state: state.shipments for state in overview.shipments} == +counted
     numbers = [state.shipments for state in overview.shipments]
     assert numbers == sorted(numbers, reverse=True)

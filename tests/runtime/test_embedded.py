@@ -19,8 +19,8 @@ import pytest
 from sapa.runtime.cluster import find_account, program
 from sapa.runtime.embedded import EmbeddedServer, claim_folder, open_embedded
 from sapa.runtime.processes import (
-    Account,
     CannotStart,
+    ProcessUser,
     spawn,
     wait_until,
 )
@@ -64,7 +64,7 @@ def data(fresh: Path) -> Path:
 
 
 @asynccontextmanager
-async def holding(data: Path, kind: str, account: Account | None = None) -> AsyncIterator[psutil.Process]:
+async def holding(data: Path, kind: str, account: ProcessUser | None = None) -> AsyncIterator[psutil.Process]:
     """Another process that holds the folder with its server running."""
     child = spawn([sys.executable, "-c", HOLD, str(data), kind], SIGKILL, account=account, output=subprocess.PIPE)
     try:
@@ -311,6 +311,6 @@ async def test_ordinary_user(fresh: Path) -> None:
     nobody = pwd.getpwnam("nobody")
     os.chown(fresh.parent, nobody.pw_uid, nobody.pw_gid)
     # The capability is for the interpreter, which may lie where only root can look.
-    async with holding(fresh, "cli", Account(nobody.pw_uid, nobody.pw_gid, "dac_read_search")) as holder:
+    async with holding(fresh, "cli", ProcessUser(nobody.pw_uid, nobody.pw_gid, "dac_read_search")) as holder:
         assert {child.uids().real for child in holder.children(recursive=True)} == {nobody.pw_uid}
         assert (fresh / "pg").stat().st_uid == (fresh / "secrets.json").stat().st_uid == nobody.pw_uid

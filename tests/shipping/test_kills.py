@@ -12,7 +12,7 @@ import psutil
 import pytest
 from aiohttp import web
 
-from sapa.context import build_kit
+from sapa.context import build_context
 from sapa.db.pool import Database, open_database
 from sapa.runtime.processes import wait_until
 from sapa.settings import read_settings
@@ -125,7 +125,7 @@ async def shop(onlooker: Database, victim: Installation, carrier: Carrier, port:
     """A live company with an account at the carrier."""
     made = await make_company(onlooker)
     variables = {"SAPA_SECRET_KEY": victim.server.secret_key, "SAPA_UPSTREAM_KIRIMINAJA": f"http://127.0.0.1:{port}"}
-    kit = build_kit(read_settings(variables), onlooker)
+    kit = build_context(read_settings(variables), onlooker)
     company = Company(made.live, "live", "ID", "IDR")
     await connections.connect(kit, company, "aggregator_carrier", "kiriminaja", {"api_key": "k" * 20}, verify=False)
     await kit.close()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sapa.access import actions as access
 from sapa.db.pool import Database
 from sapa.timeline import actions
-from sapa.timeline.actions import Happening
+from sapa.timeline.actions import NewTimelineEntry
 from sapa.timeline.types import TYPES
 from sapa.values.company import Company
 from tests import depth
@@ -37,7 +37,7 @@ async def ayu(sandbox: httpx.AsyncClient) -> str:
 
 async def tell(database: Database, company: Environments, customer_id: str, types: list[str]) -> None:
     async with database.transaction() as tx:
-        told = [Happening(customer_id, type, edit_log=str(place)) for place, type in enumerate(types)]
+        told = [NewTimelineEntry(customer_id, type, edit_log=str(place)) for place, type in enumerate(types)]
         await actions.record_all(tx, Company(company.test, "test", "ID", "IDR"), told)
 
 

@@ -3,7 +3,7 @@
 import httpx
 
 from sapa.customers import bulk
-from sapa.customers.bulk import Given
+from sapa.customers.bulk import BulkCustomer
 from sapa.customers.types import CustomerPatch
 from sapa.db.pool import Database
 from sapa.values.company import Company
@@ -17,7 +17,7 @@ async def test_many_at_once_are_told_one_by_one(
 
     async def store(names: dict[str, str]) -> None:
         given = [
-            Given(f"own-{mail}", None, CustomerPatch(email=f"{mail}@example.com", first_name=name))
+            BulkCustomer(f"own-{mail}", None, CustomerPatch(email=f"{mail}@example.com", first_name=name))
             for mail, name in names.items()
         ]
         async with database.transaction() as tx:

@@ -18,7 +18,7 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database, open_database
 from sapa.webhooks import forwarding, tokens, verify
 from sapa.webhooks.forwarding import Forwarder, Memory
-from sapa.webhooks.listen import Told
+from sapa.webhooks.listen import ListenedEvent
 from sapa.webhooks.signing import new_secret
 from tests.cli.command import environment, sapa, sapa_process
 from tests.conftest import Installation, connect, free_port, start_installation, stop_installation
@@ -349,7 +349,7 @@ async def test_a_forward_that_never_succeeds_is_given_up_and_said_so(
     monkeypatch.setattr(forwarding, "PAUSES_BETWEEN_TRIES", (0, 0))
     shop.answer = lambda _: web.Response(status=500)
     forwarder = Forwarder(shop.url, new_secret())
-    event = Told("evt_1", "customer.created", "2026-01-31T09:30:00.000Z", "{}")
+    event = ListenedEvent("evt_1", "customer.created", "2026-01-31T09:30:00.000Z", "{}")
     try:
         tries = [(number, outcome.delivered) async for number, outcome in forwarder.forward(event)]
     finally:

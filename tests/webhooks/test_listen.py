@@ -19,7 +19,14 @@ from sapa.values.company import Company
 from sapa.values.ids import new_id
 from sapa.webhooks import listen, tokens
 from sapa.webhooks.id_times import made_at
-from sapa.webhooks.listen import POSITION, Listeners, Place, Stream, TooManyStreams, parse_position
+from sapa.webhooks.listen import (
+    POSITION,
+    Listener,
+    Listeners,
+    StreamPosition,
+    TooManyStreams,
+    parse_position,
+)
 from tests.conftest import TLS, Installation, connect, start_installation, stop_installation
 from tests.factories import Environments, make_company, make_customer, make_key
 from tests.http.wire import eventually
@@ -285,7 +292,7 @@ async def test_a_late_event_is_told_before_a_later_one_of_its_resource(
 ) -> None:
     """Looks of a stream, each right after the one before: nobody waits for a sweep that comes later."""
     ours = Company(company.live, "live", "ID", "IDR")
-    stream = Stream(company.live, tokens.hash_token(token), [], None)
+    stream = Listener(company.live, tokens.hash_token(token), [], None)
     async with database.connection() as db:
         await stream.start(db)
         async with database.transaction() as tx:
@@ -305,7 +312,7 @@ async def test_an_event_inside_a_savepoint_is_heard_when_it_commits(
     database: Database, company: Environments, token: str
 ) -> None:
     ours = Company(company.live, "live", "ID", "IDR")
-    stream = Stream(company.live, tokens.hash_token(token), [], None)
+    stream = Listener(company.live, tokens.hash_token(token), [], None)
     async with database.connection() as db:
         await stream.start(db)
         async with database.transaction() as tx:
@@ -319,7 +326,7 @@ async def test_an_event_inside_a_savepoint_is_heard_when_it_commits(
 @given(milliseconds=st.integers(0, 1_700_000_000_000), oldest=st.integers(0, 2**62))
 def test_a_place_is_found_again(milliseconds: int, oldest: int) -> None:
     at = datetime.fromtimestamp(milliseconds / 1000, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    place = Place(at, oldest)
+    place = StreamPosition(at, oldest)
     assert parse_position(listen.build_position(place)) == place
 
 

@@ -10,7 +10,14 @@ from contextlib import ExitStack
 
 import pytest
 
-from sapa.webhooks.sender import CAPTURED_BYTES, MOST_BODY_BYTES, Message, Sender, Target, shorten
+from sapa.webhooks.sender import (
+    CAPTURED_BYTES,
+    MOST_BODY_BYTES,
+    Target,
+    WebhookMessage,
+    WebhookSender,
+    shorten,
+)
 from sapa.webhooks.signing import new_secret
 from tests.webhooks import zoo
 from tests.webhooks.zoo import (
@@ -380,7 +387,7 @@ async def test_a_body_of_64_kb_is_sent_whole_and_a_larger_one_as_where_to_get_it
 
 
 async def test_the_deadline_is_thirty_seconds() -> None:
-    sender = Sender(INSECURE)
+    sender = WebhookSender(INSECURE)
     try:
         assert sender.deadline == 30
     finally:
@@ -390,7 +397,7 @@ async def test_the_deadline_is_thirty_seconds() -> None:
 async def test_during_rotation_both_secrets_sign() -> None:
     secrets = [new_secret(), new_secret()]
     async with serve(answering(OK)) as receiver, sending() as sender:
-        await sender.send(Target(receiver.url(), {}, secrets), Message("evt_1", "customer.created", zoo.BODY))
+        await sender.send(Target(receiver.url(), {}, secrets), WebhookMessage("evt_1", "customer.created", zoo.BODY))
     given = dict(receiver.requests[0].headers)
     assert given["X-Service-Webhook-Signature"].count("v1=") == 2
     assert len(given["webhook-signature"].split(" ")) == 2

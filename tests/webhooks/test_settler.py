@@ -14,7 +14,7 @@ from sapa.webhooks import lanes
 from sapa.webhooks.dispatcher import Dispatcher
 from sapa.webhooks.settler import Settler
 from sapa.webhooks.settling import Result
-from sapa.webhooks.slots import Lane
+from sapa.webhooks.slots import ActiveLane
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, migrated_database
 from tests.factories import Environments, make_company, make_endpoint
@@ -119,7 +119,7 @@ async def test_a_value_that_does_not_fit_holds_up_nobody(
     async with post.connection() as db:
         ids = [row[0] for row in await db.fetch("SELECT id FROM webhook_queue WHERE company_id = $1", client.live)]
         (grant,) = await lanes.acquire(db, client.live, [made.endpoint.id], "worker", 60)
-    lane = Lane(client.live, grant, until=0)
+    lane = ActiveLane(client.live, grant, until=0)
     lane.known = set(ids)
     settler = Settler(post, "worker", lambda _: None)
     for number, id in enumerate(ids):

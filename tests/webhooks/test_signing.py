@@ -11,7 +11,7 @@ import stripe
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapa.webhooks.sender import Message, Target
+from sapa.webhooks.sender import Target, WebhookMessage
 from sapa.webhooks.signing import build_headers, new_secret
 from tests.webhooks.zoo import OK, Request, answering, sending, serve
 
@@ -27,7 +27,7 @@ async def deliver(body: bytes, *secrets: str) -> Request:
     """One request, as the receiver sees it."""
     async with serve(answering(OK)) as receiver, sending() as sender:
         outcome = await sender.send(
-            Target(receiver.url(), {}, list(secrets)), Message("evt_9", "customer.updated", body)
+            Target(receiver.url(), {}, list(secrets)), WebhookMessage("evt_9", "customer.updated", body)
         )
     assert outcome.delivered
     return receiver.requests[0]

@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapa.webhooks.lanes import Delivery, Grant
+from sapa.webhooks.lanes import DueDelivery, Grant
 from sapa.webhooks.slots import (
     HEALTHY_PLACES,
     MOST_PER_ENDPOINT,
     MOST_SLOW_PER_COMPANY,
     SLOW_PLACES,
-    Lane,
-    Places,
+    ActiveLane,
+    Slots,
 )
 
 _numbers = count()
@@ -28,28 +28,28 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return now
 
 
-def make_lane(company_id: int, deliveries: int, failures: int = 0, resources: int = 1_000_000) -> Lane:
-    lane = Lane(company_id, Grant(f"whe_{next(_numbers)}", 1, failures), until=1e12)
+def make_lane(company_id: int, deliveries: int, failures: int = 0, resources: int = 1_000_000) -> ActiveLane:
+    lane = ActiveLane(company_id, Grant(f"whe_{next(_numbers)}", 1, failures), until=1e12)
     lane.fresh_until = 1e12
     lane.stock(make_deliveries(lane, deliveries, resources), deliveries + 1)
     return lane
 
 
-def make_deliveries(lane: Lane, number: int, resources: int) -> list[Delivery]:
+def make_deliveries(lane: ActiveLane, number: int, resources: int) -> list[DueDelivery]:
     return [
-        Delivery(lane.endpoint_id, f"whd_{n}", 1, f"evt_{n}", "customer.updated", f"cust_{n % resources}", b"{}")
+        DueDelivery(lane.endpoint_id, f"whd_{n}", 1, f"evt_{n}", "customer.updated", f"cust_{n % resources}", b"{}")
         for n in range(number)
     ]
 
 
-def start(spaces: Places, *lanes: Lane) -> list[tuple[Lane, Delivery]]:
+def start(spaces: Slots, *lanes: ActiveLane) -> list[tuple[ActiveLane, DueDelivery]]:
     for lane in lanes:
         spaces.line_up(lane)
     return list(spaces.assign())
 
 
 def test_a_lane_grows_with_success_and_shrinks_with_a_failure() -> None:
-    spaces, lane = Places(), make_lane(1, 100)
+    spaces, lane = Slots(), make_lane(1, 100)
     under_way = start(spaces, lane)
     widths = [len(under_way)]
     for has_failed in [False, False, False, False, True, True, True, True, False]:
@@ -61,7 +61,7 @@ def test_a_lane_grows_with_success_and_shrinks_with_a_failure() -> None:
 
 
 def test_endpoints_that_hang_leave_the_places_of_those_that_answer(clock: list[float]) -> None:
-    spaces = Places()
+    spaces = Slots()
     hanging = [make_lane(number, 10) for number in range(HEALTHY_PLACES)]
     assert len(start(spaces, *hanging)) == HEALTHY_PLACES
     healthy = [make_lane(1000 + number, 10) for number in range(HEALTHY_PLACES)]
@@ -73,14 +73,14 @@ def test_endpoints_that_hang_leave_the_places_of_those_that_answer(clock: list[f
 
 
 def test_endpoints_that_fail_share_the_small_pool() -> None:
-    spaces = Places()
+    spaces = Slots()
     failing = [make_lane(number, 10, failures=1) for number in range(SLOW_PLACES + 50)]
     assert len(start(spaces, *failing)) == SLOW_PLACES
     assert len(start(spaces, make_lane(5000, 10))) == 1
 
 
 def test_a_company_has_its_share_of_the_small_pool_and_what_is_held_back_goes_on() -> None:
-    spaces = Places()
+    spaces = Slots()
     lanes = [make_lane(1, 3, failures=1) for _ in range(MOST_SLOW_PER_COMPANY + 8)]
     under_way = start(spaces, *lanes)
     assert len(under_way) == MOST_SLOW_PER_COMPANY
@@ -98,7 +98,7 @@ def test_a_company_has_its_share_of_the_small_pool_and_what_is_held_back_goes_on
 
 def test_endpoints_that_hang_leave_those_of_their_own_company_alone(clock: list[float]) -> None:
     """However many places they took while they still answered."""
-    spaces = Places()
+    spaces = Slots()
     hanging = [make_lane(1, 100) for _ in range(9)]
     under_way = start(spaces, *hanging)
     while len(under_way) < 9 * MOST_PER_ENDPOINT:
@@ -123,7 +123,7 @@ def test_nothing_is_forgotten_while_lanes_change_pools(moves: list[tuple[str, in
     now = [1000.0]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(time, "monotonic", lambda: now[0])
-        spaces, lanes = Places(), [make_lane(1, 40) for _ in range(12)]
+        spaces, lanes = Slots(), [make_lane(1, 40) for _ in range(12)]
         under_way = start(spaces, *lanes)
         sent = len(under_way)
         for move, choice in moves + [("finish", 0)] * 1000:
@@ -142,7 +142,7 @@ def test_nothing_is_forgotten_while_lanes_change_pools(moves: list[tuple[str, in
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 3)), max_size=80), st.integers(1, 6))
 def test_resources_keep_their_order_whatever_finishes_first(moves: list[tuple[bool, int]], resources: int) -> None:
-    spaces, lane = Places(), make_lane(1, 40, resources=resources)
+    spaces, lane = Slots(), make_lane(1, 40, resources=resources)
     under_way = [delivery for _, delivery in start(spaces, lane)]
     sent = list(under_way)
     for has_failed, choice in moves:

@@ -13,7 +13,7 @@ import httpx
 import playwright
 import pytest
 
-from sapa.webhooks.sender import Message, Target
+from sapa.webhooks.sender import Target, WebhookMessage
 from sapa.webhooks.signing import build_headers, new_secret
 from tests.conftest import TLS
 from tests.webhooks.zoo import sending
@@ -57,7 +57,7 @@ def running(language: str, folder: Path, secret: str) -> Iterator[str]:
 
 async def deliver(url: str, body: bytes, *secrets: str) -> int | None:
     async with sending() as sender:
-        outcome = await sender.send(Target(url, {}, list(secrets)), Message("evt_1", "customer.created", body))
+        outcome = await sender.send(Target(url, {}, list(secrets)), WebhookMessage("evt_1", "customer.created", body))
     return outcome.status
 
 

@@ -11,7 +11,12 @@ from ipaddress import ip_network
 from msgspec import Struct
 
 from sapa.settings import WebhookSettings
-from sapa.webhooks.sender import Message, Outcome, Sender, Target
+from sapa.webhooks.sender import (
+    Outcome,
+    Target,
+    WebhookMessage,
+    WebhookSender,
+)
 from sapa.webhooks.signing import new_secret
 
 Reader = asyncio.StreamReader
@@ -146,7 +151,7 @@ def dripping(text: bytes, seconds: float) -> Callable[[Reader, Writer], Awaitabl
 @asynccontextmanager
 async def sending(
     settings: WebhookSettings = INSECURE, deadline: float = 10, **names: list[str]
-) -> AsyncIterator[Sender]:
+) -> AsyncIterator[WebhookSender]:
     """A sender to whom the given names lead to the given addresses (`shop_example` is shop.example)."""
     known = {name.replace("_", "."): addresses for name, addresses in names.items()}
 
@@ -155,13 +160,17 @@ async def sending(
             raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
         return known[host]
 
-    sender = Sender(settings, deadline=deadline, look_up=look_up)
+    sender = WebhookSender(settings, deadline=deadline, look_up=look_up)
     try:
         yield sender
     finally:
         await sender.close()
 
 
-async def send(sender: Sender, url: str, body: bytes = BODY, secret: str | None = None, **headers: str) -> Outcome:
+async def send(
+    sender: WebhookSender, url: str, body: bytes = BODY, secret: str | None = None, **headers: str
+) -> Outcome:
     custom = {name.replace("_", "-"): value for name, value in headers.items()}
-    return await sender.send(Target(url, custom, [secret or new_secret()]), Message("evt_1", "customer.created", body))
+    return await sender.send(
+        Target(url, custom, [secret or new_secret()]), WebhookMessage("evt_1", "customer.created", body)
+    )

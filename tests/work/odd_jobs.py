@@ -3,7 +3,7 @@
 import asyncio
 import sys
 
-from sapa.context import build_kit
+from sapa.context import build_context
 from sapa.db.pool import Database, open_database
 from sapa.logs import configure_logs
 from sapa.settings import read_settings
@@ -36,7 +36,7 @@ JOBS = [Job("fails", 0.05, fail), Job("succeeds", 0.05, succeed), Job("takes a w
 async def main(url: str) -> None:
     configure_logs("info")
     async with open_database(url, size=4) as database:
-        await Worker(build_kit(read_settings({}), database), JOBS).run()
+        await Worker(build_context(read_settings({}), database), JOBS).run()
 
 
 if __name__ == "__main__":

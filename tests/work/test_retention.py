@@ -6,7 +6,7 @@ import pytest
 from sapa.access import actions, queries
 from sapa.db.pool import Database, open_database
 from sapa.http.keys import CHANNEL
-from sapa.work.retention import forget_idempotency_records, keep_partitions
+from sapa.work.retention import keep_partitions, purge_idempotency_records
 from tests.conftest import Installation
 from tests.db.scratch import Scratch, connect, migrated_database
 from tests.factories import make_company, make_key
@@ -48,7 +48,7 @@ async def test_idempotency_records_are_forgotten_after_a_day_however_many(quiet:
                 " VALUES (1, $1::text, 'POST /x', '', now() - $1::text::interval)",
                 age,
             )
-        await forget_idempotency_records(quiet)
+        await purge_idempotency_records(quiet)
         rows = await db.fetch("SELECT key FROM idempotency_records ORDER BY created_at DESC")
     assert [row[0] for row in rows] == ["0", "1 hour", "23 hours 59 minutes"]
 

@@ -11,10 +11,10 @@ from sapa.access.types import (
     KeyIn,
     KeyInfo,
     KeyNotActive,
+    KeyProduct,
     LiveClock,
     NewCompany,
     NewKey,
-    Product,
     Scope,
 )
 from sapa.db.pool import Connection, Database, Tx
@@ -67,7 +67,7 @@ async def create_key(tx: Tx, company_id: int, given: KeyIn) -> NewKey:
     raw = new_key(company.environment)
     info = await queries.insert_key(
         tx, company_id, KEY_ID.new(), _checked_name(given.name), hash_key(raw), PREFIXES[company.environment], raw[-4:],
-        _checked_words("scope", given.scopes, list(Scope)), _checked_words("product", given.products, list(Product)),
+        _checked_words("scope", given.scopes, list(Scope)), _checked_words("product", given.products, list(KeyProduct)),
         _checked_allow_list(given.allow_list), _checked_rate_limit(given.rate_limit),
         _checked_instant(given.expires_at) if given.expires_at else None,
     )  # fmt: skip

@@ -33,7 +33,7 @@ class Scope(StrEnum):
     ANALYTICS_READ = "analytics:READ"
 
 
-class Product(StrEnum):
+class KeyProduct(StrEnum):
     """Parts of the platform that a key must be opened for, besides its scopes."""
 
     CRM = "CRM"

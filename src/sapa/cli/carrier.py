@@ -13,8 +13,8 @@ from rich.console import Console
 
 from sapa.access.actions import get_company
 from sapa.cli.connect import AsJson, CompanyId, show
-from sapa.cli.outside import reach_kit
-from sapa.context import Kit
+from sapa.cli.outside import open_context
+from sapa.context import AppContext
 from sapa.shipping.carriers.interface import Carrier, Field
 from sapa.shipping.carriers.registry import list_adapters
 from sapa.shipping.connections import actions as connections
@@ -25,7 +25,7 @@ from sapa.values.company import Company
 app = typer.Typer(no_args_is_help=True, help="A company's accounts with carriers.")
 
 Result = TypeVar("Result")
-Work = Callable[[Kit, Company], Awaitable[Result]]
+Work = Callable[[AppContext, Company], Awaitable[Result]]
 
 _PROVIDERS = [name for name, provider in PROVIDERS.items() if not provider.is_local]
 _CHOICES = [adapter.name for name in _PROVIDERS if len(list_adapters(name)) > 1 for adapter in list_adapters(name)]
@@ -59,7 +59,7 @@ def connect(
     """
     fields = _parse_credentials(given or [])
 
-    async def work(kit: Kit, owner: Company) -> NewCarrierConnection:
+    async def work(kit: AppContext, owner: Company) -> NewCarrierConnection:
         carrier = connections.get_adapter(provider, adapter)
         found = _gather(carrier, fields, is_asking=not json and owner.environment == "live")
         return await connections.connect(kit, owner, provider, carrier.name, found, verify=not no_verify)
@@ -71,7 +71,7 @@ def connect(
 def list_(company: CompanyId, json: AsJson = False) -> None:
     """List what is connected, and how it fares; never a credential."""
 
-    async def work(kit: Kit, owner: Company) -> list[CarrierConnection]:
+    async def work(kit: AppContext, owner: Company) -> list[CarrierConnection]:
         async with kit.database.connection() as db:
             return await connections.list_connections(db, owner)
 
@@ -90,7 +90,7 @@ def ask(company: CompanyId, provider: Provider, json: AsJson = False) -> None:
 def disconnect(company: CompanyId, provider: Provider, json: AsJson = False) -> None:
     """Forget an account and its credentials."""
 
-    async def work(kit: Kit, owner: Company) -> None:
+    async def work(kit: AppContext, owner: Company) -> None:
         async with kit.database.transaction() as tx:
             await connections.disconnect(tx, owner, provider)
 
@@ -100,7 +100,7 @@ def disconnect(company: CompanyId, provider: Provider, json: AsJson = False) -> 
 
 def _run(company_id: int, work: Work[Result]) -> Result:
     async def run() -> Result:
-        async with reach_kit() as kit:
+        async with open_context() as kit:
             async with kit.database.connection() as db:
                 company = await get_company(db, company_id)
             return await work(kit, company)

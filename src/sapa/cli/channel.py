@@ -13,8 +13,8 @@ from rich.console import Console
 
 from sapa.access.actions import get_company
 from sapa.cli.connect import AsJson, CompanyId, harmless, show
-from sapa.cli.outside import reach_kit
-from sapa.context import Kit
+from sapa.cli.outside import open_context
+from sapa.context import AppContext
 from sapa.messaging.channels.interface import Channel, Field, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.channels.widget.adapter import Widget
@@ -74,7 +74,7 @@ def connect(
     """Connect an account, or change the one that is connected: what is not given stays. Its hook is shown once."""
     fields = _parse_fields(CHANNELS[source], given or [])
 
-    async def run(kit: Kit, company: Company) -> NewConnection:
+    async def run(kit: AppContext, company: Company) -> NewConnection:
         async with kit.database.connection() as db:
             draft = await connecting.prepare(kit, db, company, source, fields)
         if not no_check:
@@ -93,7 +93,7 @@ def connect(
 def list_(company: CompanyId, json: AsJson = False) -> None:
     """List a company's channels with their health, without their secrets."""
 
-    async def run(kit: Kit, company: Company) -> Sequence[ConnectionInfo]:
+    async def run(kit: AppContext, company: Company) -> Sequence[ConnectionInfo]:
         async with kit.database.connection() as db:
             return await accounts.get_accounts(company).list_infos(kit, db, company)
 
@@ -104,7 +104,7 @@ def list_(company: CompanyId, json: AsJson = False) -> None:
 def snippet(company: CompanyId, json: AsJson = False) -> None:
     """Show what puts the web chat of a test environment into a page, and the secret that vouches for its visitors."""
 
-    async def run(kit: Kit, company: Company) -> Snippet:
+    async def run(kit: AppContext, company: Company) -> Snippet:
         if not company.is_test:
             raise SnippetShownOnce
         widget = Widget()
@@ -132,7 +132,7 @@ def ask(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
 def disconnect(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
     """Forget the account's secrets and the address of its callbacks. Messages stay."""
 
-    async def run(kit: Kit, company: Company) -> None:
+    async def run(kit: AppContext, company: Company) -> None:
         async with kit.database.transaction() as tx:
             await connecting.disconnect(tx, company, source)
 
@@ -150,7 +150,7 @@ def replay(
     """Go through the callbacks of the last hours again: what was dealt with then stays as it is."""
     since = datetime.now(UTC) - timedelta(hours=hours)
 
-    async def run(kit: Kit, company: Company) -> int:
+    async def run(kit: AppContext, company: Company) -> int:
         async with kit.database.transaction() as tx:
             opened = await accounts.get_accounts(company).find_by_source(kit, tx, company, source)
             if opened is None:
@@ -160,9 +160,9 @@ def replay(
     show({"source": source, "replayed": _run(company, run)}, json, "Callbacks replayed", ["source", "replayed"])
 
 
-def _run(company_id: int, work: Callable[[Kit, Company], Awaitable[Result]]) -> Result:
+def _run(company_id: int, work: Callable[[AppContext, Company], Awaitable[Result]]) -> Result:
     async def run() -> Result:
-        async with reach_kit() as kit:
+        async with open_context() as kit:
             async with kit.database.connection() as db:
                 company = await get_company(db, company_id)
             return await work(kit, company)

@@ -24,7 +24,16 @@ from sapa.imports import actions
 from sapa.imports.lines import Read
 from sapa.imports.resources import KINDS
 from sapa.imports.rows import read_header
-from sapa.imports.types import Format, Import, ImportRunning, ImportTakenOver, Job, Problem, Resource, UnusableFile
+from sapa.imports.types import (
+    Format,
+    Import,
+    ImportJob,
+    ImportRunning,
+    ImportTakenOver,
+    Problem,
+    Resource,
+    UnusableFile,
+)
 from sapa.imports.work import Report, Work, go_on
 from sapa.values.company import Company
 from sapa.work.leases import new_holder
@@ -48,7 +57,7 @@ class FileFormat(StrEnum):
 EXTENSIONS = {".csv": FileFormat.csv, ".tsv": FileFormat.csv, ".ndjson": FileFormat.ndjson, ".jsonl": FileFormat.ndjson}
 
 
-class Order(msgspec.Struct, frozen=True):
+class ImportOptions(msgspec.Struct, frozen=True):
     """What the command was told to do."""
 
     resource: Resource
@@ -81,14 +90,14 @@ def import_(
         error_file = errors or file.with_name(f"{file.name}.errors.csv")
         check_error_file(error_file, source)
         size = os.fstat(source.fileno()).st_size
-        order = Order(resource.value, chosen.value, source, size, dry_run, json)
+        order = ImportOptions(resource.value, chosen.value, source, size, dry_run, json)
         done = _run_interruptibly(order, company, error_file)
     _tell(done, error_file, json)
     if done.failed:
         raise typer.Exit(SOME_FAILED)
 
 
-def _run_interruptibly(order: Order, company_id: int, error_file: Path) -> Import:
+def _run_interruptibly(order: ImportOptions, company_id: int, error_file: Path) -> Import:
     try:
         return asyncio.run(_import(order, company_id, error_file))
     except KeyboardInterrupt:
@@ -96,7 +105,7 @@ def _run_interruptibly(order: Order, company_id: int, error_file: Path) -> Impor
         raise typer.Exit(INTERRUPTED) from None
 
 
-async def _import(order: Order, company_id: int, error_file: Path) -> Import:
+async def _import(order: ImportOptions, company_id: int, error_file: Path) -> Import:
     async with reach_database() as database:
         async with database.connection() as db:
             company = await access.get_company(db, company_id)
@@ -105,7 +114,7 @@ async def _import(order: Order, company_id: int, error_file: Path) -> Import:
     return done
 
 
-async def _run(database: Database, company: Company, order: Order) -> Import:
+async def _run(database: Database, company: Company, order: ImportOptions) -> Import:
     read = _reader(order.file)
     await read_header(read, order.format, KINDS[order.resource].row)
     holder = new_holder()
@@ -126,7 +135,7 @@ def _reader(file: BinaryIO) -> Read:
     return read
 
 
-async def _claim(database: Database, company: Company, order: Order, holder: str) -> Job:
+async def _claim(database: Database, company: Company, order: ImportOptions, holder: str) -> ImportJob:
     file = _fingerprint(order.file)
     async with database.transaction() as tx:
         id = await actions.begin(tx, company, order.resource, order.format, file, order.size, dry_run=order.dry_run)
@@ -158,7 +167,7 @@ def _is_dead(holder: str) -> bool:
 
 
 @asynccontextmanager
-async def _held(database: Database, company: Company, job: Job, holder: str) -> AsyncIterator[None]:
+async def _held(database: Database, company: Company, job: ImportJob, holder: str) -> AsyncIterator[None]:
     """Whatever ends the command, the next one may go on at once."""
     try:
         yield
@@ -171,7 +180,7 @@ async def _held(database: Database, company: Company, job: Job, holder: str) -> 
 
 
 @contextmanager
-def _shown(order: Order, job: Job) -> Iterator[Report]:
+def _shown(order: ImportOptions, job: ImportJob) -> Iterator[Report]:
     words = f"{'checking' if job.dry_run else 'importing'} {order.resource}"
     with open_progress(words, order.size, is_quiet=order.is_quiet) as show:
         show(job.position, 0)

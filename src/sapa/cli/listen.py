@@ -21,14 +21,14 @@ from sapa.webhooks import tokens
 from sapa.webhooks.endpoint import check_events, check_url
 from sapa.webhooks.forwarding import (
     PAUSES_BETWEEN_TRIES,
+    EventListener,
     Forwarder,
     Heard,
     Interrupted,
-    Listener,
-    Opened,
-    Refused,
+    ListenRefused,
+    StreamOpened,
 )
-from sapa.webhooks.listen import Told
+from sapa.webhooks.listen import ListenedEvent
 from sapa.webhooks.sender import Outcome
 from sapa.webhooks.signing import new_secret
 from sapa.webhooks.types import TokenNotFound
@@ -54,12 +54,12 @@ def listen(
     """Show a company's events as they happen, and forward them to a server of your own."""
     kinds = check_events(events or [])
     voice = Voice(json, print_json)
-    source = Given(token) if token is not None else Own(company or _find_only_company())
-    listener = Listener(server or read_settings().server.address, source.get, kinds)
+    source = ListenToken(token) if token is not None else Own(company or _find_only_company())
+    listener = EventListener(server or read_settings().server.address, source.get, kinds)
     url = None if forward_to is None else check_url(forward_to, WebhookSettings(True, ()))
     try:
         asyncio.run(_until_signal(_listen(listener, url, voice)))
-    except Refused as reason:
+    except ListenRefused as reason:
         raise Invalid(str(reason)) from None
     finally:
         source.forget()
@@ -88,13 +88,13 @@ async def _until_signal(work: Awaitable[None]) -> None:
         task.result()
 
 
-async def _listen(listener: Listener, url: str | None, voice: "Voice") -> None:
+async def _listen(listener: EventListener, url: str | None, voice: "Voice") -> None:
     secret = new_secret()
     forwarder = None if url is None else Forwarder(url, secret)
     try:
         async for heard in listener.follow():
             voice.tell(heard, url, secret)
-            if isinstance(heard, Told) and forwarder is not None:
+            if isinstance(heard, ListenedEvent) and forwarder is not None:
                 async for number, outcome in forwarder.forward(heard):
                     voice.tell_outcome(heard, number, outcome)
     finally:
@@ -102,7 +102,7 @@ async def _listen(listener: Listener, url: str | None, voice: "Voice") -> None:
             await forwarder.close()
 
 
-class Given:
+class ListenToken:
     """A token from the command line."""
 
     def __init__(self, token: str) -> None:
@@ -110,7 +110,9 @@ class Given:
 
     async def get(self, was_refused: bool) -> str:
         if was_refused:
-            raise Refused("The developer token is invalid, revoked or expired; `sapa token create` makes another.")
+            raise ListenRefused(
+                "The developer token is invalid, revoked or expired; `sapa token create` makes another."
+            )
         return self._token
 
     def forget(self) -> None:
@@ -152,7 +154,7 @@ class Voice:
         self._is_away = False
 
     def tell(self, heard: Heard, url: str | None, secret: str) -> None:
-        if isinstance(heard, Opened):
+        if isinstance(heard, StreamOpened):
             words = "Listening again." if self._is_welcomed else _welcome(url, secret)
             self._is_welcomed, self._is_away = True, False
             self._say(words, type="ready", forwardTo=url, secret=secret if url else None)
@@ -167,7 +169,7 @@ class Voice:
             self._say(f"Not connected ({reason}); trying again.", type="interrupted", reason=reason)
         self._is_away = True
 
-    def tell_outcome(self, event: Told, number: int, outcome: Outcome) -> None:
+    def tell_outcome(self, event: ListenedEvent, number: int, outcome: Outcome) -> None:
         is_last = number > len(PAUSES_BETWEEN_TRIES)
         kind, note = _judge(outcome, is_last)
         said = outcome.status if outcome.delivered else outcome.message
@@ -182,10 +184,10 @@ class Voice:
             message=outcome.message,
         )
 
-    def _body(self, event: Told) -> str:
+    def _body(self, event: ListenedEvent) -> str:
         return f"\n{event.body}" if self._with_bodies else ""
 
-    def _fields(self, event: Told) -> dict[str, Any]:
+    def _fields(self, event: ListenedEvent) -> dict[str, Any]:
         body = {"body": event.body} if self._with_bodies else {}
         return {"id": event.id, "kind": event.kind, "createdAt": event.created_at, **body}
 
@@ -202,7 +204,7 @@ def _judge(outcome: Outcome, is_last: bool) -> tuple[str, str]:
     return ("given up", "; given up") if is_last else ("failed", "; trying again")
 
 
-def _line(event: Told) -> str:
+def _line(event: ListenedEvent) -> str:
     return f"{event.created_at[11:19]}  {event.kind}  {event.id}"
 
 

@@ -6,14 +6,14 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from sapa.cli.connect import reach_database
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.domains import build_process_kit
 from sapa.runtime.embedded import EmbeddedServer
 from sapa.settings import Settings, read_settings
 
 
 @asynccontextmanager
-async def reach_kit() -> AsyncIterator[Kit]:
+async def open_context() -> AsyncIterator[AppContext]:
     """What a process works with, for as long as a command runs."""
     async with reach_database() as database:
         kit = build_process_kit(_with_key(read_settings()), database)

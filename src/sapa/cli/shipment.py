@@ -8,7 +8,7 @@ import typer
 
 from sapa.access import actions as access
 from sapa.cli.connect import AsJson, CompanyId, show, transact
-from sapa.cli.outside import reach_kit
+from sapa.cli.outside import open_context
 from sapa.db.pool import Tx
 from sapa.shipping.bookings.actions import book as book_shipment
 from sapa.shipping.providers import PROVIDERS
@@ -63,7 +63,7 @@ def _plain(shipment: Shipment) -> Any:
 async def _book(company_id: int, id: str) -> Shipment:
     if not SHIPMENT_ID.matches(id):
         raise ShipmentNotFound
-    async with reach_kit() as kit:
+    async with open_context() as kit:
         async with kit.database.connection() as db:
             company = await access.get_company(db, company_id)
         return (await book_shipment(kit, company, id)).shipment

@@ -21,15 +21,15 @@ from sapa.http.query_string import BadValue, parse_date_time
 from sapa.settings import read_settings
 from sapa.values.sealing import Vault
 from sapa.webhooks import actions, deliveries, test_event
-from sapa.webhooks.sender import Message, Outcome
+from sapa.webhooks.sender import Outcome, WebhookMessage
 from sapa.webhooks.types import (
     DeliveryDetails,
     DeliveryFilter,
-    Endpoint,
     EndpointIn,
     EndpointPatch,
     Missed,
     NewSecret,
+    WebhookEndpoint,
 )
 
 app = typer.Typer(no_args_is_help=True, help="Webhook endpoints and their deliveries.")
@@ -257,14 +257,14 @@ def _with_delivery(id: str, work: Callable[[Tx, int], Awaitable[Result]]) -> Res
     return transact(run)
 
 
-async def _send_trial(id: str, kind: str | None) -> tuple[Message, Outcome]:
+async def _send_trial(id: str, kind: str | None) -> tuple[WebhookMessage, Outcome]:
     async with reach_database() as database, database.connection() as db:
         company = await actions.get_company_of(db, id)
         target, message = await test_event.build_trial(db, reach_vault(), company, id, kind)
     return message, await test_event.send_trial(read_settings().webhooks, target, message)
 
 
-def _build_report(message: Message, outcome: Outcome) -> dict[str, Any]:
+def _build_report(message: WebhookMessage, outcome: Outcome) -> dict[str, Any]:
     return {
         "eventId": message.event_id,
         "event": message.kind,
@@ -297,7 +297,7 @@ def _instant(text: str) -> datetime:
         raise typer.BadParameter(str(error)) from None
 
 
-def _show(found: Endpoint | list[Endpoint], as_json: bool, title: str) -> None:
+def _show(found: WebhookEndpoint | list[WebhookEndpoint], as_json: bool, title: str) -> None:
     if as_json:
         show(found, as_json, title, [])
     else:
@@ -306,7 +306,7 @@ def _show(found: Endpoint | list[Endpoint], as_json: bool, title: str) -> None:
         )
 
 
-def _summary(endpoint: Endpoint) -> dict[str, str]:
+def _summary(endpoint: WebhookEndpoint) -> dict[str, str]:
     """A few lines that fit a terminal; --json tells the rest."""
     troubles = [f"{endpoint.failures} failures in a row"] if endpoint.failures else []
     return {

@@ -8,8 +8,8 @@ from starlette.responses import Response
 from sapa.console.listing import read_list
 from sapa.console.routes import (
     DEVELOPERS,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 from sapa.http.endpoints import Base
@@ -23,8 +23,8 @@ MOST_CHOICES = 50
 """With more people than these, they are listed for one agent at a time."""
 
 
-@desk.get("/{environment}/settings/agents", roles=DEVELOPERS)
-async def list_agents(visit: Visit) -> Response:
+@console.get("/{environment}/settings/agents", roles=DEVELOPERS)
+async def list_agents(visit: PageRequest) -> Response:
     shown = await read_list(visit, "/agents", "type", "active", base=Base.MESSAGING)
     async with visit.kit.database.connection() as db:
         members = await people.list_members(db, visit.session.organisation_id)
@@ -43,31 +43,31 @@ async def list_agents(visit: Visit) -> Response:
     )
 
 
-@desk.post("/{environment}/settings/agents", roles=DEVELOPERS, shown_by=list_agents)
-async def create_agent(visit: Visit) -> Response:
+@console.post("/{environment}/settings/agents", roles=DEVELOPERS, shown_by=list_agents)
+async def create_agent(visit: PageRequest) -> Response:
     name = visit.given("name")
     body = {"name": name, "type": visit.given("type"), "userId": _parse_user(visit)}
     await visit.ask("POST", "/agents", body=body, base=Base.MESSAGING, noted=("agent.created", name))
     return go_to(visit.path("/settings/agents"))
 
 
-@desk.post("/{environment}/settings/agents/{id}", roles=DEVELOPERS, shown_by=list_agents)
-async def change_agent(visit: Visit) -> Response:
+@console.post("/{environment}/settings/agents/{id}", roles=DEVELOPERS, shown_by=list_agents)
+async def change_agent(visit: PageRequest) -> Response:
     name, path = visit.given("name"), f"/agents/{visit.request.path_params['id']}"
     body: dict[str, Any] = {"name": name, "active": bool(visit.given("active")), "userId": _parse_user(visit)}
     await visit.ask("PUT", path, body=body, base=Base.MESSAGING, noted=("agent.changed", name))
     return go_to(visit.path("/settings/agents"))
 
 
-@desk.get("/{environment}/settings/support", roles=DEVELOPERS)
-async def show_support_settings(visit: Visit) -> Response:
+@console.get("/{environment}/settings/support", roles=DEVELOPERS)
+async def show_support_settings(visit: PageRequest) -> Response:
     stored = (await visit.ask("GET", "/support/settings", base=Base.MESSAGING))["data"]
     typed = {name: visit.given(name) for name in (*HOURS, "reopenAssignee")}
     return visit.show("support_settings.html", settings=typed if visit.form else stored, assignees=ASSIGNEES)
 
 
-@desk.post("/{environment}/settings/support", roles=DEVELOPERS, shown_by=show_support_settings)
-async def change_support_settings(visit: Visit) -> Response:
+@console.post("/{environment}/settings/support", roles=DEVELOPERS, shown_by=show_support_settings)
+async def change_support_settings(visit: PageRequest) -> Response:
     body: dict[str, Any] = {name: _parse_hours(name, visit.given(name)) for name in HOURS}
     body["reopenAssignee"] = visit.given("reopenAssignee")
     noted = ("settings.changed", "support")
@@ -75,7 +75,7 @@ async def change_support_settings(visit: Visit) -> Response:
     return go_to(visit.path("/settings/support"))
 
 
-def _parse_user(visit: Visit) -> int | None:
+def _parse_user(visit: PageRequest) -> int | None:
     text = visit.given("userId")
     if text and not (text.isascii() and text.isdigit() and len(text) < 16):
         raise Invalid.field("userId", "must be a person of this company")

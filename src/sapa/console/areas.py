@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from sapa.console.routes import Visit
+from sapa.console.routes import PageRequest
 from sapa.http.errors import ApiError
 
 CHAIN = (
@@ -15,7 +15,7 @@ CHAIN = (
 CHOSEN = tuple(field for _, field, _ in CHAIN)
 
 
-async def list_choices(visit: Visit, prefix: str, values: dict[str, str]) -> dict[str, Any]:
+async def list_choices(visit: PageRequest, prefix: str, values: dict[str, str]) -> dict[str, Any]:
     """The lists as far as they can be told; what was chosen and is in none of them is taken out of the values."""
     lists: dict[str, Any] = {level: [] for level, _, _ in CHAIN} | {"names": {}}
     above = ""
@@ -37,7 +37,7 @@ def find_name(lists: dict[str, Any], level: str, id: str) -> str | None:
     return next((str(area["name"]) for area in lists[level] if str(area["id"]) == id), None)
 
 
-async def _list(visit: Visit, level: str, query: dict[str, str]) -> list[dict[str, Any]]:
+async def _list(visit: PageRequest, level: str, query: dict[str, str]) -> list[dict[str, Any]]:
     """Empty where nobody can tell: the page says so, and goes on without."""
     try:
         found: list[dict[str, Any]] = (await visit.ask("GET", f"/shipping/coverage/{level}", query))["data"]

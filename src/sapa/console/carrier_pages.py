@@ -5,8 +5,8 @@ from starlette.responses import Response
 from sapa.access import actions as access
 from sapa.console.routes import (
     DEVELOPERS,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 from sapa.db.pool import Tx
@@ -18,15 +18,15 @@ from sapa.shipping.providers import PROVIDERS
 from sapa.values.company import Company
 
 
-@desk.get("/{environment}/carriers", roles=DEVELOPERS)
-async def list_carriers(visit: Visit) -> Response:
+@console.get("/{environment}/carriers", roles=DEVELOPERS)
+async def list_carriers(visit: PageRequest) -> Response:
     known = await _list_known(visit)
     shown = [(provider, PROVIDERS[provider].label, known.get(provider)) for provider in list_providers()]
     return visit.show("carriers.html", carriers=shown)
 
 
-@desk.get("/{environment}/carriers/{id}", roles=DEVELOPERS)
-async def show_carrier(visit: Visit) -> Response:
+@console.get("/{environment}/carriers/{id}", roles=DEVELOPERS)
+async def show_carrier(visit: PageRequest) -> Response:
     provider = _get_provider(visit)
     info = (await _list_known(visit)).get(provider)
     known = info.public_fields if info else {}
@@ -43,8 +43,8 @@ async def show_carrier(visit: Visit) -> Response:
     )  # fmt: skip
 
 
-@desk.post("/{environment}/carriers/{id}", roles=DEVELOPERS, shown_by=show_carrier)
-async def connect_carrier(visit: Visit) -> Response:
+@console.post("/{environment}/carriers/{id}", roles=DEVELOPERS, shown_by=show_carrier)
+async def connect_carrier(visit: PageRequest) -> Response:
     """The callbacks' address is in this one answer."""
     provider, company = _get_provider(visit), await _get_company(visit)
     if company.is_test:
@@ -60,15 +60,15 @@ async def connect_carrier(visit: Visit) -> Response:
     return visit.show("carrier_made.html", provider=provider, label=PROVIDERS[provider].label, made=made)
 
 
-@desk.post("/{environment}/carriers/{id}/test", roles=DEVELOPERS, shown_by=show_carrier)
-async def test_carrier(visit: Visit) -> Response:
+@console.post("/{environment}/carriers/{id}/test", roles=DEVELOPERS, shown_by=show_carrier)
+async def test_carrier(visit: PageRequest) -> Response:
     provider = _get_provider(visit)
     await connections.check(visit.kit, await _get_company(visit), provider)
     return go_to(visit.path(f"/carriers/{provider}"))
 
 
-@desk.post("/{environment}/carriers/{id}/disconnect", roles=DEVELOPERS, shown_by=show_carrier)
-async def disconnect_carrier(visit: Visit) -> Response:
+@console.post("/{environment}/carriers/{id}/disconnect", roles=DEVELOPERS, shown_by=show_carrier)
+async def disconnect_carrier(visit: PageRequest) -> Response:
     provider, company = _get_provider(visit), await _get_company(visit)
     async with visit.kit.database.transaction() as tx:
         await connections.disconnect(tx, company, provider)
@@ -76,18 +76,18 @@ async def disconnect_carrier(visit: Visit) -> Response:
     return go_to(visit.path(f"/carriers/{provider}"))
 
 
-async def _get_company(visit: Visit) -> Company:
+async def _get_company(visit: PageRequest) -> Company:
     async with visit.kit.database.connection() as db:
         return await access.get_company(db, visit.company_id)
 
 
-async def _list_known(visit: Visit) -> dict[str, CarrierConnection]:
+async def _list_known(visit: PageRequest) -> dict[str, CarrierConnection]:
     company = await _get_company(visit)
     async with visit.kit.database.connection() as db:
         return {info.provider: info for info in await connections.list_connections(db, company)}
 
 
-def _get_provider(visit: Visit) -> str:
+def _get_provider(visit: PageRequest) -> str:
     provider: str = visit.request.path_params["id"]
     if provider not in list_providers():
         raise NotFound

@@ -35,7 +35,7 @@ class Box(Struct, frozen=True):
     """What stands at its end, where there is room."""
 
 
-class Line(Struct, frozen=True):
+class ChartLine(Struct, frozen=True):
     name: str
     series: int
     points: str
@@ -47,7 +47,7 @@ class Chart(Struct, frozen=True):
 
     height: float
     boxes: list[Box]
-    lines: list[Line]
+    lines: list[ChartLine]
     across: list[Mark]
     """Lines across the sheet, by their height, with what they stand for."""
     along: list[Mark]
@@ -79,7 +79,7 @@ def build_lines(labels: Sequence[str], series: Mapping[str, Sequence[Number]]) -
     lines = []
     for number, (name, values) in enumerate(series.items(), start=1):
         dots = [(_middle(place, len(labels)), round(_height_of(value, top), 1)) for place, value in enumerate(values)]
-        lines.append(Line(name, number, " ".join(f"{x},{y}" for x, y in dots), dots))
+        lines.append(ChartLine(name, number, " ".join(f"{x},{y}" for x, y in dots), dots))
     return Chart(HEIGHT, [], lines, _build_across(top), _build_along(labels), list(series))
 
 

@@ -7,7 +7,7 @@ from msgspec import Struct
 from sapa.console.translations import translate
 
 
-class Clock(Struct, frozen=True):
+class CompanyTime(Struct, frozen=True):
     ahead_seconds: float
 
     @property

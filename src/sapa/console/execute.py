@@ -7,16 +7,16 @@ from urllib.parse import urlencode
 import msgspec
 
 from sapa.access import actions as access
-from sapa.access.types import Product, Scope
-from sapa.context import Kit
+from sapa.access.types import KeyProduct, Scope
+from sapa.context import AppContext
 from sapa.http import idempotency
 from sapa.http.allow_list import AllowList
 from sapa.http.endpoints import Base, Routes, RouteTable
 from sapa.http.errors import NotFound
 from sapa.http.executor import Executor, Note
-from sapa.http.idempotency import Attempt
+from sapa.http.idempotency import IdempotencyClaim
 from sapa.http.keys import Key
-from sapa.http.outbound_call import Asked, Errand
+from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.people.types import Role
 from sapa.values.company import Company
 
@@ -28,7 +28,7 @@ JSON = "application/json"
 class Asker:
     """Made once for each process."""
 
-    def __init__(self, kit: Kit, domains: Sequence[Routes]) -> None:
+    def __init__(self, kit: AppContext, domains: Sequence[Routes]) -> None:
         self._kit = kit
         self._executor = Executor(kit)
         self._table = RouteTable(domains)
@@ -59,10 +59,10 @@ class Asker:
         media_type, content = upload or (JSON, msgspec.json.encode(body))
         given = {name: value for name, value in (query or {}).items() if value}
         arguments = endpoint.bind(values, urlencode(given).encode(), media_type, content)
-        asked = Asked("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
+        asked = RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
         attempt = _build_attempt(company_id, once, asked)
         if endpoint.leads_outside:
-            errand = Errand(self._kit, key, asked, endpoint.status, attempt)
+            errand = OutboundCall(self._kit, key, asked, endpoint.status, attempt)
             answer = await self._executor.run_outside(endpoint, errand, arguments)
             if note is not None:
                 await self._kit.database.transact(note)
@@ -75,10 +75,10 @@ class Asker:
         if company is None:
             async with self._kit.database.connection() as db:
                 company = self._companies[company_id] = await access.get_company(db, company_id)
-        return Key("console", company, SCOPES[role], frozenset(Product), AllowList([]), 0, None, None)
+        return Key("console", company, SCOPES[role], frozenset(KeyProduct), AllowList([]), 0, None, None)
 
 
-def _build_attempt(company_id: int, once: str | None, asked: Asked) -> Attempt | None:
+def _build_attempt(company_id: int, once: str | None, asked: RequestInfo) -> IdempotencyClaim | None:
     if once is None:
         return None
-    return idempotency.build_attempt(company_id, f"console-{once}", f"{asked.method} {asked.path}", asked.body)
+    return idempotency.build_claim(company_id, f"console-{once}", f"{asked.method} {asked.path}", asked.body)

@@ -4,13 +4,13 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
-from sapa.console.routes import Visit
+from sapa.console.routes import PageRequest
 from sapa.http.errors import Invalid
 
 MINUTE = len("2026-01-31T09:30")
 
 
-def gather(visit: Visit, texts: Iterable[str], numbers: Iterable[str] = ()) -> dict[str, Any]:
+def gather(visit: PageRequest, texts: Iterable[str], numbers: Iterable[str] = ()) -> dict[str, Any]:
     """The body that the fields of a form make; what was left empty is null, and so is what holds nothing else."""
     body: dict[str, Any] = {}
     for name in texts:

@@ -12,8 +12,8 @@ from sapa.access import actions as access
 from sapa.console.rendering import HEADERS
 from sapa.console.routes import (
     DEVELOPERS,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 from sapa.exports import actions as exports
@@ -25,14 +25,14 @@ RESOURCES = ("customers", "products", "orders")
 MEDIA_TYPES = {"csv": "text/csv", "ndjson": "application/x-ndjson"}
 
 
-@desk.get("/{environment}/imports", roles=DEVELOPERS)
-async def list_imports(visit: Visit) -> Response:
+@console.get("/{environment}/imports", roles=DEVELOPERS)
+async def list_imports(visit: PageRequest) -> Response:
     found = await visit.ask("GET", "/imports", {"limit": "20"})
     return visit.show("imports.html", imports=found["data"], resources=RESOURCES, chosen=visit.given("resource"))
 
 
-@desk.post("/{environment}/imports", roles=DEVELOPERS, shown_by=list_imports)
-async def upload(visit: Visit) -> Response:
+@console.post("/{environment}/imports", roles=DEVELOPERS, shown_by=list_imports)
+async def upload(visit: PageRequest) -> Response:
     file = visit.form.get("file")
     if not isinstance(file, UploadFile) or not file.filename:
         raise Invalid.field("file", "choose a file")
@@ -46,16 +46,16 @@ async def upload(visit: Visit) -> Response:
     return go_to(visit.path(f"/imports/{made['data']['id']}"))
 
 
-@desk.get("/{environment}/imports/{id}", roles=DEVELOPERS)
-async def show_import(visit: Visit) -> Response:
+@console.get("/{environment}/imports/{id}", roles=DEVELOPERS)
+async def show_import(visit: PageRequest) -> Response:
     id = visit.request.path_params["id"]
     job = (await visit.ask("GET", f"/imports/{id}"))["data"]
     problems = await visit.ask("GET", f"/imports/{id}/errors", {"limit": "50"})
     return visit.show("import.html", job=job, problems=problems["data"], total=problems["meta"]["total"])
 
 
-@desk.get("/{environment}/imports/{id}/errors.csv", roles=DEVELOPERS)
-async def download_errors(visit: Visit) -> Response:
+@console.get("/{environment}/imports/{id}/errors.csv", roles=DEVELOPERS)
+async def download_errors(visit: PageRequest) -> Response:
     """Every line that failed and why, to be mended and imported again."""
     id = visit.request.path_params["id"]
     await visit.ask("GET", f"/imports/{id}")
@@ -79,8 +79,8 @@ def _build_lines(problems: list[dict[str, Any]]) -> bytes:
     return text.getvalue().encode()
 
 
-@desk.get("/{environment}/exports/{file}", roles=DEVELOPERS)
-async def export(visit: Visit) -> Response:
+@console.get("/{environment}/exports/{file}", roles=DEVELOPERS)
+async def export(visit: PageRequest) -> Response:
     resource, _, format = visit.request.path_params["file"].partition(".")
     if resource not in RESOURCES or format not in MEDIA_TYPES:
         raise NotFound

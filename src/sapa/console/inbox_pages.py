@@ -8,12 +8,12 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from sapa.access import actions as access
-from sapa.console.company_clock import Clock
+from sapa.console.company_clock import CompanyTime
 from sapa.console.live import Watch
 from sapa.console.routes import (
     EVERYBODY,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 from sapa.http.endpoints import Base
@@ -61,8 +61,8 @@ class Team(Struct, frozen=True):
         return int(self.me["id"])
 
 
-@desk.get("/{environment}/inbox", roles=EVERYBODY)
-async def list_tickets(visit: Visit) -> Response:
+@console.get("/{environment}/inbox", roles=EVERYBODY)
+async def list_tickets(visit: PageRequest) -> Response:
     search = visit.request.query_params.get("search", "").strip()
     if TICKET_ID.matches(search):
         return go_to(visit.path(f"/inbox/{search}"))
@@ -79,8 +79,8 @@ async def list_tickets(visit: Visit) -> Response:
     )
 
 
-@desk.post("/{environment}/inbox/agent", roles=EVERYBODY, shown_by=list_tickets)
-async def create_own_agent(visit: Visit) -> Response:
+@console.post("/{environment}/inbox/agent", roles=EVERYBODY, shown_by=list_tickets)
+async def create_own_agent(visit: PageRequest) -> Response:
     """Whoever is looking answers under this name from now on."""
     name, ticket_id = visit.given("name"), visit.given("ticket")
     body = {"name": name, "type": "human", "userId": visit.session.user_id}
@@ -88,8 +88,8 @@ async def create_own_agent(visit: Visit) -> Response:
     return go_to(visit.path(f"/inbox/{ticket_id}" if TICKET_ID.matches(ticket_id) else "/inbox"))
 
 
-@desk.get("/{environment}/inbox/events", roles=EVERYBODY)
-async def watch_inbox(visit: Visit) -> Response:
+@console.get("/{environment}/inbox/events", roles=EVERYBODY)
+async def watch_inbox(visit: PageRequest) -> Response:
     """A stream for the page's script; whoever comes here otherwise gets the page."""
 
     async def read() -> Json:
@@ -98,11 +98,11 @@ async def watch_inbox(visit: Visit) -> Response:
     return watch(visit, read) if is_script(visit) else go_to(visit.path("/inbox"))
 
 
-def is_script(visit: Visit) -> bool:
+def is_script(visit: PageRequest) -> bool:
     return "text/event-stream" in visit.request.headers.get("accept", "")
 
 
-def watch(visit: Visit, read: Any) -> Response:
+def watch(visit: PageRequest, read: Any) -> Response:
     """Tells when what is read differs from what the page has seen, for as long as its reader is signed in."""
 
     async def look() -> str | None:
@@ -117,7 +117,7 @@ def watch(visit: Visit, read: Any) -> Response:
     return visit.live.open(Watch(visit.session.user_id, build_bell(visit.company_id), seen, look))
 
 
-def _identify(visit: Visit) -> tuple[int, int]:
+def _identify(visit: PageRequest) -> tuple[int, int]:
     return visit.session.user_id, visit.session.organisation_id
 
 
@@ -126,7 +126,7 @@ def build_word(shown: object) -> str:
     return sha256(msgspec.json.encode(shown)).hexdigest()[:16]
 
 
-async def read_team(visit: Visit) -> Team:
+async def read_team(visit: PageRequest) -> Team:
     agents: list[Json] = []
     has_more, page = True, 1
     while has_more and len(agents) < MOST_AGENTS:
@@ -137,9 +137,9 @@ async def read_team(visit: Visit) -> Team:
     return Team(sorted(agents, key=lambda agent: agent["name"].casefold()), next(mine, None))
 
 
-async def read_clock(visit: Visit) -> Clock:
+async def read_clock(visit: PageRequest) -> CompanyTime:
     async with visit.kit.database.connection() as db:
-        return Clock((await access.get_environment(db, visit.company_id)).clock_offset_seconds)
+        return CompanyTime((await access.get_environment(db, visit.company_id)).clock_offset_seconds)
 
 
 def list_channels() -> dict[str, str]:
@@ -147,7 +147,7 @@ def list_channels() -> dict[str, str]:
     return {str(channel.source): channel.label for channel in connections.list_channels()}
 
 
-async def _read_inbox(visit: Visit) -> Json:
+async def _read_inbox(visit: PageRequest) -> Json:
     """All that the page shows of the database."""
     asked = visit.request.query_params
     query = {name: asked.get(name, "").strip() for name in FILTERS}
@@ -163,7 +163,7 @@ async def _read_inbox(visit: Visit) -> Json:
     return {"query": query, "counts": counts, "names": team.names, "me": team.me, **listed}
 
 
-async def _list(visit: Visit, query: dict[str, str], team: Team) -> Json:
+async def _list(visit: PageRequest, query: dict[str, str], team: Team) -> Json:
     asked = _build_query(query["view"], team, query["channel"])
     if asked is None:
         return {"items": [], "meta": _build_meta(0), "has_more_people": False}
@@ -172,7 +172,7 @@ async def _list(visit: Visit, query: dict[str, str], team: Team) -> Json:
     return {"items": found["data"], "meta": found["meta"], "has_more_people": False}
 
 
-async def _search(visit: Visit, query: dict[str, str]) -> Json:
+async def _search(visit: PageRequest, query: dict[str, str]) -> Json:
     """The tickets of the customers who are called so, whatever their state."""
     people = await visit.ask("GET", "/customers", {"search": query["search"], "limit": str(MOST_PEOPLE)})
     tickets: list[Json] = []
@@ -183,7 +183,7 @@ async def _search(visit: Visit, query: dict[str, str]) -> Json:
     return {"items": tickets, "meta": _build_meta(len(tickets)), "has_more_people": people["meta"]["hasNextPage"]}
 
 
-async def _count(visit: Visit, view: str, team: Team, channel: str) -> int:
+async def _count(visit: PageRequest, view: str, team: Team, channel: str) -> int:
     asked = _build_query(view, team, channel)
     if asked is None:
         return 0

@@ -7,12 +7,20 @@ from secrets import token_hex
 from starlette.responses import Response
 
 from sapa.access import actions as access
-from sapa.access.types import DEFAULT_RATE_LIMIT, KEY_ID, KeyIn, KeyInfo, KeyNotFound, Product, Scope
+from sapa.access.types import (
+    DEFAULT_RATE_LIMIT,
+    KEY_ID,
+    KeyIn,
+    KeyInfo,
+    KeyNotFound,
+    KeyProduct,
+    Scope,
+)
 from sapa.console.fields import parse_instant
 from sapa.console.routes import (
     DEVELOPERS,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 from sapa.db.pool import Connection
@@ -22,8 +30,8 @@ USES_ARE_LATE = timedelta(seconds=3)
 """Uses are noted every other second, so one from before a rotation may bear a time after it."""
 
 
-@desk.get("/{environment}/keys", roles=DEVELOPERS)
-async def list_keys(visit: Visit) -> Response:
+@console.get("/{environment}/keys", roles=DEVELOPERS)
+async def list_keys(visit: PageRequest) -> Response:
     async with visit.kit.database.connection() as db:
         keys = await access.list_keys(db, visit.company_id)
         ends = await _build_ends(db, visit)
@@ -45,22 +53,22 @@ def find_still_used(keys: list[KeyInfo], successors: dict[str, KeyInfo]) -> set[
     return {key.id for key in keys if key.id in successors and is_used(key)}
 
 
-@desk.get("/{environment}/keys/new", roles=DEVELOPERS)
-async def show_new_key(visit: Visit) -> Response:
+@console.get("/{environment}/keys/new", roles=DEVELOPERS)
+async def show_new_key(visit: PageRequest) -> Response:
     return visit.show(
         "key_new.html",
         scopes=list(Scope),
-        products=list(Product),
+        products=list(KeyProduct),
         chosen=visit.all_given("scope") if visit.form else list(Scope),
-        chosen_products=visit.all_given("product") if visit.form else list(Product),
+        chosen_products=visit.all_given("product") if visit.form else list(KeyProduct),
         given={name: visit.given(name) for name in ("name", "allow_list", "expires_at")},
         rate_limit=visit.given("rate_limit") or DEFAULT_RATE_LIMIT,
         once=token_hex(16),
     )
 
 
-@desk.post("/{environment}/keys", roles=DEVELOPERS, shown_by=show_new_key)
-async def create_key(visit: Visit) -> Response:
+@console.post("/{environment}/keys", roles=DEVELOPERS, shown_by=show_new_key)
+async def create_key(visit: PageRequest) -> Response:
     """The raw key is in this one answer, and in no address: a page that is reloaded says that it was shown."""
     given = KeyIn(
         name=visit.given("name"),
@@ -79,8 +87,8 @@ async def create_key(visit: Visit) -> Response:
     return visit.show("key_made.html", new=new, old=None, ends=None)
 
 
-@desk.post("/{environment}/keys/{id}/rotate", roles=DEVELOPERS)
-async def rotate_key(visit: Visit) -> Response:
+@console.post("/{environment}/keys/{id}/rotate", roles=DEVELOPERS)
+async def rotate_key(visit: PageRequest) -> Response:
     async with visit.kit.database.transaction() as tx:
         old = await _get_key(tx, visit)
         new = await access.rotate_key(tx, old.id)
@@ -89,8 +97,8 @@ async def rotate_key(visit: Visit) -> Response:
     return visit.show("key_made.html", new=new, old=old, ends=ends)
 
 
-@desk.post("/{environment}/keys/{id}/revoke", roles=DEVELOPERS)
-async def revoke_key(visit: Visit) -> Response:
+@console.post("/{environment}/keys/{id}/revoke", roles=DEVELOPERS)
+async def revoke_key(visit: PageRequest) -> Response:
     async with visit.kit.database.transaction() as tx:
         key = await _get_key(tx, visit)
         await access.revoke_key(tx, key.id)
@@ -98,13 +106,13 @@ async def revoke_key(visit: Visit) -> Response:
     return go_to(visit.path("/keys"))
 
 
-async def _build_ends(db: Connection, visit: Visit) -> Callable[[str], str]:
+async def _build_ends(db: Connection, visit: PageRequest) -> Callable[[str], str]:
     """Keys end by company time; when that is by the clock on the wall, which people count down by."""
     ahead = timedelta(seconds=(await access.get_environment(db, visit.company_id)).clock_offset_seconds)
     return lambda until: (datetime.fromisoformat(until) - ahead).isoformat()
 
 
-async def _get_key(db: Connection, visit: Visit) -> KeyInfo:
+async def _get_key(db: Connection, visit: PageRequest) -> KeyInfo:
     """A key of this very environment: another's id is no key at all."""
     id = visit.request.path_params["id"]
     found = next((key for key in await access.list_keys(db, visit.company_id) if key.id == id), None)

@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from sapa.console.routes import Visit
+from sapa.console.routes import PageRequest
 from sapa.http.endpoints import Base
 from sapa.http.errors import Invalid
 
 PAGE = 25
 
 
-async def read_list(visit: Visit, path: str, *filters: str, base: Base = Base.CUSTOMER) -> dict[str, Any]:
+async def read_list(visit: PageRequest, path: str, *filters: str, base: Base = Base.CUSTOMER) -> dict[str, Any]:
     """What the API lists; what cannot be looked for is said where the list would be."""
     asked = visit.request.query_params
     query = {name: asked.get(name, "").strip() for name in ("search", "page", *filters)}

@@ -14,7 +14,7 @@ from functools import partial
 import asyncpg
 
 from sapa.console.rendering import HEADERS
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.hub import Subscription
 from sapa.db.pool import Database
@@ -54,7 +54,7 @@ class Watch:
 class Live:
     """The streams of this process."""
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: AppContext) -> None:
         self._database: Database = kit.database
         self._closing = kit.closing
         self._watches: dict[Watch, Subscription] = {}

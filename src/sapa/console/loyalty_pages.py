@@ -11,8 +11,8 @@ from sapa.console.listing import read_list
 from sapa.console.routes import (
     DEVELOPERS,
     EVERYBODY,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 from sapa.http.bodies import build_decoder, decode_body
@@ -30,8 +30,8 @@ ENDINGS = ("commit", "release", "fail")
 _adjustment = build_decoder(AdjustmentIn)
 
 
-@desk.get("/{environment}/loyalty", roles=EVERYBODY)
-async def list_wallets(visit: Visit) -> Response:
+@console.get("/{environment}/loyalty", roles=EVERYBODY)
+async def list_wallets(visit: PageRequest) -> Response:
     shown = await read_list(visit, "/customers")
     ids = [customer["id"] for customer in shown["items"]]
     async with visit.kit.database.connection() as db:
@@ -40,14 +40,14 @@ async def list_wallets(visit: Visit) -> Response:
     return visit.show("loyalty.html", wallets=wallets, check=check, **shown)
 
 
-@desk.get("/{environment}/loyalty/check", roles=DEVELOPERS)
-async def check_ledger(visit: Visit) -> Response:
+@console.get("/{environment}/loyalty/check", roles=DEVELOPERS)
+async def check_ledger(visit: PageRequest) -> Response:
     result = (await visit.ask("GET", "/loyalty/reconciliation"))["data"]
     return visit.show("loyalty_check.html", result=result)
 
 
-@desk.get("/{environment}/loyalty/{id}", roles=EVERYBODY)
-async def show_wallet(visit: Visit) -> Response:
+@console.get("/{environment}/loyalty/{id}", roles=EVERYBODY)
+async def show_wallet(visit: PageRequest) -> Response:
     id, asked = visit.request.path_params["id"], visit.request.query_params
     direction, status = asked.get("filter", ""), asked.get("status", "")
     customer = (await visit.ask("GET", f"/customers/{id}"))["data"]
@@ -72,13 +72,13 @@ async def show_wallet(visit: Visit) -> Response:
     )
 
 
-@desk.post("/{environment}/loyalty/{id}/points", roles=EVERYBODY, shown_by=show_wallet)
-async def adjust(visit: Visit) -> Response:
+@console.post("/{environment}/loyalty/{id}/points", roles=EVERYBODY, shown_by=show_wallet)
+async def adjust(visit: PageRequest) -> Response:
     await adjust_points(visit)
     return go_to(visit.path(f"/loyalty/{visit.request.path_params['id']}"))
 
 
-async def adjust_points(visit: Visit) -> None:
+async def adjust_points(visit: PageRequest) -> None:
     """In the name of whoever is signed in; a form that is sent twice changes them once."""
     id = visit.request.path_params["id"]
     customer = (await visit.ask("GET", f"/customers/{id}"))["data"]
@@ -95,8 +95,8 @@ async def adjust_points(visit: Visit) -> None:
     await visit.kit.database.transact(lambda tx: loyalty.adjust(tx, company, customer["id"], adjustment, by))
 
 
-@desk.post("/{environment}/loyalty/{id}/redeem", roles=EVERYBODY, shown_by=show_wallet)
-async def redeem(visit: Visit) -> Response:
+@console.post("/{environment}/loyalty/{id}/redeem", roles=EVERYBODY, shown_by=show_wallet)
+async def redeem(visit: PageRequest) -> Response:
     """The form names the reward with its price, so that nobody pays another than they were shown."""
     id = visit.request.path_params["id"]
     reward, _, cost = visit.given("reward").partition(":")
@@ -109,8 +109,8 @@ async def redeem(visit: Visit) -> Response:
     return go_to(visit.path(f"/loyalty/{id}"))
 
 
-@desk.post("/{environment}/loyalty/{id}/redemptions/{redemption}/{ending}", roles=EVERYBODY, shown_by=show_wallet)
-async def end_redemption(visit: Visit) -> Response:
+@console.post("/{environment}/loyalty/{id}/redemptions/{redemption}/{ending}", roles=EVERYBODY, shown_by=show_wallet)
+async def end_redemption(visit: PageRequest) -> Response:
     """Its points are spent or given back; why it failed is said with it."""
     asked = visit.request.path_params
     if asked["ending"] not in ENDINGS:

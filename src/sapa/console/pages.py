@@ -32,8 +32,8 @@ from sapa.console import (
 from sapa.console.execute import Asker
 from sapa.console.live import Live
 from sapa.console.rendering import HERE, protect
-from sapa.console.routes import desk
-from sapa.context import Kit
+from sapa.console.routes import console
+from sapa.context import AppContext
 from sapa.http.endpoints import Routes
 
 PARTS = [
@@ -65,12 +65,12 @@ ASSETS = {"console.css": "text/css", "console.js": "text/javascript"}
 ASSET_HEADERS = {"cache-control": "public, max-age=3600"}
 
 
-def build_console(kit: Kit, domains: Sequence[Routes]) -> list[Route]:
+def build_console(kit: AppContext, domains: Sequence[Routes]) -> list[Route]:
     assets = [Route(f"/console/static/{name}", _serve_asset(kit, name)) for name in ASSETS]
-    return [*assets, *desk.routes(kit, Asker(kit, domains), Live(kit))]
+    return [*assets, *console.routes(kit, Asker(kit, domains), Live(kit))]
 
 
-def _serve_asset(kit: Kit, name: str) -> Callable[[Request], Awaitable[Response]]:
+def _serve_asset(kit: AppContext, name: str) -> Callable[[Request], Awaitable[Response]]:
     async def serve(_: Request) -> Response:
         answer = FileResponse(HERE / "static" / name, headers=ASSET_HEADERS, media_type=ASSETS[name])
         return protect(answer, kit.settings.server.address.startswith("https://"))

@@ -3,20 +3,20 @@
 from starlette.background import BackgroundTask
 from starlette.responses import Response
 
-from sapa.console.routes import Visit, desk
+from sapa.console.routes import PageRequest, console
 from sapa.http.errors import Invalid
 from sapa.people import mail
 
 LONGEST_ADDRESS = 320
 
 
-@desk.get("/forgotten", roles=None)
-async def show_forgotten(visit: Visit) -> Response:
+@console.get("/forgotten", roles=None)
+async def show_forgotten(visit: PageRequest) -> Response:
     return _show(visit, asked=False)
 
 
-@desk.post("/forgotten", roles=None, shown_by=show_forgotten)
-async def ask_for_a_link(visit: Visit) -> Response:
+@console.post("/forgotten", roles=None, shown_by=show_forgotten)
+async def ask_for_a_link(visit: PageRequest) -> Response:
     """Whoever is looked up is looked up after the answer: it takes as long for everybody."""
     email = visit.given("email")
     if not mail.is_set_up(visit.kit):
@@ -25,9 +25,9 @@ async def ask_for_a_link(visit: Visit) -> Response:
         raise Invalid.field("email", "must be an e-mail address")
     await mail.count_forgotten(visit.kit.database, email, visit.address)
     answer = _show(visit, asked=True)
-    answer.background = BackgroundTask(mail.help_forgetful, visit.kit, email)
+    answer.background = BackgroundTask(mail.send_password_reset, visit.kit, email)
     return answer
 
 
-def _show(visit: Visit, asked: bool) -> Response:
+def _show(visit: PageRequest, asked: bool) -> Response:
     return visit.show("forgotten.html", by_mail=mail.is_set_up(visit.kit), asked=asked, email=visit.given("email"))

@@ -6,8 +6,8 @@ from sapa.console.routes import (
     DEVELOPERS,
     EVERYBODY,
     OWNERS,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 from sapa.http.errors import Invalid, NotFound
@@ -16,21 +16,21 @@ from sapa.people import mail
 from sapa.people.types import Purpose, Role
 
 
-@desk.get("/{environment}", roles=EVERYBODY)
-async def show_home(visit: Visit) -> Response:
+@console.get("/{environment}", roles=EVERYBODY)
+async def show_home(visit: PageRequest) -> Response:
     return visit.show("home.html")
 
 
-@desk.get("/{environment}/people", roles=OWNERS)
-async def list_people(visit: Visit) -> Response:
+@console.get("/{environment}/people", roles=OWNERS)
+async def list_people(visit: PageRequest) -> Response:
     async with visit.kit.database.connection() as db:
         members = await people.list_members(db, visit.session.organisation_id)
     return visit.show("people.html", members=members, roles=list(Role), link=None,
                       given={name: visit.given(name) for name in ("email", "name", "role")})  # fmt: skip
 
 
-@desk.post("/{environment}/people", roles=OWNERS, shown_by=list_people)
-async def invite(visit: Visit) -> Response:
+@console.post("/{environment}/people", roles=OWNERS, shown_by=list_people)
+async def invite(visit: PageRequest) -> Response:
     role = _role(visit.given("role"))
     async with visit.kit.database.transaction() as tx:
         secret = await people.invite(tx, visit.session.organisation_id, visit.given("email"), visit.given("name"), role)
@@ -38,8 +38,8 @@ async def invite(visit: Visit) -> Response:
     return await _deliver(visit, Purpose.INVITATION, visit.given("email"), visit.given("name"), secret)
 
 
-@desk.post("/{environment}/people/{id}/link", roles=OWNERS, shown_by=list_people)
-async def make_link(visit: Visit) -> Response:
+@console.post("/{environment}/people/{id}/link", roles=OWNERS, shown_by=list_people)
+async def make_link(visit: PageRequest) -> Response:
     """For somebody who lost the invitation or the password."""
     user_id = _user_id(visit)
     async with visit.kit.database.transaction() as tx:
@@ -49,8 +49,8 @@ async def make_link(visit: Visit) -> Response:
     return await _deliver(visit, purpose, member.email, member.name, secret)
 
 
-@desk.post("/{environment}/people/{id}/role", roles=OWNERS, shown_by=list_people)
-async def change_role(visit: Visit) -> Response:
+@console.post("/{environment}/people/{id}/role", roles=OWNERS, shown_by=list_people)
+async def change_role(visit: PageRequest) -> Response:
     async with visit.kit.database.transaction() as tx:
         member = await people.change_role(
             tx, visit.session.organisation_id, _user_id(visit), _role(visit.given("role"))
@@ -59,8 +59,8 @@ async def change_role(visit: Visit) -> Response:
     return go_to(visit.path("/people"))
 
 
-@desk.post("/{environment}/people/{id}/remove", roles=OWNERS, shown_by=list_people)
-async def remove(visit: Visit) -> Response:
+@console.post("/{environment}/people/{id}/remove", roles=OWNERS, shown_by=list_people)
+async def remove(visit: PageRequest) -> Response:
     user_id = _user_id(visit)
     async with visit.kit.database.transaction() as tx:
         member = await people.get_member(tx, visit.session.organisation_id, user_id)
@@ -69,8 +69,8 @@ async def remove(visit: Visit) -> Response:
     return go_to(visit.path("/people"))
 
 
-@desk.get("/{environment}/audit", roles=DEVELOPERS)
-async def show_audit(visit: Visit) -> Response:
+@console.get("/{environment}/audit", roles=DEVELOPERS)
+async def show_audit(visit: PageRequest) -> Response:
     before = visit.request.query_params.get("before", "")
     async with visit.kit.database.connection() as db:
         entries = await people.list_audit(
@@ -81,12 +81,12 @@ async def show_audit(visit: Visit) -> Response:
     return visit.show("audit.html", entries=entries, more=entries[-1].id if len(entries) == people.AUDIT_PAGE else None)
 
 
-async def _deliver(visit: Visit, purpose: Purpose, email: str, name: str, secret: str) -> Response:
+async def _deliver(visit: PageRequest, purpose: Purpose, email: str, name: str, secret: str) -> Response:
     """By mail where the operator has set it up; otherwise, and where that fails, the link is shown to be passed on."""
     link = mail.build_link(visit.kit, secret)
     if not mail.is_set_up(visit.kit):
         return visit.show("person_link.html", email=email, link=link, failure=None)
-    letter = mail.Letter(email, name, visit.session.organisation, purpose, link, visit.language)
+    letter = mail.OutgoingMail(email, name, visit.session.organisation, purpose, link, visit.language)
     try:
         await mail.send(visit.kit, letter)
     except mail.NotMailed as error:
@@ -100,7 +100,7 @@ def _role(text: str) -> Role:
     return Role(text)
 
 
-def _user_id(visit: Visit) -> int:
+def _user_id(visit: PageRequest) -> int:
     text = visit.request.path_params["id"]
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise NotFound

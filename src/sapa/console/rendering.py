@@ -65,7 +65,7 @@ _templates = Templates(
 )
 
 
-class Refusal(Struct, frozen=True):
+class ErrorPage(Struct, frozen=True):
     """An error as a page says it."""
 
     status: int
@@ -79,7 +79,7 @@ def render(template: str, status: int, language: str, context: dict[str, Any]) -
             "language": language,
             "languages": LANGUAGES,
             "t": build_voice(language),
-            "moment": show_moment,
+            "moment": show_instant,
             "ago": partial(show_ago, language),
             "version": __version__,
             **context,
@@ -96,14 +96,14 @@ def protect(answer: Response, is_secure: bool) -> Response:
     return answer
 
 
-def build_refusal(language: str, error: ApiError | None) -> Refusal | None:
+def build_refusal(language: str, error: ApiError | None) -> ErrorPage | None:
     if error is None:
         return None
     details = [FieldError(one.field, show_refusal(language, one.message)) for one in error.details or []]
     message = show_refusal(language, error.message)
     if error.details and error.message == f"{error.details[0].field}: {error.details[0].message}":
         message = Markup("{}: {}").format(details[0].field, details[0].message)
-    return Refusal(error.status, message, details)
+    return ErrorPage(error.status, message, details)
 
 
 def show_refusal(language: str, text: str) -> Markup:
@@ -127,7 +127,7 @@ def show_amount(value: int | float | Decimal | None, currency: str) -> str:
 _templates.globals |= {"show_person": show_person, "show_amount": show_amount}
 
 
-def show_moment(text: str | None) -> str:
+def show_instant(text: str | None) -> str:
     """An instant as people read it, in UTC."""
     return "–" if text is None else f"{text[:10]} {text[11:16]} UTC"
 

@@ -13,20 +13,20 @@ from sapa.analytics import actions as analytics
 from sapa.analytics.types import AgentRecord, KindRecord
 from sapa.console import charts
 from sapa.console.rendering import HEADERS
-from sapa.console.routes import DEVELOPERS, Visit, desk
+from sapa.console.routes import DEVELOPERS, PageRequest, console
 from sapa.console.translations import translate
 from sapa.http.errors import Invalid, NotFound
 from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.reports import actions as reports
-from sapa.reports.types import PRESETS, Overview, Window
+from sapa.reports.types import PRESETS, DayRange, Overview
 from sapa.values.company import Company
 
 FATES = ("sent", "delivered", "read", "replied")
 KINDS = {"human": "human agents", "ai": "AI agents"}
 
 
-@desk.get("/{environment}/reports", roles=DEVELOPERS)
-async def show_overview(visit: Visit) -> Response:
+@console.get("/{environment}/reports", roles=DEVELOPERS)
+async def show_overview(visit: PageRequest) -> Response:
     company = await _get_company(visit)
     window = await _read_window(visit, company)
     async with visit.kit.database.connection() as db:
@@ -34,8 +34,8 @@ async def show_overview(visit: Visit) -> Response:
     return visit.show("reports.html", overview=overview, drawn=_draw(visit, overview), **_frame(visit, window))
 
 
-@desk.get("/{environment}/reports/agents", roles=DEVELOPERS)
-async def show_agents(visit: Visit) -> Response:
+@console.get("/{environment}/reports/agents", roles=DEVELOPERS)
+async def show_agents(visit: PageRequest) -> Response:
     window = await _read_window(visit, await _get_company(visit))
     channel = _read_channel(visit)
     records, kinds = await _compare(visit, window, channel)
@@ -51,8 +51,8 @@ async def show_agents(visit: Visit) -> Response:
     )
 
 
-@desk.get("/{environment}/reports/files/{id}", roles=DEVELOPERS)
-async def download(visit: Visit) -> Response:
+@console.get("/{environment}/reports/files/{id}", roles=DEVELOPERS)
+async def download(visit: PageRequest) -> Response:
     """A part of a report, named as a file; nothing but what was asked for."""
     part, _, ending = visit.request.path_params["id"].partition(".")
     if ending != "csv" or part not in {*PARTS, "agents"}:
@@ -81,12 +81,12 @@ def build_csv(rows: Iterable[Sequence[object]]) -> str:
     return written.getvalue()
 
 
-async def _get_company(visit: Visit) -> Company:
+async def _get_company(visit: PageRequest) -> Company:
     async with visit.kit.database.connection() as db:
         return await access.get_company(db, visit.company_id)
 
 
-async def _read_window(visit: Visit, company: Company) -> Window:
+async def _read_window(visit: PageRequest, company: Company) -> DayRange:
     """What was asked for in the address; the usual one, and a word about it, where that cannot be used."""
     asked = visit.request.query_params
     async with visit.kit.database.connection() as db:
@@ -97,14 +97,14 @@ async def _read_window(visit: Visit, company: Company) -> Window:
             return await reports.get_window(db, company, "", "", "")
 
 
-def _frame(visit: Visit, window: Window) -> dict[str, Any]:
+def _frame(visit: PageRequest, window: DayRange) -> dict[str, Any]:
     """What both reports show above themselves."""
     asked = visit.request.query_params
     is_preset = not asked.get("from") and not asked.get("to") and visit.error is None
     return {"window": window, "presets": PRESETS, "preset": (asked.get("days") or "30") if is_preset else ""}
 
 
-def _draw(visit: Visit, overview: Overview) -> dict[str, charts.Chart]:
+def _draw(visit: PageRequest, overview: Overview) -> dict[str, charts.Chart]:
     say = partial(translate, visit.language)
     labels = [_shorten_day(step.at, overview.window) for step in overview.messages]
     fates = {say(fate): [getattr(step, fate) for step in overview.messages] for fate in FATES}
@@ -117,11 +117,11 @@ def _draw(visit: Visit, overview: Overview) -> dict[str, charts.Chart]:
     }
 
 
-def _shorten_day(at: str, window: Window) -> str:
+def _shorten_day(at: str, window: DayRange) -> str:
     return at[:7] if window.step == "month" else at[5:]
 
 
-def _draw_agents(visit: Visit, kinds: list[KindRecord]) -> dict[str, charts.Chart]:
+def _draw_agents(visit: PageRequest, kinds: list[KindRecord]) -> dict[str, charts.Chart]:
     say = partial(translate, visit.language)
     rows = [
         (say(words), [round(_read_duration(getattr(kind, name)) / 60, 1) for kind in kinds])
@@ -137,7 +137,7 @@ def _draw_agents(visit: Visit, kinds: list[KindRecord]) -> dict[str, charts.Char
 TIMES = {"first_response_time": "first answer", "avg_response_time": "answer", "resolution_time": "resolution"}
 
 
-def _read_channel(visit: Visit) -> str | None:
+def _read_channel(visit: PageRequest) -> str | None:
     """The one that was asked for; all of them, and a word about it, where there is none of the name."""
     asked = visit.request.query_params.get("channel", "")
     known = asked if asked in CHANNEL_NAMES else None
@@ -146,7 +146,9 @@ def _read_channel(visit: Visit) -> str | None:
     return known
 
 
-async def _compare(visit: Visit, window: Window, channel: str | None) -> tuple[list[AgentRecord], list[KindRecord]]:
+async def _compare(
+    visit: PageRequest, window: DayRange, channel: str | None
+) -> tuple[list[AgentRecord], list[KindRecord]]:
     async with visit.kit.database.connection() as db:
         return await analytics.compare(db, visit.company_id, window.start, window.end, channel)
 

@@ -7,7 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from sapa.console.fields import parse_instant
-from sapa.console.routes import DEVELOPERS, Visit, desk
+from sapa.console.routes import DEVELOPERS, PageRequest, console
 from sapa.http.endpoints import Base
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.keys import PREFIXES
@@ -25,8 +25,8 @@ _NO_LETTER = re.compile(r"[^a-z]")
 _RAW_KEY = re.compile(rf"({'|'.join(PREFIXES.values())})[A-Za-z0-9_-]+", re.IGNORECASE)
 
 
-@desk.get("/{environment}/requests", roles=DEVELOPERS)
-async def list_requests(visit: Visit) -> Response:
+@console.get("/{environment}/requests", roles=DEVELOPERS)
+async def list_requests(visit: PageRequest) -> Response:
     asked = visit.request.query_params
     query = {name: asked.get(name, "").strip() for name in ("responseId", "templateId", "startDate", "endDate", "page")}
     wanted = query | {
@@ -43,8 +43,8 @@ async def list_requests(visit: Visit) -> Response:
     return visit.show("requests.html", items=items, meta=found["meta"], query=query, is_filtered=any(query.values()))
 
 
-@desk.get("/{environment}/requests/{id}", roles=DEVELOPERS)
-async def show_request(visit: Visit) -> Response:
+@console.get("/{environment}/requests/{id}", roles=DEVELOPERS)
+async def show_request(visit: PageRequest) -> Response:
     """Records are kept by their time, so an address of one says it."""
     id, at = visit.request.path_params["id"], visit.request.query_params.get("at", "")
     if not at:

@@ -9,8 +9,8 @@ from sapa.console.listing import read_list
 from sapa.console.routes import (
     DEVELOPERS,
     EVERYBODY,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 
@@ -20,26 +20,26 @@ DISCOUNTS = ("fixed_amount", "percentage", "free_shipping")
 EXPIRATIONS = ("NO_EXPIRATION", "SEVEN_DAYS", "THIRTY_DAYS", "NINETY_DAYS", "ONE_YEAR")
 
 
-@desk.get("/{environment}/rewards", roles=EVERYBODY)
-async def list_rewards(visit: Visit) -> Response:
+@console.get("/{environment}/rewards", roles=EVERYBODY)
+async def list_rewards(visit: PageRequest) -> Response:
     return visit.show("rewards.html", **await read_list(visit, "/loyalty/reward-options"))
 
 
-@desk.get("/{environment}/rewards/new", roles=DEVELOPERS)
-async def show_new_reward(visit: Visit) -> Response:
+@console.get("/{environment}/rewards/new", roles=DEVELOPERS)
+async def show_new_reward(visit: PageRequest) -> Response:
     return _show_form(visit, None, {name: visit.given(name) for name in FIELDS}, None)
 
 
-@desk.post("/{environment}/rewards", roles=DEVELOPERS, shown_by=show_new_reward)
-async def create_reward(visit: Visit) -> Response:
+@console.post("/{environment}/rewards", roles=DEVELOPERS, shown_by=show_new_reward)
+async def create_reward(visit: PageRequest) -> Response:
     await visit.ask(
         "POST", "/loyalty/reward-options", body=_build_body(visit), noted=("reward.created", visit.given("rewardName"))
     )
     return go_to(visit.path("/rewards"))
 
 
-@desk.get("/{environment}/rewards/{id}", roles=EVERYBODY)
-async def show_reward(visit: Visit) -> Response:
+@console.get("/{environment}/rewards/{id}", roles=EVERYBODY)
+async def show_reward(visit: PageRequest) -> Response:
     id = visit.request.path_params["id"]
     reward = (await visit.ask("GET", f"/loyalty/reward-options/{id}"))["data"]
     page = visit.request.query_params.get("page", "")
@@ -48,15 +48,15 @@ async def show_reward(visit: Visit) -> Response:
     return _show_form(visit, reward, values, redeemers)
 
 
-@desk.post("/{environment}/rewards/{id}", roles=DEVELOPERS, shown_by=show_reward)
-async def change_reward(visit: Visit) -> Response:
+@console.post("/{environment}/rewards/{id}", roles=DEVELOPERS, shown_by=show_reward)
+async def change_reward(visit: PageRequest) -> Response:
     path = f"/loyalty/reward-options/{visit.request.path_params['id']}"
     await visit.ask("PUT", path, body=_build_body(visit), noted=("reward.changed", visit.given("rewardName")))
     return go_to(visit.path("/rewards"))
 
 
-@desk.post("/{environment}/rewards/{id}/delete", roles=DEVELOPERS)
-async def delete_reward(visit: Visit) -> Response:
+@console.post("/{environment}/rewards/{id}/delete", roles=DEVELOPERS)
+async def delete_reward(visit: PageRequest) -> Response:
     """Nobody can redeem it any more; what was redeemed stays."""
     path = f"/loyalty/reward-options/{visit.request.path_params['id']}"
     reward = (await visit.ask("GET", path))["data"]
@@ -65,7 +65,7 @@ async def delete_reward(visit: Visit) -> Response:
 
 
 def _show_form(
-    visit: Visit, reward: dict[str, Any] | None, values: dict[str, str], redeemers: dict[str, Any] | None
+    visit: PageRequest, reward: dict[str, Any] | None, values: dict[str, str], redeemers: dict[str, Any] | None
 ) -> Response:
     return visit.show(
         "reward.html",
@@ -78,7 +78,7 @@ def _show_form(
     )
 
 
-def _build_body(visit: Visit) -> dict[str, Any]:
+def _build_body(visit: PageRequest) -> dict[str, Any]:
     """Free shipping has no value, whatever stood in its field."""
     body = gather(visit, TEXTS, ["minimumPurchaseAmount"]) | {
         "rewardName": visit.given("rewardName"),

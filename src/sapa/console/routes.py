@@ -23,7 +23,7 @@ from sapa.console.execute import Asker
 from sapa.console.forms import build_token, comes_from_here, limit_body, read_form
 from sapa.console.live import Live
 from sapa.console.rendering import HEADERS, protect, render
-from sapa.context import Kit, SecretKeyMissing
+from sapa.context import AppContext, SecretKeyMissing
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Tx
 from sapa.http import idempotency
@@ -38,9 +38,9 @@ from sapa.http.errors import (
     ServiceUnavailable,
     translate,
 )
-from sapa.http.responses import Answer
+from sapa.http.responses import HttpResponse
 from sapa.people import actions as people
-from sapa.people.types import Role, Session
+from sapa.people.types import ConsoleSession, Role
 
 COOKIE = "sapa_session"
 VISITOR_COOKIE = "sapa_visitor"
@@ -79,23 +79,23 @@ class FormSent(Conflict):
     code = "FORM_SENT"
 
 
-class Visit(Struct):
+class PageRequest(Struct):
     """One request for a page, and who makes it."""
 
-    kit: Kit
+    kit: AppContext
     asker: Asker
     live: Live
     request: Request
     secret: str
     visitor: str
-    known: Session | None
+    known: ConsoleSession | None
     environment: str | None
     language: str
     form: FormData = field(default_factory=FormData)
     error: ApiError | None = None
 
     @property
-    def session(self) -> Session:
+    def session(self) -> ConsoleSession:
         if self.known is None:
             raise NotFound
         return self.known
@@ -161,19 +161,19 @@ class Visit(Struct):
         """For forms that make a secret: one that is sent again, by a reload, makes no other."""
         if not (word := self.given("once")):
             return
-        attempt = idempotency.build_attempt(self.company_id, f"console-{word}", self.request.url.path, b"")
+        attempt = idempotency.build_claim(self.company_id, f"console-{word}", self.request.url.path, b"")
         if await idempotency.claim(tx, attempt):
             raise FormSent
-        await idempotency.settle(tx, attempt, Answer(200, b"", {}))
+        await idempotency.settle(tx, attempt, HttpResponse(200, b"", {}))
 
     async def record(self, tx: Tx, action: str, subject: str) -> None:
         await people.record(tx, self.session, self.environment, action, subject, self.address)
 
 
-Handler = Callable[[Visit], Awaitable[Response]]
+Handler = Callable[[PageRequest], Awaitable[Response]]
 
 
-class Sheet(Struct, frozen=True):
+class ConsoleRoute(Struct, frozen=True):
     """One declared page."""
 
     method: str
@@ -189,11 +189,11 @@ class Sheet(Struct, frozen=True):
         return self.roles is None
 
 
-class Desk:
+class ConsoleRoutes:
     """The console's pages."""
 
     def __init__(self) -> None:
-        self.sheets: list[Sheet] = []
+        self.sheets: list[ConsoleRoute] = []
 
     def get(self, path: str, roles: Sequence[Role] | None) -> Callable[[Handler], Handler]:
         return self._declare("GET", path, roles, None)
@@ -203,33 +203,33 @@ class Desk:
     ) -> Callable[[Handler], Handler]:
         return self._declare("POST", path, roles, shown_by)
 
-    def routes(self, kit: Kit, asker: Asker, live: Live) -> list[Route]:
+    def routes(self, kit: AppContext, asker: Asker, live: Live) -> list[Route]:
         """What is named before what is meant by any name: `new` is no id, and `people` no environment."""
         ordered = sorted(self.sheets, key=lambda sheet: [step.startswith("{") for step in sheet.path.split("/")])
         routes = [
             Route(f"/console{sheet.path}", _serve(kit, asker, live, sheet), methods=[sheet.method]) for sheet in ordered
         ]
-        nowhere = Sheet("GET", "/{rest:path}", None, _refuse_others(routes), None)
+        nowhere = ConsoleRoute("GET", "/{rest:path}", None, _refuse_others(routes), None)
         return [*routes, Route(f"/console{nowhere.path}", _serve(kit, asker, live, nowhere), methods=METHODS)]
 
     def _declare(
         self, method: str, path: str, roles: Sequence[Role] | None, shown_by: Handler | None
     ) -> Callable[[Handler], Handler]:
         def declare(handler: Handler) -> Handler:
-            self.sheets.append(Sheet(method, path, roles, handler, shown_by))
+            self.sheets.append(ConsoleRoute(method, path, roles, handler, shown_by))
             return handler
 
         return declare
 
 
-desk = Desk()
+console = ConsoleRoutes()
 
 
-def _serve(kit: Kit, asker: Asker, live: Live, sheet: Sheet) -> Callable[[Request], Awaitable[Response]]:
+def _serve(kit: AppContext, asker: Asker, live: Live, sheet: ConsoleRoute) -> Callable[[Request], Awaitable[Response]]:
     async def serve(asked: Request) -> Response:
         request = Request(asked.scope, limit_body(asked.receive, sheet.is_open))
         secret, visitor = request.cookies.get(COOKIE, ""), request.cookies.get(VISITOR_COOKIE) or token_urlsafe(32)
-        visit = Visit(kit, asker, live, request, secret, visitor, None, None, translations.choose(request))
+        visit = PageRequest(kit, asker, live, request, secret, visitor, None, None, translations.choose(request))
         answer = await _answer(kit, sheet, visit)
         if visit.known is None and VISITOR_COOKIE not in request.cookies:
             set_cookie(visit, answer, VISITOR_COOKIE, visitor)
@@ -238,7 +238,7 @@ def _serve(kit: Kit, asker: Asker, live: Live, sheet: Sheet) -> Callable[[Reques
     return serve
 
 
-async def _answer(kit: Kit, sheet: Sheet, visit: Visit) -> Response:
+async def _answer(kit: AppContext, sheet: ConsoleRoute, visit: PageRequest) -> Response:
     try:
         await _admit(kit, sheet, visit)
         if sheet.method == "POST":
@@ -269,7 +269,7 @@ def _find_way_back(request: Request) -> str:
 
 
 def _refuse_others(routes: Sequence[Route]) -> Handler:
-    async def refuse(visit: Visit) -> Response:
+    async def refuse(visit: PageRequest) -> Response:
         if not visit.request.path_params["rest"]:
             return go_to("/console")
         if any(route.matches(visit.request.scope)[0] is Match.PARTIAL for route in routes):
@@ -283,7 +283,7 @@ class _SignInFirst(Exception):
     pass
 
 
-async def _admit(kit: Kit, sheet: Sheet, visit: Visit) -> None:
+async def _admit(kit: AppContext, sheet: ConsoleRoute, visit: PageRequest) -> None:
     if visit.secret:
         async with kit.database.connection() as db:
             visit.known = await people.find_session(db, visit.secret)
@@ -301,7 +301,7 @@ async def _admit(kit: Kit, sheet: Sheet, visit: Visit) -> None:
         raise Forbidden
 
 
-async def _take_form(sheet: Sheet, visit: Visit) -> None:
+async def _take_form(sheet: ConsoleRoute, visit: PageRequest) -> None:
     visit.form = await read_form(visit.request, sheet.is_open)
     if not hmac.compare_digest(visit.given("token").encode(), visit.token.encode()):
         raise StaleForm
@@ -309,7 +309,7 @@ async def _take_form(sheet: Sheet, visit: Visit) -> None:
         raise StaleForm
 
 
-async def _run(sheet: Sheet, visit: Visit) -> Response:
+async def _run(sheet: ConsoleRoute, visit: PageRequest) -> Response:
     try:
         return await _handle(sheet, visit)
     except ApiError as error:
@@ -321,21 +321,21 @@ async def _run(sheet: Sheet, visit: Visit) -> Response:
         return shown
 
 
-async def _handle(sheet: Sheet, visit: Visit) -> Response:
+async def _handle(sheet: ConsoleRoute, visit: PageRequest) -> Response:
     try:
         return await sheet.handler(visit)
     except (asyncpg.IntegrityConstraintViolationError, SecretKeyMissing) as error:
         raise translate(error) or error from None
 
 
-def open_session(visit: Visit, secret: str, path: str) -> Response:
+def open_session(visit: PageRequest, secret: str, path: str) -> Response:
     """On to a page, signed in."""
     answer = go_to(path)
     set_cookie(visit, answer, COOKIE, secret, people.SESSION_SECONDS)
     return answer
 
 
-def set_cookie(visit: Visit, answer: Response, name: str, value: str, seconds: int | None = None) -> None:
+def set_cookie(visit: PageRequest, answer: Response, name: str, value: str, seconds: int | None = None) -> None:
     """One that no script reads and no other site sends; without a time it goes with the browser."""
     answer.set_cookie(
         name, value, max_age=seconds, path="/console", secure=visit.is_secure, httponly=True, samesite="lax"

@@ -11,8 +11,8 @@ from sapa.access.types import ClockTooFar
 from sapa.console.routes import (
     DEVELOPERS,
     OWNERS,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 from sapa.http.errors import Invalid
@@ -25,8 +25,8 @@ EMPTY_TIERS = 2
 _AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,6})?").fullmatch
 
 
-@desk.get("/{environment}/settings/company", roles=DEVELOPERS)
-async def show_company(visit: Visit) -> Response:
+@console.get("/{environment}/settings/company", roles=DEVELOPERS)
+async def show_company(visit: PageRequest) -> Response:
     session = visit.session
     async with visit.kit.database.connection() as db:
         environments = [
@@ -41,16 +41,16 @@ async def show_company(visit: Visit) -> Response:
     )
 
 
-@desk.post("/{environment}/settings/company", roles=OWNERS, shown_by=show_company)
-async def rename_company(visit: Visit) -> Response:
+@console.post("/{environment}/settings/company", roles=OWNERS, shown_by=show_company)
+async def rename_company(visit: PageRequest) -> Response:
     async with visit.kit.database.transaction() as tx:
         company = await access.rename_company(tx, visit.company_id, visit.given("name"))
         await visit.record(tx, "company.renamed", f"{visit.session.organisation} → {company.name}")
     return go_to(visit.path("/settings/company"))
 
 
-@desk.post("/{environment}/settings/clock", roles=DEVELOPERS, shown_by=show_company)
-async def move_clock(visit: Visit) -> Response:
+@console.post("/{environment}/settings/clock", roles=DEVELOPERS, shown_by=show_company)
+async def move_clock(visit: PageRequest) -> Response:
     """Forward, or back to the real time."""
     by = None if visit.given("reset") else _parse_span(visit)
     async with visit.kit.database.transaction() as tx:
@@ -59,7 +59,7 @@ async def move_clock(visit: Visit) -> Response:
     return go_to(visit.path("/settings/company"))
 
 
-def _parse_span(visit: Visit) -> timedelta:
+def _parse_span(visit: PageRequest) -> timedelta:
     amount, unit = visit.given("amount"), visit.given("unit")
     if unit not in UNITS:
         raise Invalid.field("unit", f"must be one of {', '.join(UNITS)}")
@@ -71,8 +71,8 @@ def _parse_span(visit: Visit) -> timedelta:
     return span
 
 
-@desk.get("/{environment}/settings/loyalty", roles=DEVELOPERS)
-async def show_loyalty_settings(visit: Visit) -> Response:
+@console.get("/{environment}/settings/loyalty", roles=DEVELOPERS)
+async def show_loyalty_settings(visit: PageRequest) -> Response:
     settings = (await visit.ask("GET", "/loyalty/settings"))["data"]
     tiers = (await visit.ask("GET", "/loyalty/point-conversion"))["data"]["tiers"]
     return visit.show(
@@ -84,8 +84,8 @@ async def show_loyalty_settings(visit: Visit) -> Response:
     )
 
 
-@desk.post("/{environment}/settings/loyalty", roles=DEVELOPERS, shown_by=show_loyalty_settings)
-async def change_loyalty_settings(visit: Visit) -> Response:
+@console.post("/{environment}/settings/loyalty", roles=DEVELOPERS, shown_by=show_loyalty_settings)
+async def change_loyalty_settings(visit: PageRequest) -> Response:
     months = visit.given("expiryMonths")
     body = {
         "enabled": bool(visit.given("enabled")),
@@ -98,8 +98,8 @@ async def change_loyalty_settings(visit: Visit) -> Response:
     return go_to(visit.path("/settings/loyalty"))
 
 
-@desk.post("/{environment}/settings/loyalty/tiers", roles=DEVELOPERS, shown_by=show_loyalty_settings)
-async def replace_tiers(visit: Visit) -> Response:
+@console.post("/{environment}/settings/loyalty/tiers", roles=DEVELOPERS, shown_by=show_loyalty_settings)
+async def replace_tiers(visit: PageRequest) -> Response:
     rows = [row for row in _list_rows(visit) if row["currencyAmount"] or row["points"]]
     tiers = [
         {
@@ -112,12 +112,12 @@ async def replace_tiers(visit: Visit) -> Response:
     return go_to(visit.path("/settings/loyalty"))
 
 
-def _list_typed(visit: Visit) -> dict[str, Any]:
+def _list_typed(visit: PageRequest) -> dict[str, Any]:
     names = ("earnOn", "rounding", "expiryMonths", "reservationTtlSeconds")
     return {"enabled": bool(visit.given("enabled")), **{name: visit.given(name) for name in names}}
 
 
-def _list_rows(visit: Visit) -> list[dict[str, Any]]:
+def _list_rows(visit: PageRequest) -> list[dict[str, Any]]:
     """The tiers as they were typed, the empty ones included."""
     typed = zip(visit.all_given("amount"), visit.all_given("points"), strict=False)
     return [{"currencyAmount": amount.strip(), "points": points.strip()} for amount, points in typed]

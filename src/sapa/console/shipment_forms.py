@@ -9,8 +9,8 @@ from sapa.console.areas import CHOSEN, list_choices
 from sapa.console.fields import gather, spread
 from sapa.console.routes import (
     EVERYBODY,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 from sapa.http.errors import ApiError, FieldError, Invalid, NotFound
@@ -39,8 +39,8 @@ KNOWN_AS = {
 """Fields of a question for prices, as this form calls them."""
 
 
-@desk.get("/{environment}/shipments/new", roles=EVERYBODY)
-async def show_new_shipment(visit: Visit) -> Response:
+@console.get("/{environment}/shipments/new", roles=EVERYBODY)
+async def show_new_shipment(visit: PageRequest) -> Response:
     values = {name: visit.given(name) for name in FIELDS} if visit.form else await _prefill(visit)
     found = await visit.ask("GET", "/shipping/store-locations", {"limit": MOST_STORES})
     providers = (await visit.ask("GET", "/shipping/providers"))["data"]
@@ -60,14 +60,14 @@ async def show_new_shipment(visit: Visit) -> Response:
     )
 
 
-@desk.post("/{environment}/shipments/new", roles=EVERYBODY)
-async def go_on(visit: Visit) -> Response:
+@console.post("/{environment}/shipments/new", roles=EVERYBODY)
+async def go_on(visit: PageRequest) -> Response:
     """The form again: with the places of what was chosen, or with prices."""
     return await show_new_shipment(visit)
 
 
-@desk.post("/{environment}/shipments", roles=EVERYBODY, shown_by=show_new_shipment)
-async def create_shipment(visit: Visit) -> Response:
+@console.post("/{environment}/shipments", roles=EVERYBODY, shown_by=show_new_shipment)
+async def create_shipment(visit: PageRequest) -> Response:
     body = gather(visit, TEXTS, NUMBERS)
     body |= {"insurance": bool(visit.given("insurance"))} | await _choose_service(visit)
     if body["delivery"] is not None:
@@ -78,7 +78,7 @@ async def create_shipment(visit: Visit) -> Response:
     return go_to(visit.path(f"/shipments/{made['id']}"))
 
 
-async def _prefill(visit: Visit) -> dict[str, str]:
+async def _prefill(visit: PageRequest) -> dict[str, str]:
     """What the order knows of its receiver and its goods."""
     id = visit.request.query_params.get("orderId", "")
     values = dict.fromkeys(FIELDS, "") | {"package.itemQty": "1"}
@@ -125,7 +125,7 @@ def _has_pickup_cities(provider: str) -> bool:
     return provider in PROVIDERS and PROVIDERS[provider].has_pickup_cities
 
 
-async def _list_pickup_cities(visit: Visit, provider: str) -> list[dict[str, Any]]:
+async def _list_pickup_cities(visit: PageRequest, provider: str) -> list[dict[str, Any]]:
     if not _has_pickup_cities(provider):
         return []
     try:
@@ -137,7 +137,7 @@ async def _list_pickup_cities(visit: Visit, provider: str) -> list[dict[str, Any
     return found
 
 
-async def _find_quote(visit: Visit) -> dict[str, Any] | None:
+async def _find_quote(visit: PageRequest) -> dict[str, Any] | None:
     """The prices, when they were asked for; why there are none is shown at the field that is to blame."""
     if visit.given("step") != "prices" and not visit.given("service"):
         return None
@@ -148,7 +148,7 @@ async def _find_quote(visit: Visit) -> dict[str, Any] | None:
         return None
 
 
-async def _ask_prices(visit: Visit) -> dict[str, Any]:
+async def _ask_prices(visit: PageRequest) -> dict[str, Any]:
     given = gather(visit, TEXTS, NUMBERS)
     body = {
         "provider": given["provider"],
@@ -164,7 +164,7 @@ async def _ask_prices(visit: Visit) -> dict[str, Any]:
     return quote
 
 
-async def _read_origin(visit: Visit) -> dict[str, Any]:
+async def _read_origin(visit: PageRequest) -> dict[str, Any]:
     id = visit.given("storeLocationId")
     try:
         store = (await visit.ask("GET", f"/shipping/store-locations/{id}"))["data"] if id and "/" not in id else None
@@ -185,7 +185,7 @@ def _rename(error: Invalid) -> Invalid:
     return Invalid(error.message, details=details)
 
 
-async def _choose_service(visit: Visit) -> dict[str, Any]:
+async def _choose_service(visit: PageRequest) -> dict[str, Any]:
     """The service with its price of now; where a provider has no prices, what was written by hand."""
     providers = (await visit.ask("GET", "/shipping/providers"))["data"]
     if not _has_prices(providers, visit.given("provider")):
@@ -197,7 +197,7 @@ async def _choose_service(visit: Visit) -> dict[str, Any]:
     return {name: chosen[name] for name in SERVICE} | {"fee": chosen["price"], "currency": chosen["currency"]}
 
 
-async def _name_area(visit: Visit) -> dict[str, str]:
+async def _name_area(visit: PageRequest) -> dict[str, str]:
     chosen = {f"delivery.{field}": visit.given(f"delivery.{field}") for field in CHOSEN}
     names = (await list_choices(visit, "delivery.", chosen))["names"]
     told = {"kecamatan": names["delivery.kecamatanId"], "kelurahan": names["delivery.kelurahanId"]}

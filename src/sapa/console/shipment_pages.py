@@ -10,8 +10,8 @@ from sapa.console.listing import read_list
 from sapa.console.routes import (
     DEVELOPERS,
     EVERYBODY,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 from sapa.http.errors import Invalid, NotFound
@@ -29,15 +29,15 @@ TOO_LATE = UNDER_WAY | {"cancelled", "cancelled_by_business", "returning", "retu
 """States in which there is nothing to cancel any more, or not yet."""
 
 
-@desk.get("/{environment}/shipments", roles=EVERYBODY)
-async def list_shipments(visit: Visit) -> Response:
+@console.get("/{environment}/shipments", roles=EVERYBODY)
+async def list_shipments(visit: PageRequest) -> Response:
     shown = await read_list(visit, "/shipping/shipments", *FILTERS)
     providers = [(name, provider.label) for name, provider in PROVIDERS.items()]
     return visit.show("shipments.html", statuses=STATUSES, providers=providers, tone=find_tone, **shown)
 
 
-@desk.get("/{environment}/shipments/{id}", roles=EVERYBODY)
-async def show_shipment(visit: Visit) -> Response:
+@console.get("/{environment}/shipments/{id}", roles=EVERYBODY)
+async def show_shipment(visit: PageRequest) -> Response:
     """What is known; with `track` in the address the carrier is asked first."""
     id = visit.request.path_params["id"]
     way = await _read_way(visit, id)
@@ -59,7 +59,7 @@ async def show_shipment(visit: Visit) -> Response:
     )
 
 
-async def _read_way(visit: Visit, id: str) -> Any:
+async def _read_way(visit: PageRequest, id: str) -> Any:
     if visit.request.query_params.get("track") and not visit.form:
         return (await visit.ask("GET", f"/shipping/shipments/{id}/tracking"))["data"]
     if not SHIPMENT_ID.matches(id):
@@ -69,7 +69,7 @@ async def _read_way(visit: Visit, id: str) -> Any:
     return msgspec.json.decode(encode(known))
 
 
-async def _find_order_number(visit: Visit, id: str | None) -> str | None:
+async def _find_order_number(visit: PageRequest, id: str | None) -> str | None:
     """None for an order that is gone by now."""
     try:
         return str((await visit.ask("GET", f"/orders/{id}"))["data"]["orderNumber"]) if id else None
@@ -81,8 +81,8 @@ def find_tone(status: str) -> str:
     return TONES.get(GROUP_OF[status], "waiting")
 
 
-@desk.post("/{environment}/shipments/{id}/book", roles=EVERYBODY, shown_by=show_shipment)
-async def book(visit: Visit) -> Response:
+@console.post("/{environment}/shipments/{id}/book", roles=EVERYBODY, shown_by=show_shipment)
+async def book(visit: PageRequest) -> Response:
     """People book what the API does not, and everything else, too."""
     id = visit.request.path_params["id"]
     shipment = (await visit.ask("GET", f"/shipping/shipments/{id}"))["data"]
@@ -95,31 +95,31 @@ async def book(visit: Visit) -> Response:
     return go_to(visit.path(f"/shipments/{id}"))
 
 
-@desk.post("/{environment}/shipments/{id}/cancel", roles=EVERYBODY, shown_by=show_shipment)
-async def cancel(visit: Visit) -> Response:
+@console.post("/{environment}/shipments/{id}/cancel", roles=EVERYBODY, shown_by=show_shipment)
+async def cancel(visit: PageRequest) -> Response:
     id = visit.request.path_params["id"]
     await visit.ask("POST", f"/shipping/shipments/{id}/cancel", body={"reason": visit.given("reason") or None})
     return go_to(visit.path(f"/shipments/{id}"))
 
 
-@desk.post("/{environment}/shipments/{id}/status", roles=EVERYBODY, shown_by=show_shipment)
-async def move_by_hand(visit: Visit) -> Response:
+@console.post("/{environment}/shipments/{id}/status", roles=EVERYBODY, shown_by=show_shipment)
+async def move_by_hand(visit: PageRequest) -> Response:
     """Where no carrier tells how far it is."""
     id = visit.request.path_params["id"]
     await visit.ask("PATCH", f"/shipping/shipments/{id}", body={"shippingStatus": visit.given("status")})
     return go_to(visit.path(f"/shipments/{id}"))
 
 
-@desk.post("/{environment}/shipments/{id}/looked", roles=EVERYBODY, shown_by=show_shipment)
-async def say_looked_at(visit: Visit) -> Response:
+@console.post("/{environment}/shipments/{id}/looked", roles=EVERYBODY, shown_by=show_shipment)
+async def say_looked_at(visit: PageRequest) -> Response:
     """Somebody has seen what was wrong with it."""
     id = visit.request.path_params["id"]
     await visit.ask("PATCH", f"/shipping/shipments/{id}", body={"needsAction": False})
     return go_to(visit.path(f"/shipments/{id}"))
 
 
-@desk.post("/{environment}/shipments/{id}/resolve", roles=EVERYBODY, shown_by=show_shipment)
-async def resolve(visit: Visit) -> Response:
+@console.post("/{environment}/shipments/{id}/resolve", roles=EVERYBODY, shown_by=show_shipment)
+async def resolve(visit: PageRequest) -> Response:
     """What somebody found out at the carrier about a booking whose outcome is not known."""
     id = visit.request.path_params["id"]
     found = {"outcome": visit.given("outcome"), "orderNo": visit.given("orderNo") or None}
@@ -130,15 +130,15 @@ async def resolve(visit: Visit) -> Response:
     return go_to(visit.path(f"/shipments/{id}"))
 
 
-@desk.post("/{environment}/shipments/{id}/advance", roles=EVERYBODY, shown_by=show_shipment)
-async def advance(visit: Visit) -> Response:
+@console.post("/{environment}/shipments/{id}/advance", roles=EVERYBODY, shown_by=show_shipment)
+async def advance(visit: PageRequest) -> Response:
     """The simulated carrier of a test environment goes on."""
     id = visit.request.path_params["id"]
     await visit.ask("POST", f"/shipping/shipments/{id}/sandbox/advance", body={})
     return go_to(visit.path(f"/shipments/{id}"))
 
 
-@desk.post("/{environment}/shipments/{id}/discard", roles=DEVELOPERS, shown_by=show_shipment)
-async def discard(visit: Visit) -> Response:
+@console.post("/{environment}/shipments/{id}/discard", roles=DEVELOPERS, shown_by=show_shipment)
+async def discard(visit: PageRequest) -> Response:
     await visit.ask("DELETE", f"/shipping/shipments/{visit.request.path_params['id']}")
     return go_to(visit.path("/shipments"))

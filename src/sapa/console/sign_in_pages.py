@@ -6,8 +6,8 @@ from sapa.console.routes import (
     COOKIE,
     EVERYBODY,
     LANGUAGE_COOKIE,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
     open_session,
     set_cookie,
@@ -15,27 +15,27 @@ from sapa.console.routes import (
 from sapa.console.translations import LANGUAGES
 from sapa.http.errors import Invalid, NotFound
 from sapa.people import actions as people
-from sapa.people.types import Link
+from sapa.people.types import OneTimeLink
 
 HOME = "/console/live"
 LINK_COOKIE = "sapa_link"
 LINK_SECONDS = 3600
 
 
-@desk.get("", roles=EVERYBODY)
-async def begin(visit: Visit) -> Response:
+@console.get("", roles=EVERYBODY)
+async def begin(visit: PageRequest) -> Response:
     return go_to(HOME)
 
 
-@desk.get("/sign-in", roles=None)
-async def show_sign_in(visit: Visit) -> Response:
+@console.get("/sign-in", roles=None)
+async def show_sign_in(visit: PageRequest) -> Response:
     if visit.known is not None:
         return go_to(HOME)
     return visit.show("sign_in.html", next=_next_of(visit), email=visit.given("email"))
 
 
-@desk.post("/sign-in", roles=None, shown_by=show_sign_in)
-async def sign_in(visit: Visit) -> Response:
+@console.post("/sign-in", roles=None, shown_by=show_sign_in)
+async def sign_in(visit: PageRequest) -> Response:
     password = visit.form.get("password")
     secret = await people.sign_in(
         visit.kit.database, visit.given("email"), password if isinstance(password, str) else "", visit.origin
@@ -43,8 +43,8 @@ async def sign_in(visit: Visit) -> Response:
     return open_session(visit, secret, _next_of(visit))
 
 
-@desk.get("/link/{secret}", roles=None)
-async def open_link(visit: Visit) -> Response:
+@console.get("/link/{secret}", roles=None)
+async def open_link(visit: PageRequest) -> Response:
     """What opens the door leaves the address bar, and the browser's history with it."""
     secret = visit.request.path_params["secret"]
     await _get_link(visit, secret)
@@ -53,14 +53,14 @@ async def open_link(visit: Visit) -> Response:
     return answer
 
 
-@desk.get("/link", roles=None)
-async def show_link(visit: Visit) -> Response:
+@console.get("/link", roles=None)
+async def show_link(visit: PageRequest) -> Response:
     link = await _get_link(visit, _read_link(visit))
     return visit.show("link.html", link=link, email=visit.given("email"), name=visit.given("name"))
 
 
-@desk.post("/link", roles=None, shown_by=show_link)
-async def use_link(visit: Visit) -> Response:
+@console.post("/link", roles=None, shown_by=show_link)
+async def use_link(visit: PageRequest) -> Response:
     secret, password = _read_link(visit), str(visit.form.get("password") or "")
     link = await _get_link(visit, secret)
     if not link.asks_password and password != visit.form.get("again"):
@@ -72,17 +72,17 @@ async def use_link(visit: Visit) -> Response:
     return answer
 
 
-def _read_link(visit: Visit) -> str:
+def _read_link(visit: PageRequest) -> str:
     return visit.request.cookies.get(LINK_COOKIE, "")
 
 
-async def _get_link(visit: Visit, secret: str) -> Link:
+async def _get_link(visit: PageRequest, secret: str) -> OneTimeLink:
     async with visit.kit.database.connection() as db:
         return await people.get_link(db, secret)
 
 
-@desk.post("/language", roles=None)
-async def choose_language(visit: Visit) -> Response:
+@console.post("/language", roles=None)
+async def choose_language(visit: PageRequest) -> Response:
     language = visit.given("language")
     answer = go_to(_next_of(visit))
     if language not in LANGUAGES:
@@ -94,15 +94,15 @@ async def choose_language(visit: Visit) -> Response:
     return answer
 
 
-@desk.get("/companies", roles=EVERYBODY)
-async def list_companies(visit: Visit) -> Response:
+@console.get("/companies", roles=EVERYBODY)
+async def list_companies(visit: PageRequest) -> Response:
     async with visit.kit.database.connection() as db:
         places = await people.list_places(db, visit.session.user_id)
     return visit.show("companies.html", places=places)
 
 
-@desk.post("/companies", roles=EVERYBODY, shown_by=list_companies)
-async def move(visit: Visit) -> Response:
+@console.post("/companies", roles=EVERYBODY, shown_by=list_companies)
+async def move(visit: PageRequest) -> Response:
     company = visit.given("company")
     if not company.isascii() or not company.isdigit() or len(company) > 18:
         raise NotFound
@@ -111,8 +111,8 @@ async def move(visit: Visit) -> Response:
     return open_session(visit, secret, HOME)
 
 
-@desk.post("/sign-out", roles=EVERYBODY)
-async def sign_out(visit: Visit) -> Response:
+@console.post("/sign-out", roles=EVERYBODY)
+async def sign_out(visit: PageRequest) -> Response:
     async with visit.kit.database.transaction() as tx:
         if visit.given("everywhere"):
             await people.sign_out_everywhere(tx, visit.session.user_id)
@@ -123,7 +123,7 @@ async def sign_out(visit: Visit) -> Response:
     return answer
 
 
-def _next_of(visit: Visit) -> str:
+def _next_of(visit: PageRequest) -> str:
     """Where they wanted to go: a page of ours, and nothing else."""
     wanted = visit.given("next") or visit.request.query_params.get("next", "")
     return wanted if wanted.startswith("/console/") and "//" not in wanted and "\\" not in wanted else HOME

@@ -8,8 +8,8 @@ from starlette.responses import Response
 from sapa.console.listing import read_list
 from sapa.console.routes import (
     DEVELOPERS,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 from sapa.http.endpoints import Base
@@ -25,19 +25,19 @@ MOST_BUTTONS = 10
 _PLACE = re.compile(r"\{\{\s*([1-9][0-9]{0,2})\s*\}\}")
 
 
-@desk.get("/{environment}/templates", roles=DEVELOPERS)
-async def list_templates(visit: Visit) -> Response:
+@console.get("/{environment}/templates", roles=DEVELOPERS)
+async def list_templates(visit: PageRequest) -> Response:
     shown = await read_list(visit, "/templates", "status", base=Base.MESSAGING)
     return visit.show("templates.html", statuses=STATUSES, **shown)
 
 
-@desk.get("/{environment}/templates/new", roles=DEVELOPERS)
-async def show_new_template(visit: Visit) -> Response:
+@console.get("/{environment}/templates/new", roles=DEVELOPERS)
+async def show_new_template(visit: PageRequest) -> Response:
     return _show_form(visit, None, _read_typed(visit))
 
 
-@desk.post("/{environment}/templates", roles=DEVELOPERS, shown_by=show_new_template)
-async def create_template(visit: Visit) -> Response:
+@console.post("/{environment}/templates", roles=DEVELOPERS, shown_by=show_new_template)
+async def create_template(visit: PageRequest) -> Response:
     typed = _read_typed(visit)
     body = {"name": typed["name"], "language": typed["language"], **_build_content(typed)}
     noted = ("template.created", typed["name"])
@@ -45,8 +45,8 @@ async def create_template(visit: Visit) -> Response:
     return go_to(visit.path(f"/templates/{made['data']['id']}"))
 
 
-@desk.get("/{environment}/templates/{id}", roles=DEVELOPERS)
-async def show_template(visit: Visit) -> Response:
+@console.get("/{environment}/templates/{id}", roles=DEVELOPERS)
+async def show_template(visit: PageRequest) -> Response:
     template = await _get_template(visit)
     preview, params = None, visit.request.query_params.getlist("param")
     if params and not visit.form:
@@ -59,8 +59,8 @@ async def show_template(visit: Visit) -> Response:
     return _show_form(visit, template, typed, preview=preview, params=params, places=places)
 
 
-@desk.post("/{environment}/templates/{id}", roles=DEVELOPERS, shown_by=show_template)
-async def change_template(visit: Visit) -> Response:
+@console.post("/{environment}/templates/{id}", roles=DEVELOPERS, shown_by=show_template)
+async def change_template(visit: PageRequest) -> Response:
     template = await _get_template(visit)
     path, noted = f"/templates/{template['id']}", ("template.changed", template["name"])
     body = _build_content(_read_typed(visit))
@@ -68,24 +68,26 @@ async def change_template(visit: Visit) -> Response:
     return go_to(visit.path(path))
 
 
-@desk.post("/{environment}/templates/{id}/delete", roles=DEVELOPERS, shown_by=show_template)
-async def delete_template(visit: Visit) -> Response:
+@console.post("/{environment}/templates/{id}/delete", roles=DEVELOPERS, shown_by=show_template)
+async def delete_template(visit: PageRequest) -> Response:
     template = await _get_template(visit)
     path, noted = f"/templates/{template['id']}", ("template.deleted", template["name"])
     await visit.ask("DELETE", path, base=Base.MESSAGING, noted=noted)
     return go_to(visit.path("/templates"))
 
 
-async def _ask(visit: Visit, method: str, path: str, query: dict[str, str] | None = None, body: object = None) -> Any:
+async def _ask(
+    visit: PageRequest, method: str, path: str, query: dict[str, str] | None = None, body: object = None
+) -> Any:
     return await visit.ask(method, f"/templates{path}", query, body, Base.MESSAGING)
 
 
-async def _get_template(visit: Visit) -> dict[str, Any]:
+async def _get_template(visit: PageRequest) -> dict[str, Any]:
     found: dict[str, Any] = (await _ask(visit, "GET", f"/{visit.request.path_params['id']}"))["data"]
     return found
 
 
-def _show_form(visit: Visit, template: dict[str, Any] | None, typed: dict[str, Any], **context: Any) -> Response:
+def _show_form(visit: PageRequest, template: dict[str, Any] | None, typed: dict[str, Any], **context: Any) -> Response:
     rows = typed["buttons"][:MOST_BUTTONS]
     empty = {"type": "quick_reply", "text": "", "target": ""}
     missing = max(LEAST_BUTTONS, min(len(rows) + 1, MOST_BUTTONS)) - len(rows)
@@ -101,7 +103,7 @@ def _show_form(visit: Visit, template: dict[str, Any] | None, typed: dict[str, A
     )
 
 
-def _read_typed(visit: Visit) -> dict[str, Any]:
+def _read_typed(visit: PageRequest) -> dict[str, Any]:
     names = ("name", "language", "category", "header", "header_text", "footer")
     parts = ("button_type", "button_text", "button_target")
     typed = zip(*(visit.all_given(name) for name in parts), strict=False)

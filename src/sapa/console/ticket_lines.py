@@ -12,7 +12,7 @@ BEGINNINGS = frozenset({"opened", "reopened"})
 Json = dict[str, Any]
 
 
-class Line(Struct, frozen=True):
+class ThreadItem(Struct, frozen=True):
     """One line of it."""
 
     kind: str
@@ -26,14 +26,14 @@ class Line(Struct, frozen=True):
     """What became of a message that went out."""
 
 
-def build_lines(ticket: Json, names: dict[int, str], is_latest: bool = True) -> list[Line]:
+def build_lines(ticket: Json, names: dict[int, str], is_latest: bool = True) -> list[ThreadItem]:
     """At one instant a message comes after what opened the ticket and before what followed from it. Of notes and
     events those are shown that belong to the messages shown, which are the latest or earlier ones."""
     placed = [*_place_messages(ticket["messages"], names), *_place_rest(ticket, names, is_latest)]
     return [line for _, _, line in sorted(placed, key=lambda one: one[:2])]
 
 
-def _place_messages(messages: list[Json], names: dict[int, str]) -> Iterable[tuple[float, int, Line]]:
+def _place_messages(messages: list[Json], names: dict[int, str]) -> Iterable[tuple[float, int, ThreadItem]]:
     """In the order in which they came, whatever their times say: channels tell them in whole seconds."""
     moment = 0.0
     for message in messages:
@@ -41,11 +41,13 @@ def _place_messages(messages: list[Json], names: dict[int, str]) -> Iterable[tup
         moment = max(moment, _read_seconds(left_at) if left_at else message["timestamp"])
         at = datetime.fromtimestamp(message["timestamp"], UTC).isoformat()
         tick = TICKS.get(message["ack"]) if message["direction"] == "out" else None
-        line = Line(message["direction"], message["messageId2"], at, message, _name(names, message["agentId"]), tick)
+        line = ThreadItem(
+            message["direction"], message["messageId2"], at, message, _name(names, message["agentId"]), tick
+        )
         yield moment, 1, line
 
 
-def _place_rest(ticket: Json, names: dict[int, str], is_latest: bool) -> Iterable[tuple[float, int, Line]]:
+def _place_rest(ticket: Json, names: dict[int, str], is_latest: bool) -> Iterable[tuple[float, int, ThreadItem]]:
     seconds = [message["timestamp"] for message in ticket["messages"]] or [0]
     first = seconds[0] if ticket["earlier"] else 0
     for rank, line in [*_list_events(ticket, names), *_list_notes(ticket, names)]:
@@ -54,15 +56,15 @@ def _place_rest(ticket: Json, names: dict[int, str], is_latest: bool) -> Iterabl
             yield moment, rank, line
 
 
-def _list_events(ticket: Json, names: dict[int, str]) -> Iterable[tuple[int, Line]]:
+def _list_events(ticket: Json, names: dict[int, str]) -> Iterable[tuple[int, ThreadItem]]:
     for number, event in enumerate(ticket["events"]):
         rank = 0 if event["kind"] in BEGINNINGS else 2
-        yield rank, Line("event", f"event-{number}", event["at"], event, _name(names, event["agentId"]))
+        yield rank, ThreadItem("event", f"event-{number}", event["at"], event, _name(names, event["agentId"]))
 
 
-def _list_notes(ticket: Json, names: dict[int, str]) -> Iterable[tuple[int, Line]]:
+def _list_notes(ticket: Json, names: dict[int, str]) -> Iterable[tuple[int, ThreadItem]]:
     for note in ticket["notes"]:
-        yield 2, Line("note", note["id"], note["createdAt"], note, _name(names, note["agentId"]))
+        yield 2, ThreadItem("note", note["id"], note["createdAt"], note, _name(names, note["agentId"]))
 
 
 def _read_seconds(text: str) -> float:

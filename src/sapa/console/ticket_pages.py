@@ -9,8 +9,8 @@ from starlette.responses import Response
 from sapa.console.inbox_pages import Team, build_word, is_script, list_channels, read_clock, read_team, watch
 from sapa.console.routes import (
     EVERYBODY,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 from sapa.console.ticket_lines import build_lines
@@ -31,8 +31,8 @@ class FileNotThere(Conflict):
     code = "FILE_NOT_THERE"
 
 
-@desk.get("/{environment}/inbox/{id}", roles=EVERYBODY)
-async def show_ticket(visit: Visit) -> Response:
+@console.get("/{environment}/inbox/{id}", roles=EVERYBODY)
+async def show_ticket(visit: PageRequest) -> Response:
     asked = visit.request.query_params
     ticket, team = await _get_ticket(visit), await read_team(visit)
     is_latest = not asked.get("before")
@@ -55,8 +55,8 @@ async def show_ticket(visit: Visit) -> Response:
     return visit.show("ticket.html", **context, **others)
 
 
-@desk.get("/{environment}/inbox/{id}/events", roles=EVERYBODY)
-async def watch_ticket(visit: Visit) -> Response:
+@console.get("/{environment}/inbox/{id}/events", roles=EVERYBODY)
+async def watch_ticket(visit: PageRequest) -> Response:
     """A stream for the page's script; whoever comes here otherwise gets the page."""
     id = visit.request.path_params["id"]
     if not is_script(visit):
@@ -69,14 +69,14 @@ async def watch_ticket(visit: Visit) -> Response:
     return watch(visit, read)
 
 
-@desk.post("/{environment}/inbox/{id}/replies", roles=EVERYBODY, shown_by=show_ticket)
-async def reply_to_ticket(visit: Visit) -> Response:
+@console.post("/{environment}/inbox/{id}/replies", roles=EVERYBODY, shown_by=show_ticket)
+async def reply_to_ticket(visit: PageRequest) -> Response:
     text = visit.given("body").replace("\r\n", "\n")
     return await _do(visit, "replies", {"agentId": (await read_team(visit)).my_id, "body": text}, "#talk")
 
 
-@desk.post("/{environment}/inbox/{id}/notes", roles=EVERYBODY, shown_by=show_ticket)
-async def add_note(visit: Visit) -> Response:
+@console.post("/{environment}/inbox/{id}/notes", roles=EVERYBODY, shown_by=show_ticket)
+async def add_note(visit: PageRequest) -> Response:
     text = visit.given("note").replace("\r\n", "\n")
     try:
         return await _do(visit, "notes", {"agentId": (await read_team(visit)).my_id, "body": text}, "#talk")
@@ -84,28 +84,28 @@ async def add_note(visit: Visit) -> Response:
         raise Invalid.field("note", error.details[0].message if error.details else error.message) from None
 
 
-@desk.post("/{environment}/inbox/{id}/assign", roles=EVERYBODY, shown_by=show_ticket)
-async def assign_ticket(visit: Visit) -> Response:
+@console.post("/{environment}/inbox/{id}/assign", roles=EVERYBODY, shown_by=show_ticket)
+async def assign_ticket(visit: PageRequest) -> Response:
     return await _do(visit, "assign", {"agentId": await _find_chosen(visit)})
 
 
-@desk.post("/{environment}/inbox/{id}/handover", roles=EVERYBODY, shown_by=show_ticket)
-async def hand_over_ticket(visit: Visit) -> Response:
+@console.post("/{environment}/inbox/{id}/handover", roles=EVERYBODY, shown_by=show_ticket)
+async def hand_over_ticket(visit: PageRequest) -> Response:
     return await _do(visit, "handover", {"agentId": await _find_chosen(visit)})
 
 
-@desk.post("/{environment}/inbox/{id}/resolve", roles=EVERYBODY, shown_by=show_ticket)
-async def resolve_ticket(visit: Visit) -> Response:
+@console.post("/{environment}/inbox/{id}/resolve", roles=EVERYBODY, shown_by=show_ticket)
+async def resolve_ticket(visit: PageRequest) -> Response:
     return await _do(visit, "resolve", {"agentId": (await read_team(visit)).my_id})
 
 
-@desk.post("/{environment}/inbox/{id}/reopen", roles=EVERYBODY, shown_by=show_ticket)
-async def reopen_ticket(visit: Visit) -> Response:
+@console.post("/{environment}/inbox/{id}/reopen", roles=EVERYBODY, shown_by=show_ticket)
+async def reopen_ticket(visit: PageRequest) -> Response:
     return await _do(visit, "reopen", None)
 
 
-@desk.post("/{environment}/inbox/{id}/template", roles=EVERYBODY, shown_by=show_ticket)
-async def send_template(visit: Visit) -> Response:
+@console.post("/{environment}/inbox/{id}/template", roles=EVERYBODY, shown_by=show_ticket)
+async def send_template(visit: PageRequest) -> Response:
     ticket, team = await _get_ticket(visit), await read_team(visit)
     template = (await _ask(visit, "GET", f"/templates/{visit.given('template')}"))["data"]
     body = {
@@ -123,8 +123,8 @@ async def send_template(visit: Visit) -> Response:
     return go_to(visit.path(f"/inbox/{ticket['id']}#talk"))
 
 
-@desk.get("/{environment}/inbox/{id}/files/{message}", roles=EVERYBODY)
-async def open_file(visit: Visit) -> Response:
+@console.get("/{environment}/inbox/{id}/files/{message}", roles=EVERYBODY)
+async def open_file(visit: PageRequest) -> Response:
     """On to a file that came with a message of this ticket, at an address that is good for a while."""
     ticket_id, message_id = visit.request.path_params["id"], visit.request.path_params["message"]
     message = (await _ask(visit, "GET", f"/messages/{message_id}"))["data"]
@@ -138,24 +138,24 @@ async def open_file(visit: Visit) -> Response:
     return go_to(wanted[0])
 
 
-async def _ask(visit: Visit, method: str, path: str, query: dict[str, str] | None = None) -> Any:
+async def _ask(visit: PageRequest, method: str, path: str, query: dict[str, str] | None = None) -> Any:
     return await visit.ask(method, path, query, base=Base.MESSAGING)
 
 
-async def _do(visit: Visit, verb: str, body: object, place: str = "") -> Response:
+async def _do(visit: PageRequest, verb: str, body: object, place: str = "") -> Response:
     """What is sent twice by one form happens once."""
     id, once = visit.request.path_params["id"], visit.given("once") or None
     await visit.ask("POST", f"/tickets/{id}/{verb}", body=body, base=Base.MESSAGING, once=once)
     return go_to(visit.path(f"/inbox/{id}{place}"))
 
 
-async def _get_ticket(visit: Visit) -> Json:
+async def _get_ticket(visit: PageRequest) -> Json:
     id, before = visit.request.path_params["id"], visit.request.query_params.get("before", "")
     found: Json = (await _ask(visit, "GET", f"/tickets/{id}", {"before": before}))["data"]
     return found
 
 
-async def _find_chosen(visit: Visit) -> int | None:
+async def _find_chosen(visit: PageRequest) -> int | None:
     """The agent who was chosen, or nobody."""
     text = visit.given("agentId")
     if text == "me":
@@ -173,13 +173,13 @@ def _build_word(ticket: Json, team: Team) -> str:
     return build_word(_list_shown(ticket, team))
 
 
-async def _read_files(visit: Visit, ticket: Json) -> dict[str, list[Json]]:
+async def _read_files(visit: PageRequest, ticket: Json) -> dict[str, list[Json]]:
     """Of the messages that customers sent files with."""
     with_files = [one["messageId2"] for one in ticket["messages"] if one["direction"] == "in" and one["mediaUrl"]]
     return {id: (await _ask(visit, "GET", f"/messages/{id}/media"))["data"]["files"] for id in with_files}
 
 
-async def _read_templates(visit: Visit, ticket: Json) -> Json:
+async def _read_templates(visit: PageRequest, ticket: Json) -> Json:
     """What can be sent at any time, and the one that was chosen with its parameters' places."""
     approved = {"status": "APPROVED"} if ticket["source"] in APPROVING else {}
     templates = (await _ask(visit, "GET", "/templates", {"limit": "100", **approved}))["data"]
@@ -189,7 +189,7 @@ async def _read_templates(visit: Visit, ticket: Json) -> Json:
     return {"templates": templates, "chosen": chosen, "places": places}
 
 
-async def _read_person(visit: Visit, ticket: Json) -> Json:
+async def _read_person(visit: PageRequest, ticket: Json) -> Json:
     """The customer as the other pages know them; a contact need not be one, and may not be one any more."""
     id = ticket["customerId"]
     nobody: Json = {"customer": None, "orders": [], "wallet": None, "timeline": []}

@@ -9,8 +9,8 @@ from starlette.responses import Response
 from sapa.console.fields import parse_instant
 from sapa.console.routes import (
     DEVELOPERS,
-    Visit,
-    desk,
+    PageRequest,
+    console,
     go_to,
 )
 from sapa.events import CATALOGUE
@@ -23,16 +23,16 @@ from sapa.webhooks.types import DeliveryFilter, DeliveryStatus, EndpointIn, Endp
 PAGE = 25
 
 
-@desk.get("/{environment}/webhooks", roles=DEVELOPERS)
-async def list_webhooks(visit: Visit) -> Response:
+@console.get("/{environment}/webhooks", roles=DEVELOPERS)
+async def list_webhooks(visit: PageRequest) -> Response:
     async with visit.kit.database.connection() as db:
         endpoints = await webhooks.list_endpoints(db, visit.kit.vault, visit.company_id)
         notices = await webhooks.list_notices(db, visit.company_id)
     return visit.show("webhooks.html", endpoints=endpoints, notices=notices)
 
 
-@desk.get("/{environment}/webhooks/new", roles=DEVELOPERS)
-async def show_new_webhook(visit: Visit) -> Response:
+@console.get("/{environment}/webhooks/new", roles=DEVELOPERS)
+async def show_new_webhook(visit: PageRequest) -> Response:
     return visit.show(
         "webhook_new.html",
         kinds=list_kinds(),
@@ -42,8 +42,8 @@ async def show_new_webhook(visit: Visit) -> Response:
     )
 
 
-@desk.post("/{environment}/webhooks", roles=DEVELOPERS, shown_by=show_new_webhook)
-async def create_webhook(visit: Visit) -> Response:
+@console.post("/{environment}/webhooks", roles=DEVELOPERS, shown_by=show_new_webhook)
+async def create_webhook(visit: PageRequest) -> Response:
     events = visit.all_given("event")
     if not events and not visit.given("all"):
         raise Invalid.field("event", "choose at least one, or all of them")
@@ -59,8 +59,8 @@ async def create_webhook(visit: Visit) -> Response:
     return visit.show("webhook_made.html", new=new)
 
 
-@desk.get("/{environment}/webhooks/{id}", roles=DEVELOPERS)
-async def show_webhook(visit: Visit) -> Response:
+@console.get("/{environment}/webhooks/{id}", roles=DEVELOPERS)
+async def show_webhook(visit: PageRequest) -> Response:
     wanted = visit.request.query_params
     status = wanted.get("status") or None
     async with visit.kit.database.connection() as db:
@@ -85,8 +85,8 @@ async def show_webhook(visit: Visit) -> Response:
     )
 
 
-@desk.post("/{environment}/webhooks/{id}", roles=DEVELOPERS, shown_by=show_webhook)
-async def change_webhook(visit: Visit) -> Response:
+@console.post("/{environment}/webhooks/{id}", roles=DEVELOPERS, shown_by=show_webhook)
+async def change_webhook(visit: PageRequest) -> Response:
     id = visit.request.path_params["id"]
     description = visit.given("description") or None
     patch = EndpointPatch(
@@ -100,8 +100,8 @@ async def change_webhook(visit: Visit) -> Response:
     return go_to(visit.path(f"/webhooks/{id}"))
 
 
-@desk.post("/{environment}/webhooks/{id}/resume", roles=DEVELOPERS, shown_by=show_webhook)
-async def resume_webhook(visit: Visit) -> Response:
+@console.post("/{environment}/webhooks/{id}/resume", roles=DEVELOPERS, shown_by=show_webhook)
+async def resume_webhook(visit: PageRequest) -> Response:
     id, missed = visit.request.path_params["id"], visit.given("missed")
     if missed not in list(Missed):
         raise Invalid.field("missed", f"must be one of {', '.join(Missed)}")
@@ -111,8 +111,8 @@ async def resume_webhook(visit: Visit) -> Response:
     return go_to(visit.path(f"/webhooks/{id}"))
 
 
-@desk.post("/{environment}/webhooks/{id}/replay", roles=DEVELOPERS, shown_by=show_webhook)
-async def replay_events(visit: Visit) -> Response:
+@console.post("/{environment}/webhooks/{id}/replay", roles=DEVELOPERS, shown_by=show_webhook)
+async def replay_events(visit: PageRequest) -> Response:
     """What happened in a time is delivered once more, in its order, with the same event ids."""
     id, kind = visit.request.path_params["id"], visit.given("event")
     since, until = _read_instant(visit, "since"), _read_instant(visit, "until")
@@ -127,7 +127,7 @@ async def replay_events(visit: Visit) -> Response:
     return visit.show("webhook_replayed.html", endpoint=endpoint, count=count)
 
 
-def _read_instant(visit: Visit, name: str) -> datetime | None:
+def _read_instant(visit: PageRequest, name: str) -> datetime | None:
     text = parse_instant(visit.given(name), is_end=name == "until")
     try:
         return parse_date_time(text) if text else None
@@ -135,8 +135,8 @@ def _read_instant(visit: Visit, name: str) -> datetime | None:
         raise Invalid.field(name, str(error)) from None
 
 
-@desk.post("/{environment}/webhooks/{id}/pause", roles=DEVELOPERS, shown_by=show_webhook)
-async def pause_webhook(visit: Visit) -> Response:
+@console.post("/{environment}/webhooks/{id}/pause", roles=DEVELOPERS, shown_by=show_webhook)
+async def pause_webhook(visit: PageRequest) -> Response:
     id = visit.request.path_params["id"]
     async with visit.kit.database.transaction() as tx:
         endpoint = await webhooks.pause(tx, visit.kit.vault, visit.company_id, id)
@@ -144,8 +144,8 @@ async def pause_webhook(visit: Visit) -> Response:
     return go_to(visit.path(f"/webhooks/{id}"))
 
 
-@desk.post("/{environment}/webhooks/{id}/rotate", roles=DEVELOPERS, shown_by=show_webhook)
-async def rotate_webhook(visit: Visit) -> Response:
+@console.post("/{environment}/webhooks/{id}/rotate", roles=DEVELOPERS, shown_by=show_webhook)
+async def rotate_webhook(visit: PageRequest) -> Response:
     id = visit.request.path_params["id"]
     async with visit.kit.database.transaction() as tx:
         new = await webhooks.rotate(tx, visit.kit.vault, visit.company_id, id, end_overlap=bool(visit.given("now")))
@@ -153,8 +153,8 @@ async def rotate_webhook(visit: Visit) -> Response:
     return visit.show("webhook_made.html", new=new)
 
 
-@desk.post("/{environment}/webhooks/{id}/delete", roles=DEVELOPERS, shown_by=show_webhook)
-async def delete_webhook(visit: Visit) -> Response:
+@console.post("/{environment}/webhooks/{id}/delete", roles=DEVELOPERS, shown_by=show_webhook)
+async def delete_webhook(visit: PageRequest) -> Response:
     id = visit.request.path_params["id"]
     async with visit.kit.database.transaction() as tx:
         endpoint = await webhooks.get(tx, visit.kit.vault, visit.company_id, id)
@@ -163,8 +163,8 @@ async def delete_webhook(visit: Visit) -> Response:
     return go_to(visit.path("/webhooks"))
 
 
-@desk.post("/{environment}/webhooks/{id}/test", roles=DEVELOPERS, shown_by=show_webhook)
-async def test_webhook(visit: Visit) -> Response:
+@console.post("/{environment}/webhooks/{id}/test", roles=DEVELOPERS, shown_by=show_webhook)
+async def test_webhook(visit: PageRequest) -> Response:
     """Sends a trial delivery now and shows what came of it; nothing of it is kept or counted."""
     id = visit.request.path_params["id"]
     async with visit.kit.database.connection() as db:
@@ -176,8 +176,8 @@ async def test_webhook(visit: Visit) -> Response:
     return visit.show("webhook_tested.html", endpoint=endpoint, message=message, outcome=outcome)
 
 
-@desk.get("/{environment}/deliveries/{id}", roles=DEVELOPERS)
-async def show_delivery(visit: Visit) -> Response:
+@console.get("/{environment}/deliveries/{id}", roles=DEVELOPERS)
+async def show_delivery(visit: PageRequest) -> Response:
     async with visit.kit.database.connection() as db:
         details = await deliveries.get_delivery(
             db, visit.kit.vault, visit.company_id, visit.request.path_params["id"], visit.kit.settings.server.address
@@ -185,16 +185,16 @@ async def show_delivery(visit: Visit) -> Response:
     return visit.show("delivery.html", details=details)
 
 
-@desk.post("/{environment}/deliveries/{id}/resend", roles=DEVELOPERS, shown_by=show_delivery)
-async def resend_delivery(visit: Visit) -> Response:
+@console.post("/{environment}/deliveries/{id}/resend", roles=DEVELOPERS, shown_by=show_delivery)
+async def resend_delivery(visit: PageRequest) -> Response:
     async with visit.kit.database.transaction() as tx:
         new = await deliveries.resend(tx, visit.company_id, visit.request.path_params["id"])
         await visit.record(tx, "delivery.resent", new.event_id)
     return go_to(visit.path(f"/deliveries/{new.id}"))
 
 
-@desk.get("/{environment}/events", roles=DEVELOPERS)
-async def show_catalogue(visit: Visit) -> Response:
+@console.get("/{environment}/events", roles=DEVELOPERS)
+async def show_catalogue(visit: PageRequest) -> Response:
     return visit.show("events.html", kinds=list_kinds())
 
 

@@ -24,7 +24,7 @@ from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.ports import publish
 from sapa.timeline import actions as timeline
-from sapa.timeline.actions import Happening
+from sapa.timeline.actions import NewTimelineEntry
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
 
@@ -33,7 +33,7 @@ async def create(tx: Tx, company: Company, given: CustomerIn) -> Customer:
     profile = build_profile(company, given)
     customer = await queries.insert_customer(tx, company.id, CUSTOMER_ID.new(), profile)
     await emit(tx, company, CustomerCreated(customer))
-    await timeline.record(tx, company, Happening(customer.id, "customer_created"))
+    await timeline.record(tx, company, NewTimelineEntry(customer.id, "customer_created"))
     return customer
 
 
@@ -97,7 +97,7 @@ async def find_or_create(tx: Tx, company: Company, given: CustomerIn) -> Custome
 async def delete(tx: Tx, company: Company, id: str) -> None:
     customer = await queries.delete_customer(tx, company.id, id)
     await publish(tx, company, CustomerRemoved(id))
-    await timeline.forget(tx, company, id)
+    await timeline.purge_customer(tx, company, id)
     await emit(tx, company, CustomerDeleted(customer))
 
 
@@ -109,6 +109,6 @@ async def _revise(tx: Tx, company: Company, customer: Customer, patch: CustomerP
     if build_ref(customer) != shown:
         await publish(tx, company, CustomerRenamed(build_ref(customer)))
     log = build_edit_log(before, profile)
-    await timeline.record(tx, company, Happening(customer.id, "customer_updated", edit_log=log))
+    await timeline.record(tx, company, NewTimelineEntry(customer.id, "customer_updated", edit_log=log))
     await emit(tx, company, CustomerUpdated(customer))
     return customer

@@ -27,7 +27,7 @@ from sapa.events import emit_all
 from sapa.http.errors import ApiError
 from sapa.ports import publish
 from sapa.timeline import actions as timeline
-from sapa.timeline.actions import Happening
+from sapa.timeline.actions import NewTimelineEntry
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
 
@@ -105,7 +105,7 @@ UPDATE_MANY = sql(
 )
 
 
-class Given(Struct, frozen=True):
+class BulkCustomer(Struct, frozen=True):
     """One customer of many: found by the caller's own id, else by ours, else new."""
 
     external_id: str | None
@@ -121,7 +121,7 @@ class Change(Struct, frozen=True):
     profile: Profile
 
 
-async def store(tx: Tx, company: Company, given: Given) -> Outcome:
+async def store(tx: Tx, company: Company, given: BulkCustomer) -> Outcome:
     """Creates or updates one customer."""
     known = (await _find_known(tx, company, [given]))[0]
     if known is None:
@@ -131,7 +131,7 @@ async def store(tx: Tx, company: Company, given: Given) -> Outcome:
     return "unchanged" if profile_of(customer) == profile_of(known) else "updated"
 
 
-async def store_together(tx: Tx, company: Company, given: Sequence[Given]) -> list[Outcome | None]:
+async def store_together(tx: Tx, company: Company, given: Sequence[BulkCustomer]) -> list[Outcome | None]:
     """Creates and updates many in a few statements.
 
     None for those that have to be stored one by one after the others, in their order: they are not valid, or they
@@ -160,7 +160,7 @@ def _keeps_contact(profile: Profile, before: Profile) -> bool:
     return (profile.email_key, profile.phone_number) == (before.email_key, before.phone_number)
 
 
-async def _find_known(tx: Tx, company: Company, given: Sequence[Given]) -> list[Customer | None]:
+async def _find_known(tx: Tx, company: Company, given: Sequence[BulkCustomer]) -> list[Customer | None]:
     own = [one.external_id for one in given if one.external_id]
     ours = [one.id for one in given if one.id and not one.external_id]
     known = await _lock(tx, company, own, ours) if own or ours else []
@@ -174,7 +174,7 @@ async def _lock(tx: Tx, company: Company, own: Sequence[str], ours: Sequence[str
         return await LOCK_MANY.all(tx, company.id, own, ours)
 
 
-async def _tell(tx: Tx, company: Company, happenings: Sequence[Happening]) -> None:
+async def _tell(tx: Tx, company: Company, happenings: Sequence[NewTimelineEntry]) -> None:
     async with _without_sorting(tx):
         await timeline.record_all(tx, company, happenings)
 
@@ -187,7 +187,7 @@ async def _without_sorting(tx: Tx) -> AsyncIterator[None]:
     await SWITCH_SORTING.value(tx, "on")
 
 
-def _change(company: Company, place: int, given: Given, known: Customer | None) -> Change | None:
+def _change(company: Company, place: int, given: BulkCustomer, known: Customer | None) -> Change | None:
     try:
         if known is None:
             return Change(place, None, build_profile(company, _as_new(given)))
@@ -196,13 +196,13 @@ def _change(company: Company, place: int, given: Given, known: Customer | None) 
         return None
 
 
-def _as_new(given: Given) -> CustomerIn:
+def _as_new(given: BulkCustomer) -> CustomerIn:
     patch = _with_addresses(given.patch, keep=frozenset())
     fields = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
     return CustomerIn(external_id=given.external_id, **fields)
 
 
-def _for(known: Customer, given: Given) -> CustomerPatch:
+def _for(known: Customer, given: BulkCustomer) -> CustomerPatch:
     if not given.patch.addresses:
         return given.patch
     ids = {address["id"] for address in msgspec.json.decode(known.addresses)}
@@ -254,7 +254,7 @@ async def _insert(tx: Tx, company: Company, changes: Sequence[Change]) -> list[i
     customers = await INSERT_MANY.all(tx, company.id, list(places), *_columns(changes))
     if customers:
         await emit_all(tx, company, [CustomerCreated(customer) for customer in customers])
-    await _tell(tx, company, [Happening(customer.id, "customer_created") for customer in customers])
+    await _tell(tx, company, [NewTimelineEntry(customer.id, "customer_created") for customer in customers])
     return [places[customer.id] for customer in customers]
 
 
@@ -269,7 +269,7 @@ async def _update(tx: Tx, company: Company, changes: Sequence[Change]) -> list[i
             await publish(tx, company, CustomerRenamed(build_ref(customer)))
     await emit_all(tx, company, [CustomerUpdated(customer) for customer in customers])
     told = [
-        Happening(known.id, "customer_updated", edit_log=build_edit_log(profile_of(known), change.profile))
+        NewTimelineEntry(known.id, "customer_updated", edit_log=build_edit_log(profile_of(known), change.profile))
         for change in changes
         if (known := change.known)
     ]
@@ -300,7 +300,7 @@ def _texts(profile: Profile) -> tuple[str | None, ...]:
     )
 
 
-def list_keys(company: Company, given: Given) -> list[str]:
+def list_keys(company: Company, given: BulkCustomer) -> list[str]:
     """What no other customer may have, of one that is not stored; nothing of one that is not valid."""
     contact = {name: value for name in ("email", "phone_number") if (value := getattr(given.patch, name))}
     try:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 REST_SECONDS = 0.02
 
 
-class Bell:
+class Notifier:
     def __init__(self, send: Callable[[set[str]], Awaitable[None]]) -> None:
         self._send = send
         self._due: set[str] = set()

@@ -14,7 +14,7 @@ from sapa.db import codecs
 from sapa.db.connection import Connection as Connection
 from sapa.db.connection import DatabaseAway, TranslatingConnection, connect
 from sapa.db.hub import Hub
-from sapa.db.notify import Bell
+from sapa.db.notify import Notifier
 from sapa.db.retry import retry
 
 Tx: TypeAlias = "Connection"
@@ -28,15 +28,15 @@ COMMAND_SECONDS = 15.0
 LOCK_MILLISECONDS = 5_000
 
 
-class Pooled(TranslatingConnection):
+class PooledConnection(TranslatingConnection):
     """A connection of the pool; it remembers which bells its transaction is to ring."""
 
     bells: set[str]
 
 
-def ring_after_commit(tx: Tx, channel: str) -> None:
+def notify_after_commit(tx: Tx, channel: str) -> None:
     """Tells whoever listens on the channel once the transaction is committed; not at all if it is not."""
-    if isinstance(tx, Pooled):
+    if isinstance(tx, PooledConnection):
         tx.bells.add(channel)
 
 
@@ -63,7 +63,7 @@ class Database:
         self._opened = 0
         self._waiting: deque[asyncio.Future[Connection | None]] = deque()
         self._closed = False
-        self.bell = Bell(self._notify)
+        self.bell = Notifier(self._notify)
         self.hub = Hub(url, application)
 
     @property
@@ -74,16 +74,16 @@ class Database:
     def idle(self) -> int:
         return len(self._idle)
 
-    def connection(self) -> "Lease":
+    def connection(self) -> "ConnectionScope":
         """One connection and no transaction: for reads."""
-        return Lease(self)
+        return ConnectionScope(self)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Tx]:
         """All of the block commits, or nothing of it."""
-        async with Lease(self) as connection:
+        async with ConnectionScope(self) as connection:
             bells: set[str] = set()
-            if isinstance(connection, Pooled):
+            if isinstance(connection, PooledConnection):
                 connection.bells = bells
             async with connection.transaction():
                 yield connection
@@ -152,7 +152,7 @@ class Database:
             statement_cache_size=1000,
             max_cached_statement_lifetime=0,
             command_timeout=COMMAND_SECONDS,
-            connection_class=Pooled,
+            connection_class=PooledConnection,
             server_settings={
                 "application_name": self._application,
                 "statement_timeout": "10s",
@@ -200,7 +200,7 @@ class Database:
             self._idle.append(connection)
 
 
-class Lease:
+class ConnectionScope:
     """A connection for the length of a block."""
 
     __slots__ = ("_connection", "_database")

@@ -8,7 +8,7 @@ import msgspec
 
 from sapa.access import actions as access
 from sapa.customers import bulk as customers
-from sapa.customers.bulk import Given
+from sapa.customers.bulk import BulkCustomer
 from sapa.customers.types import AddressIn, CustomerPatch, Subscription
 from sapa.db.pool import Database, Tx
 from sapa.demo.orders import Sale, build_sales
@@ -64,7 +64,7 @@ async def fill(database: Database, report: Report) -> Company:
 
 
 async def _fill_customers(database: Database, company: Company, report: Report) -> None:
-    people = [Given(external_id, None, person) for external_id, person in build_customers()]
+    people = [BulkCustomer(external_id, None, person) for external_id, person in build_customers()]
     for start in range(0, len(people), BATCH):
         async with database.transaction() as tx:
             some = people[start : start + BATCH]

@@ -33,7 +33,7 @@ ALL: dict[Resource, tuple[type[Struct], Statement[Any]]] = {
 BE_PATIENT = sql("SELECT set_config('idle_in_transaction_session_timeout', '0', true)")
 
 
-class Snapshot(Struct, frozen=True):
+class ExportSnapshot(Struct, frozen=True):
     """One resource at one instant."""
 
     row: type[Struct]
@@ -42,16 +42,16 @@ class Snapshot(Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_snapshot(database: Database, company: Company, resource: Resource) -> AsyncIterator[Snapshot]:
+async def open_snapshot(database: Database, company: Company, resource: Resource) -> AsyncIterator[ExportSnapshot]:
     """Rows are read from the server as they are asked for, oldest first; what changes meanwhile is not seen."""
     row, statement = ALL[resource]
     async with database.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
         await BE_PATIENT.value(db)
         total = await get_total(db, company.id, resource)
-        yield Snapshot(row, total, _batches(db, company, row, statement))
+        yield ExportSnapshot(row, total, _batches(db, company, row, statement))
 
 
-async def write(snapshot: Snapshot, format: Format) -> AsyncIterator[bytes]:
+async def write(snapshot: ExportSnapshot, format: Format) -> AsyncIterator[bytes]:
     """The whole of it as a file, piece by piece."""
     yield write_header(snapshot.row, format)
     async for batch in snapshot.batches:

@@ -14,7 +14,7 @@ MOST_CALLS = 256
 FLUSH_SECONDS = 0.2
 
 
-class DoneCall(msgspec.Struct, frozen=True, gc=False):
+class FinishedCall(msgspec.Struct, frozen=True, gc=False):
     """A call that was answered. Never a header, a query string or a body, so never a secret."""
 
     at: float
@@ -50,14 +50,14 @@ class AccessLine(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
 _encode_lines = msgspec.json.Encoder().encode_lines
 
 
-class Journal:
+class AccessLog:
     """Calls wait here for a moment, and are then written down together."""
 
     def __init__(self) -> None:
-        self._calls: list[DoneCall] = []
+        self._calls: list[FinishedCall] = []
         self._flusher: asyncio.TimerHandle | None = None
 
-    def note(self, call: DoneCall) -> None:
+    def note(self, call: FinishedCall) -> None:
         self._calls.append(call)
         if len(self._calls) >= MOST_CALLS:
             self.flush()
@@ -74,7 +74,7 @@ class Journal:
             _measure(calls)
 
 
-def _line(call: DoneCall) -> AccessLine:
+def _line(call: FinishedCall) -> AccessLine:
     return AccessLine(
         f"{_second(int(call.at))}.{int(call.at % 1 * 1000):03d}Z",
         "request",
@@ -96,7 +96,7 @@ def _second(second: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 
-def _measure(calls: list[DoneCall]) -> None:
+def _measure(calls: list[FinishedCall]) -> None:
     for (method, route, status), number in Counter((call.method, call.route, call.status) for call in calls).items():
         count_requests(method, route, status, number)
     for call in calls:

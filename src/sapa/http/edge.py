@@ -8,10 +8,10 @@ from urllib.parse import unquote_to_bytes
 
 import structlog
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE
-from sapa.http.access_log import DoneCall, Journal
+from sapa.http.access_log import AccessLog, FinishedCall
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.cors import Cors
 from sapa.http.endpoints import Endpoint, Recorder, Routes, RouteTable
@@ -31,12 +31,12 @@ from sapa.http.errors import (
 )
 from sapa.http.exchange import Exchange, Receive, Scope, Send, read_body, split_path
 from sapa.http.executor import Executor
-from sapa.http.idempotency import Attempt, build_attempt
+from sapa.http.idempotency import IdempotencyClaim, build_claim
 from sapa.http.keys import Key, KeyRing, Retirement
 from sapa.http.metrics import UNAVAILABLE
-from sapa.http.outbound_call import Errand
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.rate_limit import RateLimiter
-from sapa.http.responses import Answer
+from sapa.http.responses import HttpResponse
 
 JSON = (b"content-type", b"application/json")
 PRIVATE = (b"cache-control", b"private, no-cache")
@@ -48,7 +48,7 @@ class Edge:
     """The API as one ASGI callable."""
 
     def __init__(
-        self, domains: Sequence[Routes], kit: Kit, keys: KeyRing, trusted_proxies: AllowList, cors: Cors
+        self, domains: Sequence[Routes], kit: AppContext, keys: KeyRing, trusted_proxies: AllowList, cors: Cors
     ) -> None:
         self._table = RouteTable(domains)
         self._hiding = tuple(f"{routes.base}{routes.prefix}/" for routes in domains if routes.hides_reason)
@@ -58,7 +58,7 @@ class Edge:
         self._trusted = trusted_proxies
         self._cors = cors
         self._executor = Executor(kit)
-        self.journal = Journal()
+        self.journal = AccessLog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
@@ -69,11 +69,11 @@ class Edge:
         except Exception as error:
             refused = explain(error, exchange)
             code = refused.code
-            answer = Answer(refused.status, refused.encode(), refused.headers)
+            answer = HttpResponse(refused.status, refused.encode(), refused.headers)
         await send_answer(send, exchange, answer, self._cors)
         self._remember(exchange, answer.status, code, time.perf_counter() - started)
 
-    async def _answer(self, exchange: Exchange) -> Answer:
+    async def _answer(self, exchange: Exchange) -> HttpResponse:
         exchange.read_headers()
         exchange.address = self._client_address(exchange)
         exchange.route, path_values = self._table.match(split_path(exchange.scope))
@@ -88,7 +88,7 @@ class Edge:
             return await self._serve(exchange, endpoint, key, path_values)
         return await self._serve_recorded(exchange, endpoint, endpoint.recorder, key, path_values)
 
-    async def _serve(self, exchange: Exchange, endpoint: Endpoint, key: Key, path_values: list[str]) -> Answer:
+    async def _serve(self, exchange: Exchange, endpoint: Endpoint, key: Key, path_values: list[str]) -> HttpResponse:
         if not key.allow_list.allows(exchange.address):
             raise IpNotAllowed(f"The address {exchange.address} is not in the key's allow-list.")
         takes_body = endpoint.body is not None
@@ -97,14 +97,14 @@ class Edge:
         attempt = find_attempt(exchange, endpoint, key, body)
         if endpoint.leads_outside:
             asked = exchange.describe(endpoint.routes.base)
-            exchange.errand = Errand(self._kit, key, asked, endpoint.status, attempt)
+            exchange.errand = OutboundCall(self._kit, key, asked, endpoint.status, attempt)
             return await self._executor.run_outside(endpoint, exchange.errand, arguments)
         answer = await self._executor.run(endpoint, key, arguments, attempt)
         return add_etag(answer, exchange.header(b"if-none-match")) if endpoint.has_etag else answer
 
     async def _serve_recorded(
         self, exchange: Exchange, endpoint: Endpoint, recorder: Recorder, key: Key, path_values: list[str]
-    ) -> Answer:
+    ) -> HttpResponse:
         """The same, with a record kept of a refusal, unless the handler keeps its own."""
         try:
             return await self._serve(exchange, endpoint, key, path_values)
@@ -131,10 +131,10 @@ class Edge:
         peer = exchange.scope.get("client")
         return client_address(peer[0] if peer else "", exchange.header(b"x-forwarded-for"), self._trusted)
 
-    def _options(self, exchange: Exchange) -> Answer:
+    def _options(self, exchange: Exchange) -> HttpResponse:
         if exchange.route is None:
             raise NotFound
-        return Answer(204, headers={"allow": exchange.route.allow})
+        return HttpResponse(204, headers={"allow": exchange.route.allow})
 
     async def _identify(self, exchange: Exchange) -> Key:
         raw = exchange.header(b"x-api-key")
@@ -172,7 +172,7 @@ class Edge:
         route = exchange.route.template if exchange.route else "unknown"
         key_id, company_id = (exchange.key.id, exchange.key.company.id) if exchange.key else (None, None)
         self.journal.note(
-            DoneCall(
+            FinishedCall(
                 time.time(),
                 exchange.request_id,
                 exchange.method,
@@ -188,13 +188,13 @@ class Edge:
         )
 
 
-def find_attempt(exchange: Exchange, endpoint: Endpoint, key: Key, body: bytes) -> Attempt | None:
+def find_attempt(exchange: Exchange, endpoint: Endpoint, key: Key, body: bytes) -> IdempotencyClaim | None:
     """Of a write with an Idempotency-Key."""
     once = exchange.header(b"idempotency-key") if endpoint.writes else None
     if once is None:
         return None
     content = exchange.scope["query_string"] + b"\n" + body
-    return build_attempt(key.company.id, once, f"{exchange.method} {exchange.path}", content)
+    return build_claim(key.company.id, once, f"{exchange.method} {exchange.path}", content)
 
 
 def explain(error: Exception, exchange: Exchange) -> ApiError:
@@ -217,11 +217,11 @@ def _is_utf8(raw_path: bytes) -> bool:
     return True
 
 
-def add_etag(answer: Answer, if_none_match: str | None) -> Answer:
+def add_etag(answer: HttpResponse, if_none_match: str | None) -> HttpResponse:
     """The answer with its ETag, or that the caller has it already."""
     etag = build_etag(answer.body)
     if matches_etag(if_none_match, etag):
-        return Answer(304, headers={"etag": etag})
+        return HttpResponse(304, headers={"etag": etag})
     answer.headers["etag"] = etag
     return answer
 
@@ -236,7 +236,7 @@ def matches_etag(header: str | None, tag: str) -> bool:
     return header.strip() == "*" or tag in (part.strip().removeprefix("W/") for part in header.split(","))
 
 
-async def send_answer(send: Send, exchange: Exchange, answer: Answer, cors: Cors) -> None:
+async def send_answer(send: Send, exchange: Exchange, answer: HttpResponse, cors: Cors) -> None:
     headers = [(b"x-request-id", exchange.request_id.encode()), PRIVATE, *exchange.quota]
     if answer.status not in {204, 304}:
         headers += [JSON, (b"content-length", b"%d" % len(answer.body))]

@@ -7,20 +7,20 @@ from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.bodies import Upload, build_decoder, decode_body
 from sapa.http.errors import ApiError, InsufficientScope, Invalid, NotFound, Unauthorized
 from sapa.http.keys import Key
-from sapa.http.outbound_call import Asked, Errand
+from sapa.http.outbound_call import OutboundCall, RequestInfo
 from sapa.http.query_string import BadValue, QueryReader, parser_of
-from sapa.http.responses import Answer, encode_result, is_envelope
+from sapa.http.responses import HttpResponse, encode_result, is_envelope
 from sapa.values.api_base import Base as Base
 from sapa.values.company import Company
 from sapa.values.ids import IdKind
 
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
-Recorder = Callable[[Kit, Company, Asked, ApiError], Awaitable[None]]
+Recorder = Callable[[AppContext, Company, RequestInfo, ApiError], Awaitable[None]]
 """Keeps a record of a call that was refused."""
 
 OR = " or "
@@ -36,7 +36,7 @@ class Call(msgspec.Struct, frozen=True):
     db: Connection
     """A plain connection in a read, a transaction in a write."""
     key: Key
-    kit: Kit
+    kit: AppContext
 
     @property
     def company(self) -> Company:
@@ -64,7 +64,7 @@ class Endpoint:
         self.result = hints.pop("return")
         declared = inspect.signature(handler).parameters
         first, *names = declared
-        self.leads_outside = hints[first] is Errand
+        self.leads_outside = hints[first] is OutboundCall
         self.parameters = {name: hints[name] for name in names}
         in_path = {camel(name): name for name in self.parameters if name not in {"query", "body"}}
         self._path_names = [in_path.pop(name, "") for name in _PATH_PARAMETER.findall(self.path)]
@@ -115,7 +115,7 @@ class Endpoint:
         except BadValue as error:
             raise Invalid.field(camel(name), str(error)) from None
 
-    async def run(self, call: Call, arguments: list[Any]) -> Answer:
+    async def run(self, call: Call, arguments: list[Any]) -> HttpResponse:
         return encode_result(await self.handler(call, *arguments), self.status)
 
 

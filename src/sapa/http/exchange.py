@@ -10,7 +10,7 @@ from sapa.http.bodies import MOST_BYTES, MOST_UPLOADED, UPLOADED_TYPES
 from sapa.http.endpoints import Route
 from sapa.http.errors import Invalid, PayloadTooLarge, RequestTimeout, UnsupportedMediaType
 from sapa.http.keys import Key
-from sapa.http.outbound_call import Asked, Errand
+from sapa.http.outbound_call import OutboundCall, RequestInfo
 
 BODY_SECONDS = 30.0
 UPLOAD_SECONDS = 300.0
@@ -43,7 +43,7 @@ class Exchange:
         self.headers: dict[bytes, bytes] = {}
         self.address = ""
         self.body = b""
-        self.errand: Errand | None = None
+        self.errand: OutboundCall | None = None
         self.route: Route | None = None
         self.key: Key | None = None
         self.quota: list[tuple[bytes, bytes]] = []
@@ -58,12 +58,12 @@ class Exchange:
         value = self.headers.get(name)
         return None if value is None else value.decode("latin-1")
 
-    def describe(self, base: str) -> Asked:
+    def describe(self, base: str) -> RequestInfo:
         """The request as it came in, for those who keep a record of it."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self.headers.items()}
         forwarded = [hop.strip() for hop in headers.get("x-forwarded-for", "").split(",") if hop.strip()]
         host = headers.get("host", "")
-        return Asked(
+        return RequestInfo(
             request_id=self.request_id,
             method=self.method,
             path=self.path,

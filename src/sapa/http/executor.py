@@ -3,15 +3,15 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from sapa.context import Kit, SecretKeyMissing
+from sapa.context import AppContext, SecretKeyMissing
 from sapa.db.pool import Tx
 from sapa.http import idempotency
 from sapa.http.endpoints import Call, Endpoint
 from sapa.http.errors import ApiError
-from sapa.http.idempotency import Attempt
+from sapa.http.idempotency import IdempotencyClaim
 from sapa.http.keys import Key
-from sapa.http.outbound_call import Errand, Replayed
-from sapa.http.responses import Answer
+from sapa.http.outbound_call import OutboundCall, Replayed
+from sapa.http.responses import HttpResponse
 
 Note = Callable[[Tx], Awaitable[None]]
 """Writes down who changed something."""
@@ -23,14 +23,19 @@ class Executor:
     The caller has identified the key, checked its rights and bound the arguments.
     """
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: AppContext) -> None:
         self._kit = kit
         self._database = kit.database
         self._flights = idempotency.SingleFlight()
 
     async def run(
-        self, endpoint: Endpoint, key: Key, arguments: list[Any], attempt: Attempt | None, note: Note | None = None
-    ) -> Answer:
+        self,
+        endpoint: Endpoint,
+        key: Key,
+        arguments: list[Any],
+        attempt: IdempotencyClaim | None,
+        note: Note | None = None,
+    ) -> HttpResponse:
         """What has the same attempt happens once; a note is written with the change or not at all."""
         if not endpoint.writes:
             async with self._database.connection() as db:
@@ -38,7 +43,7 @@ class Executor:
         if attempt is None and note is None:
             return await self._database.transact(lambda tx: endpoint.run(Call(tx, key, self._kit), arguments))
 
-        async def change(tx: Tx) -> Answer:
+        async def change(tx: Tx) -> HttpResponse:
             if attempt is not None and (replay := await idempotency.claim(tx, attempt)):
                 return replay
             answer = await endpoint.run(Call(tx, key, self._kit), arguments)
@@ -51,7 +56,7 @@ class Executor:
         async with self._flights.turn(attempt):
             return await self._database.transact(change)
 
-    async def run_outside(self, endpoint: Endpoint, errand: Errand, arguments: list[Any]) -> Answer:
+    async def run_outside(self, endpoint: Endpoint, errand: OutboundCall, arguments: list[Any]) -> HttpResponse:
         """The handler gets the errand in place of a transaction."""
         async with self._flights.turn(errand.attempt):
             if known := await errand.find_answer():

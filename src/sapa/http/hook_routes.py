@@ -6,7 +6,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.http.errors import NotFound, PayloadTooLarge, RequestTimeout
 from sapa.http.hooks import Hook, answer_hook
 from sapa.values.hook_calls import HookCall
@@ -16,7 +16,7 @@ MOST_UNASKED_BYTES = 1_048_576
 HOOK_SECONDS = 30
 
 
-def hook_route(kit: Kit, hook: Hook[Kit]) -> Route:
+def hook_route(kit: AppContext, hook: Hook[AppContext]) -> Route:
     async def receive(request: Request) -> Response:
         body = await _read_hook_body(kit, hook, request)
         answer = await answer_hook(kit, [hook], _describe(request, body))
@@ -25,7 +25,7 @@ def hook_route(kit: Kit, hook: Hook[Kit]) -> Route:
     return Route(hook.prefix + "{rest:path}", receive, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
 
 
-async def _read_hook_body(kit: Kit, hook: Hook[Kit], request: Request) -> bytes:
+async def _read_hook_body(kit: AppContext, hook: Hook[AppContext], request: Request) -> bytes:
     """A large one is taken only from those who know an address of ours."""
     body, is_admitted = bytearray(), hook.admits is None
     try:

@@ -11,16 +11,16 @@ from msgspec import Struct
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import IdempotencyInProgress, IdempotencyKeyReused, Invalid
-from sapa.http.responses import Answer
+from sapa.http.responses import HttpResponse
 
 WAIT_SECONDS = 5.0
 KEPT_HOURS = 24
-LONGEST_ERRAND_SECONDS = 90
+LONGEST_OUTBOUND_CALL_SECONDS = 90
 """After so long a call that led outside is not on its way any more: whoever made it died."""
 LONGEST_KEY = 255
 
 
-class Attempt(Struct, frozen=True):
+class IdempotencyClaim(Struct, frozen=True):
     """One request that asks to happen at most once."""
 
     company_id: int
@@ -29,7 +29,7 @@ class Attempt(Struct, frozen=True):
     fingerprint: bytes
 
 
-class Record(Struct, frozen=True):
+class IdempotencyRecord(Struct, frozen=True):
     fingerprint: bytes
     status: int | None
     body: bytes
@@ -52,7 +52,7 @@ FIND = sql(
            status IS NULL AND created_at > now() - make_interval(secs => $4) AS is_under_way
       FROM idempotency_records
      WHERE company_id = $1 AND key = $2 AND target = $3 AND created_at >= now() - make_interval(hours => $5)""",
-    row=Record,
+    row=IdempotencyRecord,
 )
 
 SETTLE = sql(
@@ -65,20 +65,20 @@ SETTLE = sql(
 # What to answer if nobody settles it: an outcome that is not known.
 PROMISE = sql("UPDATE idempotency_records SET body = $4 WHERE company_id = $1 AND key = $2 AND target = $3")
 
-FORGET = sql(
+PURGE = sql(
     """
     DELETE FROM idempotency_records
      WHERE company_id = $1 AND key = $2 AND target = $3 AND fingerprint = $4 AND status IS NULL"""
 )
 
 
-def build_attempt(company_id: int, key: str, target: str, body: bytes) -> Attempt:
+def build_claim(company_id: int, key: str, target: str, body: bytes) -> IdempotencyClaim:
     if not 1 <= len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
         raise Invalid.field("Idempotency-Key", f"must be 1 to {LONGEST_KEY} printable ASCII characters")
-    return Attempt(company_id, key, target, sha256(body).digest())
+    return IdempotencyClaim(company_id, key, target, sha256(body).digest())
 
 
-async def claim(tx: Tx, attempt: Attempt) -> Answer | None:
+async def claim(tx: Tx, attempt: IdempotencyClaim) -> HttpResponse | None:
     """None when this transaction is the first; otherwise the stored answer. Waits for a first that still runs."""
     place = (attempt.company_id, attempt.key, attempt.target)
     try:
@@ -92,28 +92,28 @@ async def claim(tx: Tx, attempt: Attempt) -> Answer | None:
     return replay
 
 
-async def find(db: Connection, attempt: Attempt) -> Answer | None:
+async def find(db: Connection, attempt: IdempotencyClaim) -> HttpResponse | None:
     """The stored answer; None when there is none, or not yet."""
     place = (attempt.company_id, attempt.key, attempt.target)
-    record = await FIND.find(db, *place, LONGEST_ERRAND_SECONDS, KEPT_HOURS)
+    record = await FIND.find(db, *place, LONGEST_OUTBOUND_CALL_SECONDS, KEPT_HOURS)
     if record is not None and record.fingerprint != attempt.fingerprint:
         raise IdempotencyKeyReused
     if record is None or record.is_under_way:
         return None
-    return Answer(record.status or 202, record.body, {"idempotency-replayed": "true"})
+    return HttpResponse(record.status or 202, record.body, {"idempotency-replayed": "true"})
 
 
-async def settle(tx: Tx, attempt: Attempt, answer: Answer) -> None:
+async def settle(tx: Tx, attempt: IdempotencyClaim, answer: HttpResponse) -> None:
     await SETTLE.run(tx, attempt.company_id, attempt.key, attempt.target, answer.status, answer.body)
 
 
-async def promise(tx: Tx, attempt: Attempt, answer: Answer) -> None:
+async def promise(tx: Tx, attempt: IdempotencyClaim, answer: HttpResponse) -> None:
     """Keeps the answer of one that is still under way when the transaction commits."""
     await PROMISE.run(tx, attempt.company_id, attempt.key, attempt.target, answer.body)
 
 
-async def forget(db: Connection, attempt: Attempt) -> None:
-    await FORGET.run(db, attempt.company_id, attempt.key, attempt.target, attempt.fingerprint)
+async def purge(db: Connection, attempt: IdempotencyClaim) -> None:
+    await PURGE.run(db, attempt.company_id, attempt.key, attempt.target, attempt.fingerprint)
 
 
 def in_progress() -> IdempotencyInProgress:
@@ -127,7 +127,7 @@ class SingleFlight:
         self._gates: dict[tuple[int, str, str], tuple[asyncio.Lock, list[None]]] = {}
 
     @asynccontextmanager
-    async def turn(self, attempt: Attempt | None) -> AsyncIterator[None]:
+    async def turn(self, attempt: IdempotencyClaim | None) -> AsyncIterator[None]:
         if attempt is None:
             yield
             return

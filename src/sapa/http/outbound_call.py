@@ -6,14 +6,14 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.db.retry import retry
 from sapa.http import idempotency
 from sapa.http.errors import IdempotencyInProgress
-from sapa.http.idempotency import Attempt
+from sapa.http.idempotency import IdempotencyClaim
 from sapa.http.keys import Key
-from sapa.http.responses import Accepted, Answer, encode_result
+from sapa.http.responses import Accepted, HttpResponse, encode_result
 from sapa.values.company import Company
 
 LOOK_SECONDS = 0.1
@@ -21,7 +21,7 @@ LOOK_SECONDS = 0.1
 Result = TypeVar("Result")
 
 
-class Asked(Struct, frozen=True):
+class RequestInfo(Struct, frozen=True):
     """The request as it came in."""
 
     request_id: str
@@ -40,11 +40,11 @@ class Asked(Struct, frozen=True):
 class Replayed(Exception):
     """The call was made before: its answer is known."""
 
-    def __init__(self, answer: Answer) -> None:
+    def __init__(self, answer: HttpResponse) -> None:
         self.answer = answer
 
 
-class Errand:
+class OutboundCall:
     """What a handler that leads outside knows of its call, in place of a transaction.
 
     `intend` stores what is about to happen, before the first byte leaves; `conclude` stores what came of it. With an
@@ -54,7 +54,9 @@ class Errand:
 
     __slots__ = ("_has_claimed", "_settled", "_status", "asked", "attempt", "is_recorded", "key", "kit")
 
-    def __init__(self, kit: Kit, key: Key, asked: Asked, status: int, attempt: Attempt | None) -> None:
+    def __init__(
+        self, kit: AppContext, key: Key, asked: RequestInfo, status: int, attempt: IdempotencyClaim | None
+    ) -> None:
         self.kit = kit
         self.key = key
         self.asked = asked
@@ -63,7 +65,7 @@ class Errand:
         """Whether the handler itself keeps the record of this call that the endpoint's recorder would."""
         self._status = status
         self._has_claimed = False
-        self._settled: Answer | None = None
+        self._settled: HttpResponse | None = None
 
     @property
     def company(self) -> Company:
@@ -95,7 +97,7 @@ class Errand:
     async def conclude(self, work: Callable[[Tx], Awaitable[Result]]) -> Result:
         """One transaction after it; its result is what the call answers."""
 
-        async def work_and_settle(tx: Tx) -> tuple[Result, Answer]:
+        async def work_and_settle(tx: Tx) -> tuple[Result, HttpResponse]:
             result = await work(tx)
             answer = encode_result(result, self._status)
             if self.attempt is not None:
@@ -113,23 +115,23 @@ class Errand:
         """After a refusal the same key may be tried again."""
         if self.attempt is not None and self._has_claimed and self._settled is None:
             async with self.kit.database.connection() as db:
-                await idempotency.forget(db, self.attempt)
+                await idempotency.purge(db, self.attempt)
 
-    async def find_answer(self) -> Answer | None:
+    async def find_answer(self) -> HttpResponse | None:
         """What an earlier call with the same key was answered."""
         if self.attempt is None:
             return None
         async with self.kit.database.connection() as db:
             return await idempotency.find(db, self.attempt)
 
-    async def build_answer(self, result: object) -> Answer:
+    async def build_answer(self, result: object) -> HttpResponse:
         """The answer to send; of a call that intended nothing it is kept only now."""
         answer = self._settled or encode_result(result, self._status)
         if self.attempt is None or self._has_claimed:
             return answer
         return await self.transact(partial(self._keep, self.attempt, answer))
 
-    async def _keep(self, attempt: Attempt, answer: Answer, tx: Tx) -> Answer:
+    async def _keep(self, attempt: IdempotencyClaim, answer: HttpResponse, tx: Tx) -> HttpResponse:
         if replay := await idempotency.claim(tx, attempt):
             return replay
         await idempotency.settle(tx, attempt, answer)

@@ -30,7 +30,7 @@ _TOKENS = re.compile(r'(?P<key>"(?:[^"\\]|\\.)*"(?=:))|(?P<text>"(?:[^"\\]|\\.)*
 _CODE = re.compile(r"`([^`]+)`")
 
 
-class Field(Struct, frozen=True):
+class SchemaField(Struct, frozen=True):
     """One row of a table of fields or parameters."""
 
     name: str
@@ -43,7 +43,7 @@ class Field(Struct, frozen=True):
     choices: list[str]
 
 
-class Answer(Struct, frozen=True):
+class ResponseRow(Struct, frozen=True):
     """A success of an operation."""
 
     status: str
@@ -52,7 +52,7 @@ class Answer(Struct, frozen=True):
     example: Any
 
 
-class Refusal(Struct, frozen=True):
+class ErrorRow(Struct, frozen=True):
     """One error code, and what it can mean."""
 
     status: str
@@ -68,12 +68,12 @@ class Operation(Struct, frozen=True):
     text: str
     scope: str
     product: str | None
-    parameters: list[Field]
-    body: list[Field]
+    parameters: list[SchemaField]
+    body: list[SchemaField]
     body_schema: str | None
     curl: str
-    answers: list[Answer]
-    refusals: list[Refusal]
+    answers: list[ResponseRow]
+    refusals: list[ErrorRow]
 
 
 class Webhook(Struct, frozen=True):
@@ -215,10 +215,10 @@ def _curl_body(content: Schema) -> list[str]:
     return ['-H "content-type: application/json"', "-d '{}'".format(body.replace("'", "'\\''"))]
 
 
-def _answer(status: str, answer: Schema) -> Answer:
+def _answer(status: str, answer: Schema) -> ResponseRow:
     media = answer.get("content", {}).get("application/json", {})
     schema = media.get("schema", {})
-    return Answer(
+    return ResponseRow(
         status=status,
         text=answer["description"],
         schema=_schema_name(schema) or _schema_name(schema.get("properties", {}).get("data", {})),
@@ -237,7 +237,7 @@ def _webhook(kind: str, operation: Schema) -> Webhook:
     )
 
 
-def _delivery_headers(webhooks: Schema) -> list[Field]:
+def _delivery_headers(webhooks: Schema) -> list[SchemaField]:
     """The headers of any delivery: that of the first event, with its kind as an example."""
     for kind, item in webhooks.items():
         headers = [_parameter(parameter) for parameter in item["post"]["parameters"]]
@@ -255,7 +255,7 @@ def _all_responses(content: Schema) -> list[Schema]:
     return [*content["components"]["responses"].values(), *own]
 
 
-def _collect(responses: Any, content: Schema) -> list[Refusal]:
+def _collect(responses: Any, content: Schema) -> list[ErrorRow]:
     """The error codes of some answers, each once, with all its messages."""
     meanings: dict[tuple[str, str], dict[str, None]] = {}
     for response in responses:
@@ -265,10 +265,10 @@ def _collect(responses: Any, content: Schema) -> list[Refusal]:
         for example in media.get("examples", {}).values():
             error = example["value"]["error"]
             meanings.setdefault((str(answer["x-sapa-status"]), error["code"]), {})[example["summary"]] = None
-    return [Refusal(status, code, list(texts)) for (status, code), texts in sorted(meanings.items())]
+    return [ErrorRow(status, code, list(texts)) for (status, code), texts in sorted(meanings.items())]
 
 
-def _schemas(content: Schema) -> list[tuple[str, str, list[Field]]]:
+def _schemas(content: Schema) -> list[tuple[str, str, list[SchemaField]]]:
     schemas = content["components"]["schemas"]
     return [
         (
@@ -281,12 +281,12 @@ def _schemas(content: Schema) -> list[tuple[str, str, list[Field]]]:
     ]
 
 
-def _value(schema: Schema) -> Field:
+def _value(schema: Schema) -> SchemaField:
     """What stands for a schema that is no object: one of a few words."""
     return _field("value", {**schema, "description": ""}, True, 0)
 
 
-def unfold(schema: Schema, components: Mapping[str, Schema], depth: int = 0) -> list[Field]:
+def unfold(schema: Schema, components: Mapping[str, Schema], depth: int = 0) -> list[SchemaField]:
     """The fields of an object, each followed by the fields of the objects it holds."""
     schema = components.get(_schema_name(schema) or "", schema)
     fields = []
@@ -307,14 +307,16 @@ def _held(schema: Schema) -> Schema | None:
     return schema if "$ref" in schema else None
 
 
-def _parameter(parameter: Schema) -> Field:
+def _parameter(parameter: Schema) -> SchemaField:
     required = parameter.get("required", False)
     return _field(parameter["name"], parameter["schema"], required, 0, parameter.get("description"), parameter["in"])
 
 
-def _field(name: str, schema: Schema, required: bool, depth: int, text: str | None = None, place: str = "") -> Field:
+def _field(
+    name: str, schema: Schema, required: bool, depth: int, text: str | None = None, place: str = ""
+) -> SchemaField:
     held = _held(schema)
-    return Field(
+    return SchemaField(
         name=name,
         depth=depth,
         kind=f"{place} · {describe_type(schema)}" if place else describe_type(schema),

@@ -64,7 +64,7 @@ def build_page(items: list[Item], page: int, limit: int, total: int) -> Page[Ite
     return Page(items, PageMeta(page, limit, total, page * limit < total))
 
 
-class Answer:
+class HttpResponse:
     """Status, headers and body, ready to be sent."""
 
     __slots__ = ("body", "headers", "status")
@@ -75,10 +75,10 @@ class Answer:
         self.headers = headers or {}
 
 
-def encode_result(result: object, status: int) -> Answer:
+def encode_result(result: object, status: int) -> HttpResponse:
     """`{data}` for one resource, an envelope as it is (`{data, meta}` for a page), no body for nothing."""
     if result is None:
-        return Answer(204)
+        return HttpResponse(204)
     if isinstance(result, Envelope):
-        return Answer(OWN_STATUSES.get(type(result), status), encode(result))
-    return Answer(status, b'{"data":' + encode(result) + b"}")
+        return HttpResponse(OWN_STATUSES.get(type(result), status), encode(result))
+    return HttpResponse(status, b'{"data":' + encode(result) + b"}")

@@ -7,7 +7,16 @@ from sapa.imports import queries
 from sapa.imports.lines import Read
 from sapa.imports.resources import KINDS
 from sapa.imports.rows import read_header
-from sapa.imports.types import IMPORT_ID, Format, Import, ImportRunning, ImportTakenOver, Job, Problem, Resource
+from sapa.imports.types import (
+    IMPORT_ID,
+    Format,
+    Import,
+    ImportJob,
+    ImportRunning,
+    ImportTakenOver,
+    Problem,
+    Resource,
+)
 from sapa.values.company import Company
 
 MOST_ATTEMPTS = 5
@@ -39,7 +48,7 @@ async def begin(
     return found
 
 
-async def claim(tx: Tx, company: Company, id: str, holder: str, dead: list[str] | None = None) -> Job:
+async def claim(tx: Tx, company: Company, id: str, holder: str, dead: list[str] | None = None) -> ImportJob:
     """Takes the import in hand; that of a holder known to be dead, too."""
     job = await queries.CLAIM.find(tx, company.id, id, holder, queries.HOLD_SECONDS, dead or [])
     if job is None:
@@ -66,7 +75,7 @@ async def finish(tx: Tx, company: Company, id: str, holder: str, error: str | No
     return await queries.get_import(tx, company.id, id)
 
 
-async def lay_down(tx: Tx, company: Company, id: str, holder: str) -> None:
+async def record_failure(tx: Tx, company: Company, id: str, holder: str) -> None:
     """After something unexpected: to be tried again, a few times."""
     failure = await queries.COUNT_FAILURE.find(tx, company.id, id, holder)
     if failure is not None and failure.attempts >= MOST_ATTEMPTS:
@@ -88,10 +97,10 @@ def read_upload(database: Database, company: Company, id: str) -> Read:
     return read
 
 
-async def forget_old(database: Database) -> None:
+async def purge_old(database: Database) -> None:
     """The worker's job: imports are remembered for a month."""
     async with database.connection() as db:
-        due = await db.fetch(queries.COMPANIES_TO_FORGET.text, queries.DAYS_KEPT)
+        due = await db.fetch(queries.COMPANIES_TO_PURGE.text, queries.DAYS_KEPT)
     for (company_id,) in due:
         async with database.transaction() as tx:
-            await queries.FORGET.run(tx, company_id, queries.DAYS_KEPT)
+            await queries.PURGE.run(tx, company_id, queries.DAYS_KEPT)

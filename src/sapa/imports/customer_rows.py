@@ -8,11 +8,11 @@ import asyncpg
 from msgspec import UNSET, UnsetType
 
 from sapa.customers import bulk
-from sapa.customers.bulk import Given
+from sapa.customers.bulk import BulkCustomer
 from sapa.customers.types import CustomerPatch, ExternalId
 from sapa.db.pool import Tx
 from sapa.imports.attempts import Result, attempt
-from sapa.imports.rows import Row
+from sapa.imports.rows import FileRow
 from sapa.imports.types import Outcome
 from sapa.values.company import Company
 
@@ -26,7 +26,7 @@ class CustomerRow(CustomerPatch, frozen=True, kw_only=True):
     updated_at: Any = None
 
 
-async def store_customers(tx: Tx, company: Company, rows: Sequence[Row]) -> list[Result]:
+async def store_customers(tx: Tx, company: Company, rows: Sequence[FileRow]) -> list[Result]:
     """All together, and then one by one those that cannot be."""
     given = [_given(row) for row in rows]
     outcomes = await _store_together(tx, company, given)
@@ -36,7 +36,7 @@ async def store_customers(tx: Tx, company: Company, rows: Sequence[Row]) -> list
     ]
 
 
-async def _store_together(tx: Tx, company: Company, given: Sequence[Given]) -> Sequence[Outcome | None]:
+async def _store_together(tx: Tx, company: Company, given: Sequence[BulkCustomer]) -> Sequence[Outcome | None]:
     try:
         async with tx.transaction():
             return await bulk.store_together(tx, company, given)
@@ -44,13 +44,13 @@ async def _store_together(tx: Tx, company: Company, given: Sequence[Given]) -> S
         return [None] * len(given)  # somebody was faster, or one of them does not fit
 
 
-def list_customer_keys(company: Company, row: Row) -> tuple[str, list[str]]:
+def list_customer_keys(company: Company, row: FileRow) -> tuple[str, list[str]]:
     """Whose row it is, and what no other customer's row may have."""
     given = _given(row)
     return given.external_id or given.id or f"line {row.line}", bulk.list_keys(company, given)
 
 
-def _given(row: Row) -> Given:
+def _given(row: FileRow) -> BulkCustomer:
     value: Any = row.value
     patch = CustomerPatch(**{name: getattr(value, name) for name in CustomerPatch.__struct_fields__})
-    return Given(value.external_id or None, value.id or None, patch)
+    return BulkCustomer(value.external_id or None, value.id or None, patch)

@@ -25,7 +25,7 @@ Read = Callable[[int], Awaitable[bytes]]
 _REST_OF_CELL = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 
 
-class Record(Struct, frozen=True):
+class FileRecord(Struct, frozen=True):
     """One record's bytes, or the fault for which there are none."""
 
     line: int
@@ -78,7 +78,7 @@ class LineReader:
         return head
 
 
-class Line(Struct, frozen=True):
+class ImportLine(Struct, frozen=True):
     content: bytes
     end: int
     """Where the next one begins in the file."""
@@ -92,7 +92,7 @@ class RecordReader:
         self._is_quoted = format == "csv"
         self._opening = re.compile(rb'(?:^|%s)"' % re.escape(separator))
         self._complete_cell = re.compile(rb'(?:^|%s)"[^"]*+(?:""[^"]*+)*+"' % re.escape(separator))
-        self._ahead: deque[Line] = deque()
+        self._ahead: deque[ImportLine] = deque()
         # Of the lines ahead, so many from the first on close no cell that is open before them.
         self._unclosing = 0
         self._start = position
@@ -102,43 +102,43 @@ class RecordReader:
         self.position = position
         self.line = line
 
-    async def next(self) -> Record | None:
+    async def next(self) -> FileRecord | None:
         first = await self._next_line()
         if not first.content:
             return None
         self._pass([first])
         number = self.line
         if len(first.content) > LONGEST_RECORD:
-            return Record(number, first.content, f"is longer than {LONGEST_RECORD:,} bytes")
+            return FileRecord(number, first.content, f"is longer than {LONGEST_RECORD:,} bytes")
         if not self._is_quoted or b'"' not in first.content or not self._is_open(first.content):
-            return Record(number, first.content)
+            return FileRecord(number, first.content)
         return await self._join(first, number)
 
-    def _pass(self, lines: list[Line]) -> None:
+    def _pass(self, lines: list[ImportLine]) -> None:
         if lines:
             self.position = lines[-1].end
             self.line += len(lines)
 
-    async def _next_line(self) -> Line:
+    async def _next_line(self) -> ImportLine:
         if not self._ahead:
             return await self._read_line()
         self._unclosing = max(0, self._unclosing - 1)
         return self._ahead.popleft()
 
-    async def _read_line(self) -> Line:
+    async def _read_line(self) -> ImportLine:
         content = await self._lines.next()
-        return Line(content, self._lines.position)
+        return ImportLine(content, self._lines.position)
 
-    async def _join(self, first: Line, number: int) -> Record:
+    async def _join(self, first: ImportLine, number: int) -> FileRecord:
         """Lines up to the one that closes the cell. If none does, only the first line is at fault."""
         more = 0 if first.end <= self._single_until else await self._count_to_closing(first)
         if not more:
-            return Record(number, b"", "cannot be read as CSV: a quoted cell is not closed")
+            return FileRecord(number, b"", "cannot be read as CSV: a quoted cell is not closed")
         rest = [await self._next_line() for _ in range(more)]
         self._pass(rest)
-        return Record(number, b"".join([first.content, *(line.content for line in rest)]))
+        return FileRecord(number, b"".join([first.content, *(line.content for line in rest)]))
 
-    async def _count_to_closing(self, first: Line) -> int:
+    async def _count_to_closing(self, first: ImportLine) -> int:
         """How many lines ahead close the record; 0 when none does. No line is looked at twice."""
         while self._unclosing < MOST_LINES_OF_A_RECORD - 1:
             if self._unclosing == len(self._ahead):
@@ -156,12 +156,12 @@ class RecordReader:
         closing = _REST_OF_CELL.match(text)
         return closing is not None and not self._is_open(b"x" + text[closing.end() :])
 
-    def give_back(self, record: Record) -> None:
+    def give_back(self, record: FileRecord) -> None:
         """A record of several lines that turned out to be none: all but its first line are read again."""
         end = self.position
-        again: list[Line] = []
+        again: list[ImportLine] = []
         for content in reversed(_cut(record.content)[1:]):
-            again.append(Line(content, end))
+            again.append(ImportLine(content, end))
             end -= len(content)
         self._given_back += self.position - end
         if self._given_back > LONGEST_RECORD + MOST_READ_AGAIN * (self.position - self._start):

@@ -14,7 +14,7 @@ from sapa.http.errors import Invalid
 from sapa.http.query_string import BadValue, parse_date_time
 from sapa.imports import queries
 from sapa.imports.attempts import Result, attempt
-from sapa.imports.rows import Row
+from sapa.imports.rows import FileRow
 from sapa.imports.types import Outcome
 from sapa.orders import actions
 from sapa.orders.types import (
@@ -70,7 +70,7 @@ class OrderRow(OrderPatch, frozen=True, kw_only=True):
     updated_at: Any = None
 
 
-async def store_orders(tx: Tx, company: Company, rows: Sequence[Row]) -> list[Result]:
+async def store_orders(tx: Tx, company: Company, rows: Sequence[FileRow]) -> list[Result]:
     return [await attempt(tx, row.line, partial(_store, tx, company, row.value)) for row in rows]
 
 

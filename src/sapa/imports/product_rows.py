@@ -13,7 +13,7 @@ from sapa.http.bodies import build_decoder, decode_body
 from sapa.http.errors import Invalid
 from sapa.imports import queries
 from sapa.imports.attempts import Result, attempt
-from sapa.imports.rows import Row
+from sapa.imports.rows import FileRow
 from sapa.imports.types import Outcome
 from sapa.products import actions
 from sapa.products.types import OwnId, ProductIn, ProductPatch
@@ -32,7 +32,7 @@ class ProductRow(ProductPatch, frozen=True, kw_only=True):
     updated_at: Any = None
 
 
-async def store_products(tx: Tx, company: Company, rows: Sequence[Row]) -> list[Result]:
+async def store_products(tx: Tx, company: Company, rows: Sequence[FileRow]) -> list[Result]:
     started: str = await queries.STARTED_AT.value(tx)
     return [await attempt(tx, row.line, partial(_store, tx, company, row.value, started)) for row in rows]
 

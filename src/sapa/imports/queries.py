@@ -8,7 +8,7 @@ from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.imports.types import Import, Job, Problem
+from sapa.imports.types import Import, ImportJob, Problem
 
 HOLD_SECONDS = 15.0
 PIECE = 1_048_576
@@ -23,7 +23,7 @@ _EXPRESSIONS = {
 COLUMNS = ", ".join(
     f"{_EXPRESSIONS[field]} AS {field}" if field in _EXPRESSIONS else field for field in Import.__struct_fields__
 )
-JOB_COLUMNS = ", ".join(Job.__struct_fields__)
+JOB_COLUMNS = ", ".join(ImportJob.__struct_fields__)
 
 # A company that is just being filled is far larger than its statistics say. Plans for any company find each row by its
 # own index; plans for this one may prefer to read all that it has.
@@ -74,7 +74,7 @@ CLAIM = sql(
      WHERE company_id = $1 AND id = $2 AND finished_at IS NULL
        AND (held_until < clock_timestamp() OR holder = ANY($5))
     RETURNING {JOB_COLUMNS}""",
-    row=Job,
+    row=ImportJob,
 )
 
 HOLDER = sql("SELECT holder FROM imports WHERE company_id = $1 AND id = $2 AND held_until >= clock_timestamp()")
@@ -97,7 +97,7 @@ ADVANCE = sql(
 )
 
 
-class Failure(Struct, frozen=True):
+class ImportFailure(Struct, frozen=True):
     """How often an import has failed at the same place, and the last line before it."""
 
     attempts: int
@@ -109,7 +109,7 @@ COUNT_FAILURE = sql(
     UPDATE imports SET attempts = attempts + 1, held_until = '-infinity', updated_at = clock_timestamp()
      WHERE company_id = $1 AND id = $2 AND holder = $3 AND finished_at IS NULL
     RETURNING attempts, line""",
-    row=Failure,
+    row=ImportFailure,
 )
 
 FINISH = sql(
@@ -163,7 +163,7 @@ PAGE_OF_PROBLEMS = sql(
 )
 
 
-class Waiting(Struct, frozen=True):
+class WaitingUpload(Struct, frozen=True):
     """An upload that nobody works on."""
 
     company_id: int
@@ -176,16 +176,16 @@ WAITING = sql(
      WHERE finished_at IS NULL AND is_upload AND held_until < clock_timestamp()
      ORDER BY updated_at, created_at
      LIMIT 20""",
-    row=Waiting,
+    row=WaitingUpload,
     crosses="the worker looks for uploads over all companies, then claims one company's",
 )
 
-COMPANIES_TO_FORGET = sql(
+COMPANIES_TO_PURGE = sql(
     "SELECT DISTINCT company_id FROM imports WHERE created_at < now() - make_interval(days => $1)",
     crosses="the worker looks for old imports over all companies, then forgets them company by company",
 )
 
-FORGET = sql(
+PURGE = sql(
     """
     WITH gone AS (
         DELETE FROM imports WHERE company_id = $1 AND created_at < now() - make_interval(days => $2) RETURNING id

@@ -9,12 +9,12 @@ from sapa.imports.attempts import Result
 from sapa.imports.customer_rows import CustomerRow, list_customer_keys, store_customers
 from sapa.imports.order_rows import OrderRow, store_orders
 from sapa.imports.product_rows import ProductRow, store_products
-from sapa.imports.rows import Row
+from sapa.imports.rows import FileRow
 from sapa.imports.types import Resource
 from sapa.values.company import Company
 
-Store = Callable[[Tx, Company, Sequence[Row]], Awaitable[list[Result]]]
-ListKeys = Callable[[Company, Row], tuple[str, list[str]]]
+Store = Callable[[Tx, Company, Sequence[FileRow]], Awaitable[list[Result]]]
+ListKeys = Callable[[Company, FileRow], tuple[str, list[str]]]
 
 
 class Kind(msgspec.Struct, frozen=True):

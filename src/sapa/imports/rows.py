@@ -8,8 +8,19 @@ from msgspec import Struct
 from sapa.http.bodies import build_decoder, decode_body
 from sapa.http.errors import Invalid
 from sapa.imports.cells import BadCell, Column, build_columns, build_object, detect_separator, parse_cells
-from sapa.imports.lines import BOM, Read, Record, RecordReader
-from sapa.imports.types import Format, Job, Problem, UnusableFile, build_problem
+from sapa.imports.lines import (
+    BOM,
+    FileRecord,
+    Read,
+    RecordReader,
+)
+from sapa.imports.types import (
+    Format,
+    ImportJob,
+    Problem,
+    UnusableFile,
+    build_problem,
+)
 
 MOST_BYTES_OF_A_BATCH = 4 * 1_048_576
 MOST_COLUMNS = 1_000
@@ -17,7 +28,7 @@ MOST_COLUMNS = 1_000
 BYTES_BETWEEN_RESTS = 16_384
 
 
-class Row(Struct, frozen=True):
+class FileRow(Struct, frozen=True):
     line: int
     value: msgspec.Struct
 
@@ -25,7 +36,7 @@ class Row(Struct, frozen=True):
 class Part(Struct, frozen=True):
     """One record, and where the file goes on after it."""
 
-    found: Row | Problem
+    found: FileRow | Problem
     position: int
     line: int
 
@@ -43,8 +54,8 @@ class Batch(Struct, frozen=True):
         return len(self.parts)
 
     @property
-    def rows(self) -> list[Row]:
-        return [part.found for part in self.parts if isinstance(part.found, Row)]
+    def rows(self) -> list[FileRow]:
+        return [part.found for part in self.parts if isinstance(part.found, FileRow)]
 
     @property
     def problems(self) -> list[Problem]:
@@ -58,7 +69,7 @@ class Batch(Struct, frozen=True):
         return [*alone, Batch(self.parts[-1:], self.position, self.line, self.is_last)]
 
 
-class Header(Struct, frozen=True):
+class FileHeader(Struct, frozen=True):
     """What a file's beginning tells of the rest."""
 
     separator: str
@@ -67,7 +78,7 @@ class Header(Struct, frozen=True):
     line: int
 
 
-async def read_header(read: Read, format: Format, row: type[msgspec.Struct]) -> Header:
+async def read_header(read: Read, format: Format, row: type[msgspec.Struct]) -> FileHeader:
     """Raises UnusableFile when the file is empty or has columns that the resource lacks."""
     start = await _after_bom(read)
     records = RecordReader(read, format, position=start)
@@ -75,7 +86,7 @@ async def read_header(read: Read, format: Format, row: type[msgspec.Struct]) -> 
     if record is None:
         raise UnusableFile("The file is empty.")
     if format == "ndjson":
-        return Header("", [], start, 0)
+        return FileHeader("", [], start, 0)
     text = _header_text(record)
     separator = detect_separator(text)
     try:
@@ -84,14 +95,14 @@ async def read_header(read: Read, format: Format, row: type[msgspec.Struct]) -> 
         raise UnusableFile(f"The header {error}.") from None
     if len(names) > MOST_COLUMNS:
         raise UnusableFile(f"The header has {len(names):,} columns; a file may have {MOST_COLUMNS:,}.")
-    return Header(separator, build_columns(names, row), records.position, records.line)
+    return FileHeader(separator, build_columns(names, row), records.position, records.line)
 
 
 async def _after_bom(read: Read) -> int:
     return len(BOM) if (await read(0)).startswith(BOM) else 0
 
 
-def _header_text(record: Record) -> str:
+def _header_text(record: FileRecord) -> str:
     line = record.content.rstrip(b"\r\n")
     if b"\r" in line and b"\n" not in line:
         raise UnusableFile("The file's lines end with CR alone; save it with LF or CRLF at the end of each line.")
@@ -109,7 +120,7 @@ def _header_text(record: Record) -> str:
 class RowReader:
     """Batches of rows, from where the job was left."""
 
-    def __init__(self, read: Read, job: Job, header: Header, row: type[msgspec.Struct]) -> None:
+    def __init__(self, read: Read, job: ImportJob, header: FileHeader, row: type[msgspec.Struct]) -> None:
         is_new = job.position < header.position
         self._records = RecordReader(
             read,
@@ -138,7 +149,7 @@ class RowReader:
                 await asyncio.sleep(0)
         return Batch(parts, records.position, records.line, is_last=record is None)
 
-    def _row(self, record: Record) -> Row | Problem | None:
+    def _row(self, record: FileRecord) -> FileRow | Problem | None:
         """None for an empty line."""
         if record.fault:
             return Problem(record.line, "", record.fault)
@@ -146,13 +157,13 @@ class RowReader:
             return None
         try:
             content = self._object(record) if self._is_csv else record.content
-            return None if content is None else Row(record.line, decode_body(content, self._decoder))
+            return None if content is None else FileRow(record.line, decode_body(content, self._decoder))
         except BadCell as error:
             return Problem(record.line, error.field, str(error))
         except Invalid as error:
             return build_problem(record.line, error)
 
-    def _object(self, record: Record) -> bytes | None:
+    def _object(self, record: FileRecord) -> bytes | None:
         try:
             text = record.content.decode()
         except UnicodeDecodeError:

@@ -48,7 +48,7 @@ class Problem(Struct, frozen=True):
     message: Annotated[str, Meta(examples=["must be an e-mail address, such as ayu@example.com"])]
 
 
-class Job(Struct, frozen=True):
+class ImportJob(Struct, frozen=True):
     """What whoever works on an import needs to know of it."""
 
     id: str

@@ -7,11 +7,11 @@ from contextlib import suppress
 import structlog
 
 from sapa.access import actions as access
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.imports import actions, queries
-from sapa.imports.queries import Waiting
+from sapa.imports.queries import WaitingUpload
 from sapa.imports.types import ImportRunning, ImportTakenOver, UnusableFile
 from sapa.imports.work import Until, Work, go_on
 from sapa.work.leases import new_holder
@@ -24,7 +24,7 @@ TURN_SECONDS = 20.0
 log = structlog.get_logger()
 
 
-async def import_uploads(kit: Kit, stopping: asyncio.Event) -> None:
+async def import_uploads(kit: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: goes on as long as the worker does, and stops between two batches."""
     database = kit.database
 
@@ -38,7 +38,7 @@ async def import_uploads(kit: Kit, stopping: asyncio.Event) -> None:
     await repeat(step, stopping, every=REST_SECONDS)
 
 
-async def _take_turn(database: Database, upload: Waiting, stopping: asyncio.Event) -> None:
+async def _take_turn(database: Database, upload: WaitingUpload, stopping: asyncio.Event) -> None:
     """What goes wrong with one file is told and counted, and the next one has its turn; without a database none has."""
     holder, ends = new_holder(), time.monotonic() + TURN_SECONDS
     async with database.transaction() as tx:
@@ -77,7 +77,7 @@ def _is_unforeseen(error: BaseException) -> bool:
 
 async def _lay_down(work: Work, *, is_unforeseen: bool) -> None:
     """For whoever comes next to go on at once; if not even that can be told, the hold runs out by itself."""
-    give = actions.lay_down if is_unforeseen else actions.release
+    give = actions.record_failure if is_unforeseen else actions.release
     with suppress(DatabaseAway, ImportTakenOver):
         async with work.database.transaction() as tx:
             await give(tx, work.company, work.job.id, work.holder)

@@ -13,8 +13,13 @@ from sapa.imports import queries
 from sapa.imports.attempts import Result
 from sapa.imports.lines import Read
 from sapa.imports.resources import KINDS
-from sapa.imports.rows import Batch, Row, RowReader, read_header
-from sapa.imports.types import ImportTakenOver, Job, Problem
+from sapa.imports.rows import (
+    Batch,
+    FileRow,
+    RowReader,
+    read_header,
+)
+from sapa.imports.types import ImportJob, ImportTakenOver, Problem
 from sapa.values.company import Company
 
 IN_THE_WAY = (*RETRYABLE, asyncpg.LockNotAvailableError)
@@ -31,7 +36,7 @@ class Work(Struct, frozen=True):
 
     database: Database
     company: Company
-    job: Job
+    job: ImportJob
     holder: str
     read: Read
 
@@ -117,11 +122,11 @@ async def _import_batch(tx: Tx, work: Work, position: int, batch: Batch) -> None
         raise ImportTakenOver
 
 
-async def _store(tx: Tx, work: Work, rows: Sequence[Row]) -> list[Result]:
+async def _store(tx: Tx, work: Work, rows: Sequence[FileRow]) -> list[Result]:
     return await KINDS[work.job.resource].store(tx, work.company, rows) if rows else []
 
 
-async def _try_out(tx: Tx, work: Work, rows: Sequence[Row]) -> list[Result]:
+async def _try_out(tx: Tx, work: Work, rows: Sequence[FileRow]) -> list[Result]:
     """All is done and undone again; then the rows are held against those of earlier batches."""
     savepoint = tx.transaction()
     await savepoint.start()
@@ -130,7 +135,7 @@ async def _try_out(tx: Tx, work: Work, rows: Sequence[Row]) -> list[Result]:
     return await _refuse_repeated(tx, work, rows, results)
 
 
-async def _refuse_repeated(tx: Tx, work: Work, rows: Sequence[Row], results: list[Result]) -> list[Result]:
+async def _refuse_repeated(tx: Tx, work: Work, rows: Sequence[FileRow], results: list[Result]) -> list[Result]:
     list_keys = KINDS[work.job.resource].list_keys
     if list_keys is None:
         return results

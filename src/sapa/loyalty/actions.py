@@ -16,8 +16,8 @@ from sapa.db.pool import Connection, Tx
 from sapa.events import emit
 from sapa.http.errors import Invalid, NotFound
 from sapa.loyalty import program, program_queries, queries
-from sapa.loyalty.ledger import Book
-from sapa.loyalty.timeline_entries import list_happenings
+from sapa.loyalty.ledger import WalletLedger
+from sapa.loyalty.timeline_entries import build_entries
 from sapa.loyalty.types import (
     RESERVATION_ID,
     WALLET_ID,
@@ -186,13 +186,13 @@ async def settle_wallet(tx: Tx, company: Company, customer_id: str, most: int | 
     the change is announced with the last of them. Whether all is settled."""
     book = await open_book(tx, company, customer_id, most)
     if most is not None and book.written:
-        standing = await queries.get_standing(tx, company.id, book.balance.id, customer_id)
+        standing = await queries.get_program_state(tx, company.id, book.balance.id, customer_id)
         book.is_settled = not standing.has_due
     await close_book(tx, company, book, "system")
     return book.is_settled
 
 
-async def open_book(tx: Tx, company: Company, customer_id: str, most: int | None = None) -> Book:
+async def open_book(tx: Tx, company: Company, customer_id: str, most: int | None = None) -> WalletLedger:
     """The customer's book under the wallet's lock, with all settled that was due: overdue reservations give their
     points back, then points past their time expire."""
     book = await find_book(tx, company, customer_id, most)
@@ -201,33 +201,33 @@ async def open_book(tx: Tx, company: Company, customer_id: str, most: int | None
     return book
 
 
-async def find_book(tx: Tx, company: Company, customer_id: str, most: int | None = None) -> Book | None:
+async def find_book(tx: Tx, company: Company, customer_id: str, most: int | None = None) -> WalletLedger | None:
     """The book as `open_book` opens it; none of a customer who was deleted before the first point."""
     wallet_id = wallet_id_of(customer_id)
     balance = await queries.find_locked_wallet(tx, company.id, wallet_id, customer_id)
     if balance is None:
         return None
-    book = Book(company.id, balance, await queries.get_standing(tx, company.id, wallet_id, customer_id))
+    book = WalletLedger(company.id, balance, await queries.get_program_state(tx, company.id, wallet_id, customer_id))
     if book.standing.has_due:
         await _settle(tx, company, book, most)
     return book
 
 
-async def close_book(tx: Tx, company: Company, book: Book, source: Source) -> Wallet:
+async def close_book(tx: Tx, company: Company, book: WalletLedger, source: Source) -> Wallet:
     """Stores what was entered, announces it once, and answers the wallet."""
     if book.lines:
         wallet = await queries.write(tx, company.id, book)
     else:
         wallet = await queries.get_stored_wallet(tx, company.id, book.balance.id)
     if book.written:
-        await timeline.record_all(tx, company, list_happenings(book, source))
+        await timeline.record_all(tx, company, build_entries(book, source))
         if book.is_settled:
             await emit(tx, company, PointsUpdated(wallet))
     return wallet
 
 
 async def pick_lots(
-    tx: Tx, company: Company, book: Book, points: int, order_id: str | None = None
+    tx: Tx, company: Company, book: WalletLedger, points: int, order_id: str | None = None
 ) -> Sequence[Portion]:
     """The lots that so many points are taken from; raises when the wallet has fewer."""
     if book.balance.available < points:
@@ -250,7 +250,7 @@ async def find_repeated(tx: Tx, company: Company, memo: Memo) -> LedgerEntry | N
     return LedgerEntry(*(getattr(known, name) for name in LedgerEntry.__struct_fields__))
 
 
-def refuse_closed(book: Book) -> None:
+def refuse_closed(book: WalletLedger) -> None:
     """Raises when nobody may write to the book: its customer was deleted meanwhile, or the program is off."""
     if not book.standing.has_customer:
         raise NotFound
@@ -291,7 +291,7 @@ def build_fingerprint(action: str, customer_id: str, given: msgspec.Struct) -> b
     return sha256(_canonical([action, customer_id, msgspec.to_builtins(given)])).digest()
 
 
-async def _settle(tx: Tx, company: Company, book: Book, most: int | None) -> None:
+async def _settle(tx: Tx, company: Company, book: WalletLedger, most: int | None) -> None:
     now, wallet_id = book.standing.instant, book.balance.id
     overdue = await queries.list_open(tx, company.id, wallet_id, now, now, most)
     await _give_back(tx, company, book, overdue, "expired")
@@ -301,7 +301,7 @@ async def _settle(tx: Tx, company: Company, book: Book, most: int | None) -> Non
 
 
 async def _give_back(
-    tx: Tx, company: Company, book: Book, held: Mapping[str, Sequence[Portion]], status: ReservationStatus
+    tx: Tx, company: Company, book: WalletLedger, held: Mapping[str, Sequence[Portion]], status: ReservationStatus
 ) -> None:
     closed = await _close(tx, company, list(held), status, book.standing.instant) if held else []
     memos = {reservation.id: _memo_of(reservation) for reservation in closed}
@@ -311,7 +311,7 @@ async def _give_back(
 
 async def _open_reservation(
     tx: Tx, company: Company, id: str, still: Sequence[ReservationStatus] = ("reserved",)
-) -> tuple[Book, Reservation]:
+) -> tuple[WalletLedger, Reservation]:
     """Its status is looked at again under the wallet's lock, and after what is overdue has been settled."""
     found = await queries.get_reservation(tx, company.id, id)
     book = await open_book(tx, company, found.customer_id)
@@ -324,7 +324,9 @@ async def _open_reservation(
     return book, reservation
 
 
-async def _close_reservation(tx: Tx, company: Company, book: Book, id: str, status: ReservationStatus) -> Reservation:
+async def _close_reservation(
+    tx: Tx, company: Company, book: WalletLedger, id: str, status: ReservationStatus
+) -> Reservation:
     closed = await _close(tx, company, [id], status, book.standing.instant)
     if not closed:
         raise ReservationClosed
@@ -341,7 +343,7 @@ async def _close(
     return closed
 
 
-def _posted(aim: Position, book: Book) -> Position:
+def _posted(aim: Position, book: WalletLedger) -> Position:
     """The position after the posting that the book holds, if it holds one."""
     delta = sum(line.available_delta for line in book.lines)
     posted = aim.posted + delta

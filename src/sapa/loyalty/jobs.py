@@ -12,7 +12,7 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Connection, Database
 from sapa.db.sql import sql
 from sapa.loyalty import actions
-from sapa.loyalty.reconciliation import Window, get_window, list_drift
+from sapa.loyalty.reconciliation import WalletBatch, get_window, list_drift
 
 BATCH = 200
 PORTION = 500
@@ -156,7 +156,7 @@ async def _check_next(db: Connection, company: Round) -> None:
     await STORE_ROUND.run(db, company.company_id, position, 0 if window.is_last else found, found)
 
 
-async def _count_drifting(db: Connection, company: Round, window: Window) -> int:
+async def _count_drifting(db: Connection, company: Round, window: WalletBatch) -> int:
     """Wallets that cannot be checked are passed over: the round goes on, for this company and for the others."""
     try:
         drift = await list_drift(db, company.company_id, company.position, window, ONE_CHECK_SECONDS)

@@ -11,7 +11,15 @@ from typing import Any
 import msgspec
 from msgspec import Raw, Struct
 
-from sapa.loyalty.types import ENTRY_ID, LOT_ID, EntryType, LedgerEntry, Memo, Portion, Standing
+from sapa.loyalty.types import (
+    ENTRY_ID,
+    LOT_ID,
+    EntryType,
+    LedgerEntry,
+    Memo,
+    Portion,
+    ProgramState,
+)
 
 MILLISECOND = timedelta(milliseconds=1)
 LOWERS_EARNED = {"earn_reversal"}
@@ -33,7 +41,7 @@ class Balance(Struct, frozen=True):
     last_ledger_at: str | None
 
 
-class Line(Struct, frozen=True):
+class NewLedgerEntry(Struct, frozen=True):
     """One entry, ready to be stored."""
 
     id: str
@@ -69,14 +77,14 @@ class NewLot(Struct, frozen=True):
     expiry_months: int | None
 
 
-class Book:
+class WalletLedger:
     """Entries of one transaction on one wallet. `lines`, `moves` and `lots` are what is not stored yet."""
 
-    def __init__(self, company_id: int, balance: Balance, standing: Standing) -> None:
+    def __init__(self, company_id: int, balance: Balance, standing: ProgramState) -> None:
         self.company_id = company_id
         self.opened = self.balance = balance
         self.standing = standing
-        self.lines: list[Line] = []
+        self.lines: list[NewLedgerEntry] = []
         self.moves: list[Move] = []
         self.lots: list[NewLot] = []
         self.written: list[LedgerEntry] = []
@@ -146,11 +154,11 @@ class Book:
         moves: Sequence[tuple[str, int, int]],
         memo: Memo,
         reservation_id: str | None = None,
-    ) -> Line:
+    ) -> NewLedgerEntry:
         before = self.balance
         available = sum(move[1] for move in moves)
         reserved = sum(move[2] for move in moves)
-        line = Line(
+        line = NewLedgerEntry(
             id=ENTRY_ID.new(),
             seq=before.version + 1,
             entry_type=entry_type,
@@ -168,7 +176,7 @@ class Book:
         self.written.append(self._shown(line))
         return line
 
-    def _shown(self, line: Line) -> LedgerEntry:
+    def _shown(self, line: NewLedgerEntry) -> LedgerEntry:
         return LedgerEntry(
             id=line.id,
             customer_id=self.balance.customer_id,
@@ -196,7 +204,7 @@ def _next_instant(now: datetime, last: str | None) -> str:
     return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _carried(before: Balance, line: Line) -> Balance:
+def _carried(before: Balance, line: NewLedgerEntry) -> Balance:
     delta = line.available_delta + line.reserved_delta
     is_earned = line.entry_type in LOWERS_EARNED or (delta > 0 and line.entry_type not in LOWERS_BURNED)
     return msgspec.structs.replace(

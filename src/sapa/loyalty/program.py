@@ -11,7 +11,7 @@ from msgspec import UNSET
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.loyalty import program_queries
-from sapa.loyalty.program_queries import Terms
+from sapa.loyalty.program_queries import EarningTerms
 from sapa.loyalty.types import MOST_POINTS, EarnOn, LoyaltySettings, LoyaltySettingsPatch, Position, Tier
 from sapa.orders.types import Order, Status
 from sapa.values.company import Company
@@ -58,7 +58,9 @@ def build_tiers(company: Company, given: Sequence[Tier]) -> list[Tier]:
     return [tiers[amount] for amount in sorted(tiers)]
 
 
-def build_aim(company: Company, order: Order, status: Status, terms: Terms, position: Position | None) -> Position:
+def build_aim(
+    company: Company, order: Order, status: Status, terms: EarningTerms, position: Position | None
+) -> Position:
     """The order's position with the points it should have earned by now as its target.
 
     An order that has earned once keeps the terms of that moment. While the program is switched off nothing new is
@@ -73,7 +75,7 @@ def build_aim(company: Company, order: Order, status: Status, terms: Terms, posi
     return msgspec.structs.replace(position, target=target)
 
 
-def build_worth(total: Decimal, terms: Terms) -> int:
+def build_worth(total: Decimal, terms: EarningTerms) -> int:
     """How many points an order of this total is worth; exact, and bounded."""
     if terms.currency_amount is None or terms.points is None:
         return 0

@@ -43,7 +43,7 @@ INSERT_TIERS = sql(
 )
 
 
-class Terms(Struct, frozen=True):
+class EarningTerms(Struct, frozen=True):
     """The program as an order meets it: the tier that its total reaches, if any, and what it earned before."""
 
     enabled: bool
@@ -67,7 +67,7 @@ TERMS = sql(
       LEFT JOIN LATERAL (
            SELECT earn_on, worth, target, posted, shortfall, postings FROM loyalty_order_positions
             WHERE company_id = $1 AND order_id = $2) AS p ON true""",
-    row=Terms,
+    row=EarningTerms,
 )
 
 STORE_POSITION = sql(
@@ -106,7 +106,7 @@ async def replace_tiers(tx: Tx, company_id: int, tiers: Sequence[Tier]) -> None:
     await INSERT_TIERS.run(tx, company_id, [tier.currency_amount for tier in tiers], [tier.points for tier in tiers])
 
 
-async def get_terms(tx: Tx, company_id: int, order_id: str, total: Decimal) -> tuple[Terms, Position | None]:
+async def get_terms(tx: Tx, company_id: int, order_id: str, total: Decimal) -> tuple[EarningTerms, Position | None]:
     """The program as this order meets it, and what the order has earned so far."""
     terms = await TERMS.find(tx, company_id, order_id, total)
     if terms is None:

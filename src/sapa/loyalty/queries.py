@@ -8,8 +8,14 @@ from msgspec import Struct
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.loyalty.ledger import Balance, Book
-from sapa.loyalty.types import LedgerEntry, Portion, Reservation, Standing, Wallet
+from sapa.loyalty.ledger import Balance, WalletLedger
+from sapa.loyalty.types import (
+    LedgerEntry,
+    Portion,
+    ProgramState,
+    Reservation,
+    Wallet,
+)
 from sapa.values.json import encode
 
 FEW_LOTS = 100
@@ -47,7 +53,7 @@ LOCK_WALLET = sql(
 
 # Asked after the lock was got, so that it sees all that was done under it before, and the time of its own turn.
 # The first lot is taken by its index: where one wallet has most lots, EXISTS would look through all of them.
-GET_STANDING = sql(
+GET_PROGRAM_STATE = sql(
     """
     SELECT t.now, coalesce(s.enabled, true) AS enabled, s.expiry_months,
            coalesce(s.reservation_ttl_seconds, 900) AS reservation_ttl_seconds,
@@ -60,7 +66,7 @@ GET_STANDING = sql(
       FROM (SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) AS now
               FROM companies WHERE company_id = $1) AS t
       LEFT JOIN loyalty_settings s ON s.company_id = $1""",
-    row=Standing,
+    row=ProgramState,
 )
 
 # As it would be after the settlement that the next write begins with: overdue reservations give their points back,
@@ -108,7 +114,7 @@ DEAD_LOTS = sql(
 )
 
 
-class Held(Struct, frozen=True):
+class HeldLot(Struct, frozen=True):
     """One reservation's hold on one lot."""
 
     reservation_id: str
@@ -127,7 +133,7 @@ OPEN = sql(
       JOIN loyalty_holds h ON h.company_id = $1 AND h.reservation_id = r.id
       JOIN loyalty_lots l ON l.company_id = $1 AND l.id = h.lot_id
      ORDER BY r.expires_at, r.id, h.lot_id""",
-    row=Held,
+    row=HeldLot,
 )
 
 # What it holds, and what its commit spent: the same points of the same lots.
@@ -293,8 +299,8 @@ async def find_locked_wallet(tx: Tx, company_id: int, wallet_id: str, customer_i
     return balance
 
 
-async def get_standing(tx: Tx, company_id: int, wallet_id: str, customer_id: str) -> Standing:
-    standing = await GET_STANDING.find(tx, company_id, wallet_id, customer_id)
+async def get_program_state(tx: Tx, company_id: int, wallet_id: str, customer_id: str) -> ProgramState:
+    standing = await GET_PROGRAM_STATE.find(tx, company_id, wallet_id, customer_id)
     if standing is None:
         raise NotFound
     return standing
@@ -333,7 +339,7 @@ async def list_spendable(
     return await SPENDABLE.all(tx, company_id, wallet_id, now, points, order_id)
 
 
-async def write(tx: Tx, company_id: int, book: Book) -> Wallet:
+async def write(tx: Tx, company_id: int, book: WalletLedger) -> Wallet:
     """Stores what the book holds, and answers the wallet as it is then."""
     balance, now = book.balance, book.standing.instant
     last = None if balance.last_ledger_at is None else datetime.fromisoformat(balance.last_ledger_at)

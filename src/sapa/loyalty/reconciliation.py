@@ -18,7 +18,7 @@ MORE_SECONDS = 5.0
 """PostgreSQL gives up first, so that its connection is not left in doubt."""
 
 
-class Window(Struct, frozen=True):
+class WalletBatch(Struct, frozen=True):
     """Some wallets, in the order of their ids."""
 
     wallets: int
@@ -43,7 +43,7 @@ NEXT_WINDOW = sql(
                    sum(GREATEST(version, 0)) OVER (ORDER BY id) - GREATEST(version, 0) < $4::bigint AS fits
               FROM (SELECT id, available, reserved, version FROM loyalty_wallets
                      WHERE company_id = $1 AND id > $2 ORDER BY id LIMIT $3::bigint) AS next) AS sized""",
-    row=Window,
+    row=WalletBatch,
 )
 
 # What is joined below has no index and no statistics. Taken for small, it would be joined row by row with itself: half
@@ -264,7 +264,7 @@ async def reconcile(db: Connection, company_id: int, seconds: float = PATIENCE_S
     return Reconciliation(wallets, str(available), str(reserved), len(drifting), drift)
 
 
-async def get_window(db: Connection, company_id: int, position: str) -> Window:
+async def get_window(db: Connection, company_id: int, position: str) -> WalletBatch:
     """The next wallets behind a position."""
     window = await NEXT_WINDOW.find(db, company_id, position, WINDOW, MOST_ENTRIES)
     if window is None:
@@ -272,7 +272,9 @@ async def get_window(db: Connection, company_id: int, position: str) -> Window:
     return window
 
 
-async def list_drift(db: Connection, company_id: int, position: str, window: Window, seconds: float) -> list[Drift]:
+async def list_drift(
+    db: Connection, company_id: int, position: str, window: WalletBatch, seconds: float
+) -> list[Drift]:
     """What contradicts in the wallets of a window."""
     async with db.transaction():
         await PREPARE_CHECK.value(db, f"{seconds:.0f}s")

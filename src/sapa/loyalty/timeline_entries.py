@@ -1,8 +1,8 @@
 """What a wallet's entries tell on its customer's timeline. Pure: no database."""
 
-from sapa.loyalty.ledger import Book
+from sapa.loyalty.ledger import WalletLedger
 from sapa.loyalty.types import EntryType
-from sapa.timeline.actions import Happening
+from sapa.timeline.actions import NewTimelineEntry
 from sapa.timeline.types import Source
 
 TYPES: dict[EntryType, str] = {
@@ -20,7 +20,7 @@ TYPES: dict[EntryType, str] = {
 """What each entry is called there."""
 
 
-def list_happenings(book: Book, source: Source) -> list[Happening]:
+def build_entries(book: WalletLedger, source: Source) -> list[NewTimelineEntry]:
     """One for each entry; what the settlement made was nobody's wish but ours."""
     before = {"available": str(book.opened.available), "reserved": str(book.opened.reserved)}
     told = []
@@ -31,6 +31,6 @@ def list_happenings(book: Book, source: Source) -> list[Happening]:
         is_named = entry.entry_type == "redeem_reserve" and entry.note is not None
         log, notes = (f"{entry.note}: {changes}", None) if is_named else (changes, entry.note)
         whose: Source = "system" if place < book.settled else source
-        told.append(Happening(entry.customer_id, TYPES[entry.entry_type], whose, log, notes))
+        told.append(NewTimelineEntry(entry.customer_id, TYPES[entry.entry_type], whose, log, notes))
         before = after
     return told

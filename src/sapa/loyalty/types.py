@@ -242,7 +242,7 @@ class Position(Struct, frozen=True):
     postings: int
 
 
-class Standing(Struct, frozen=True):
+class ProgramState(Struct, frozen=True):
     """The program and the company's time, as a write to the ledger finds them under the wallet's lock."""
 
     now: str

@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Protocol
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.messaging.channels.interface import Identity
 from sapa.messaging.connections.accounts import Opened
@@ -31,7 +31,7 @@ class Environment(Protocol):
     ) -> str | None:
         """Why a free message may not be sent, besides the age and number of messages in the window; None if it may."""
 
-    async def locate_file(self, kit: Kit, url: str) -> str:
+    async def locate_file(self, kit: AppContext, url: str) -> str:
         """Where a file that a channel names can be fetched."""
 
 
@@ -53,7 +53,7 @@ class LiveEnvironment:
             return "The customer has not written over this channel yet; send a template."
         return None
 
-    async def locate_file(self, kit: Kit, url: str) -> str:
+    async def locate_file(self, kit: AppContext, url: str) -> str:
         return url
 
 

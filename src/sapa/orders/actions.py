@@ -19,8 +19,8 @@ from sapa.orders.document import (
     revision_of,
     with_sold,
 )
-from sapa.orders.timeline_entries import list_happenings
-from sapa.orders.transitions import NEW, Standing
+from sapa.orders.timeline_entries import build_entries
+from sapa.orders.transitions import NEW, OrderState
 from sapa.orders.types import (
     ORDER_ID,
     InvalidTransition,
@@ -72,8 +72,10 @@ async def update(tx: Tx, company: Company, id: str, patch: OrderPatch) -> Order:
     return order
 
 
-async def _announce_change(tx: Tx, company: Company, order: Order, before: Standing | None, after: Standing) -> None:
-    await timeline.record_all(tx, company, list_happenings(order, before, after))
+async def _announce_change(
+    tx: Tx, company: Company, order: Order, before: OrderState | None, after: OrderState
+) -> None:
+    await timeline.record_all(tx, company, build_entries(order, before, after))
     await publish(tx, company, OrderChanged(order, after.real_status))
 
 

@@ -22,7 +22,7 @@ RUN_SECONDS = 12.0
 
 log = structlog.get_logger()
 
-CARRY = sql(
+UPDATE_COPIES = sql(
     """
     UPDATE orders
        SET customer = $3, customer_text = $4
@@ -121,7 +121,7 @@ async def rename_customer(tx: Tx, company: Company, renamed: CustomerRenamed) ->
     """Under the customer's lock, in the transaction of its change. The orders themselves do not count as changed."""
     customer = renamed.customer
     columns = (customer.id, encode(customer), build_customer_text(customer), MOST_ORDERS)
-    if await CARRY.run(tx, company.id, *columns) == MOST_ORDERS:
+    if await UPDATE_COPIES.run(tx, company.id, *columns) == MOST_ORDERS:
         await QUEUE_REST.run(tx, company.id, *columns)
 
 

@@ -9,10 +9,9 @@ from msgspec import UNSET, Raw, Struct
 
 from sapa.customers.types import ADDRESS_ID
 from sapa.http.errors import Invalid
-from sapa.orders.transitions import Standing, move
+from sapa.orders.transitions import OrderState, move
 from sapa.orders.types import (
     LINE_ITEM_ID,
-    KeptOrder,
     LineItem,
     LineItemIn,
     LineItemVariant,
@@ -20,6 +19,7 @@ from sapa.orders.types import (
     OrderPatch,
     ShippingAddress,
     ShippingAddressIn,
+    StoredOrder,
 )
 from sapa.products.types import VariantOnSale
 from sapa.values.company import Company
@@ -32,7 +32,7 @@ _read_taken = msgspec.json.Decoder(dict[str, int]).decode
 _ADDRESS_FIELDS = [name for name in ShippingAddress.__struct_fields__ if name != "id"]
 
 
-class Draft(Struct, frozen=True):
+class OrderDraft(Struct, frozen=True):
     """An order that could be placed: only its customer and its number are missing."""
 
     order_id: str | None
@@ -47,19 +47,19 @@ class Draft(Struct, frozen=True):
 class Revision(Struct, frozen=True):
     """What may change of an order after it was placed."""
 
-    standing: Standing
+    standing: OrderState
     notes: str | None
     shipping_address: bytes | None
     tags: list[str]
 
 
-def build_draft(company: Company, given: OrderIn, variants: Mapping[str, VariantOnSale]) -> Draft:
+def build_draft(company: Company, given: OrderIn, variants: Mapping[str, VariantOnSale]) -> OrderDraft:
     """The order with its lines and total; raises Invalid naming the field that cannot be used."""
     if given.customer is not None and given.customer_id is not None:
         raise Invalid.field("customer", "is given besides customerId; send one of them")
     currency = _currency(company, given.currency)
     lines = [_line(place, line, company, currency, variants) for place, line in enumerate(given.line_items)]
-    return Draft(
+    return OrderDraft(
         order_id=_own_id(given.order_id),
         total=_total(lines, currency, given.total),
         currency=currency,
@@ -70,7 +70,7 @@ def build_draft(company: Company, given: OrderIn, variants: Mapping[str, Variant
     )
 
 
-def with_sold(draft: Draft, sold: Sequence[LineItemVariant | None]) -> Draft:
+def with_sold(draft: OrderDraft, sold: Sequence[LineItemVariant | None]) -> OrderDraft:
     """The draft with the variants that an order of the past remembers, line by line."""
     if not sold:
         return draft
@@ -81,14 +81,16 @@ def with_sold(draft: Draft, sold: Sequence[LineItemVariant | None]) -> Draft:
     return msgspec.structs.replace(draft, line_items=lines)
 
 
-def revision_of(kept: KeptOrder) -> Revision:
+def revision_of(kept: StoredOrder) -> Revision:
     """The order as it stands now."""
-    standing = Standing(kept.status, kept.fulfillment_status, kept.financial_status, kept.archived_from, kept.restocked)
+    standing = OrderState(
+        kept.status, kept.fulfillment_status, kept.financial_status, kept.archived_from, kept.restocked
+    )
     address = None if kept.shipping_address is None else bytes(kept.shipping_address)
     return Revision(standing, kept.notes, address, kept.tags)
 
 
-def build_revision(kept: KeptOrder, patch: OrderPatch) -> Revision:
+def build_revision(kept: StoredOrder, patch: OrderPatch) -> Revision:
     """The order with the changes made; raises Invalid or InvalidTransition when one of them cannot be."""
     now = revision_of(kept)
     address, tags = patch.shipping_address, patch.tags

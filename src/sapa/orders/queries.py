@@ -11,8 +11,8 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
 from sapa.orders.customer_copies import build_customer_text
-from sapa.orders.document import Draft, Revision
-from sapa.orders.types import KeptOrder, Order
+from sapa.orders.document import OrderDraft, Revision
+from sapa.orders.types import Order, StoredOrder
 from sapa.values.json import encode
 
 COUNTER = "orders"
@@ -29,7 +29,7 @@ LOCK = sql(
       FROM orders
      WHERE company_id = $1 AND id = $2
        FOR UPDATE""",
-    row=KeptOrder,
+    row=StoredOrder,
 )
 
 # The company's next number is taken here and not before: whoever takes it makes all others wait until the commit. The
@@ -105,7 +105,7 @@ async def find_by_order_id(db: Connection, company_id: int, order_id: str) -> Or
     return await FIND_BY_ORDER_ID.find(db, company_id, order_id)
 
 
-async def lock_order(tx: Tx, company_id: int, id: str) -> KeptOrder:
+async def lock_order(tx: Tx, company_id: int, id: str) -> StoredOrder:
     order = await LOCK.find(tx, company_id, id)
     if order is None:
         raise NotFound
@@ -116,7 +116,7 @@ async def insert_order(
     tx: Tx,
     company_id: int,
     id: str,
-    draft: Draft,
+    draft: OrderDraft,
     customer: CustomerRef | None,
     taken: Mapping[str, int],
     placed_at: datetime | None,

@@ -1,21 +1,24 @@
 """What the changes of an order tell on its customer's timeline. Pure: no database."""
 
-from sapa.orders.transitions import Standing
+from sapa.orders.transitions import OrderState
 from sapa.orders.types import Order
-from sapa.timeline.actions import Happening
+from sapa.timeline.actions import NewTimelineEntry
 
 
-def list_happenings(order: Order, before: Standing | None, after: Standing) -> list[Happening]:
+def build_entries(order: Order, before: OrderState | None, after: OrderState) -> list[NewTimelineEntry]:
     """Of an order without a customer there is nobody to tell it of. Archiving an order is not its customer's affair."""
     customer_id = order.customer_id
     if customer_id is None:
         return []
     types = ["order_created"] if before is None else _list_types(before, after)
     log = f"order {order.order_number}: {order.total} {order.currency}"
-    return [Happening(customer_id, type, edit_log=log, notes=order.notes if before is None else None) for type in types]
+    return [
+        NewTimelineEntry(customer_id, type, edit_log=log, notes=order.notes if before is None else None)
+        for type in types
+    ]
 
 
-def _list_types(before: Standing, after: Standing) -> list[str]:
+def _list_types(before: OrderState, after: OrderState) -> list[str]:
     reached = {
         "order_paid": (before.financial_status, after.financial_status, "paid"),
         "order_fulfilled": (before.fulfillment_status, after.fulfillment_status, "fulfilled"),

@@ -21,7 +21,7 @@ NEXT_PAYMENT: dict[FinancialStatus, tuple[FinancialStatus, ...]] = {
 GIVES_STOCK_BACK = {"cancelled", "refunded"}
 
 
-class Standing(Struct, frozen=True):
+class OrderState(Struct, frozen=True):
     """Where an order stands, and what it has to remember for later moves."""
 
     status: Status
@@ -41,11 +41,11 @@ class Standing(Struct, frozen=True):
         return f"{self.status}/{self.fulfillment_status}/{self.financial_status}"
 
 
-NEW = Standing("active", "unfulfilled", "pending", archived_from=None, restocked=False)
+NEW = OrderState("active", "unfulfilled", "pending", archived_from=None, restocked=False)
 """Where every order begins."""
 
 
-def move(standing: Standing, asked: OrderPatch) -> Standing:
+def move(standing: OrderState, asked: OrderPatch) -> OrderState:
     """Where the order stands once all that was asked for is done; raises InvalidTransition when it cannot be done.
 
     Fulfilment and payment of an active order come before its status, so that it can be paid and archived at once;
@@ -60,7 +60,7 @@ def move(standing: Standing, asked: OrderPatch) -> Standing:
     return standing
 
 
-def list_next(standing: Standing) -> list[Status]:
+def list_next(standing: OrderState) -> list[Status]:
     """The statuses that the order can move to now."""
     if standing.status == "archived":
         before: Status = standing.archived_from or "active"
@@ -68,7 +68,7 @@ def list_next(standing: Standing) -> list[Status]:
     return [status for status in NEXT[standing.status] if not _obstacle(standing, status)]
 
 
-def _obstacle(standing: Standing, status: Status) -> str | None:
+def _obstacle(standing: OrderState, status: Status) -> str | None:
     """What must be done before the order can take a status that it could take otherwise."""
     if status == "cancelled" and standing.status == "active" and standing.fulfillment_status == "fulfilled":
         return "it is fulfilled; refund it, or set fulfillmentStatus to unfulfilled first"
@@ -77,13 +77,13 @@ def _obstacle(standing: Standing, status: Status) -> str | None:
     return None
 
 
-def _change_status(standing: Standing, asked: OrderPatch) -> Standing:
+def _change_status(standing: OrderState, asked: OrderPatch) -> OrderState:
     status = asked.status
     if status is UNSET or status == standing.status:
         return standing
     if status not in list_next(standing):
         raise InvalidTransition(_refusal(standing, status))
-    return Standing(
+    return OrderState(
         status=status,
         fulfillment_status=standing.fulfillment_status,
         financial_status="refunded" if status == "refunded" else standing.financial_status,
@@ -92,7 +92,7 @@ def _change_status(standing: Standing, asked: OrderPatch) -> Standing:
     )
 
 
-def _fulfil(standing: Standing, asked: OrderPatch) -> Standing:
+def _fulfil(standing: OrderState, asked: OrderPatch) -> OrderState:
     wanted = asked.fulfillment_status
     if wanted is UNSET or wanted == standing.fulfillment_status:
         return standing
@@ -104,7 +104,7 @@ def _fulfil(standing: Standing, asked: OrderPatch) -> Standing:
     return msgspec.structs.replace(standing, fulfillment_status=wanted)
 
 
-def _pay(standing: Standing, asked: OrderPatch) -> Standing:
+def _pay(standing: OrderState, asked: OrderPatch) -> OrderState:
     wanted = asked.financial_status
     if wanted is UNSET or wanted == standing.financial_status:
         return standing
@@ -118,7 +118,7 @@ def _pay(standing: Standing, asked: OrderPatch) -> Standing:
     return msgspec.structs.replace(standing, financial_status=wanted)
 
 
-def _refusal(standing: Standing, status: Status) -> str:
+def _refusal(standing: OrderState, status: Status) -> str:
     obstacle = _obstacle(standing, status)
     return (
         f"status cannot change from {standing.status} to {status}{': ' + obstacle if obstacle else ''};"
@@ -126,7 +126,7 @@ def _refusal(standing: Standing, status: Status) -> str:
     )
 
 
-def _contradiction(standing: Standing) -> str:
+def _contradiction(standing: OrderState) -> str:
     return (
         "What was asked for contradicts itself: together it makes the order"
         f" {standing.status}, {standing.fulfillment_status} and {standing.financial_status}."

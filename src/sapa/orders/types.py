@@ -139,7 +139,7 @@ class Order(Struct, frozen=True, rename="camel"):
         return None if self.customer is None else _read_customer(self.customer).id
 
 
-class KeptOrder(Order, frozen=True):
+class StoredOrder(Order, frozen=True):
     """An order with what it remembers for its next move."""
 
     archived_from: Status | None

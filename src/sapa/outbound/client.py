@@ -20,7 +20,7 @@ MOST_BYTES = 2 * 1_048_576
 KEEP_ALIVE_SECONDS = 15.0
 
 
-class Answer(Struct, frozen=True):
+class ProviderResponse(Struct, frozen=True):
     """What a provider answered. Header names are in lower case."""
 
     status: int
@@ -61,7 +61,7 @@ class Client:
         seconds: float = SECONDS,
         connect_seconds: float = CONNECT_SECONDS,
         most_bytes: int = MOST_BYTES,
-    ) -> Answer:
+    ) -> ProviderResponse:
         """One request to a provider; raises NotSent or Unclear when no whole answer came back in time."""
         if self._plain is None:
             self._plain = _open_session(aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS))
@@ -71,7 +71,7 @@ class Client:
 
     async def fetch(
         self, url: str, most_bytes: int, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
-    ) -> Answer:
+    ) -> ProviderResponse:
         """What lies at an address that came from outside: only where the guard permits, and only so much of it."""
         if self._guarded is None:
             guard = Guard(self._settings)
@@ -112,10 +112,12 @@ def _open_session(connector: aiohttp.TCPConnector) -> aiohttp.ClientSession:
     )
 
 
-async def _exchange(session: aiohttp.ClientSession, method: str, url: str, most_bytes: int, **options: Any) -> Answer:
+async def _exchange(
+    session: aiohttp.ClientSession, method: str, url: str, most_bytes: int, **options: Any
+) -> ProviderResponse:
     try:
         async with session.request(method, url, allow_redirects=False, **options) as answer:
-            return Answer(answer.status, _lower(answer.headers), await _read(answer, most_bytes))
+            return ProviderResponse(answer.status, _lower(answer.headers), await _read(answer, most_bytes))
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL, ssl.SSLError) as error:
         raise NotSent(_words(error)) from error
     except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError, OSError) as error:

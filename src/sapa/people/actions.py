@@ -12,15 +12,15 @@ from sapa.people import passwords, queries
 from sapa.people.types import (
     AuditEntry,
     BelongsElsewhere,
+    ConsoleSession,
     LastOwner,
-    Link,
     LinkUsed,
     Member,
+    Membership,
+    OneTimeLink,
     PasswordChanged,
-    Place,
     Purpose,
     Role,
-    Session,
     TooManyAttempts,
     WrongPassword,
 )
@@ -77,7 +77,7 @@ async def _count_attempt(database: Database, key: str, origin: Origin) -> None:
 async def _take_back_attempt(tx: Tx, key: str, origin: Origin) -> None:
     """It was the right password. The account's failures are forgotten, the address has its others still."""
     subjects = _list_subjects(key, origin)
-    await queries.FORGET_FAILURES.run(tx, subjects["account"])
+    await queries.CLEAR_FAILURES.run(tx, subjects["account"])
     await queries.TAKE_BACK_FAILURE.run(tx, subjects["address"])
 
 
@@ -99,7 +99,7 @@ async def _open_session(tx: Tx, user_id: int, organisation_id: int, origin: Orig
     return secret
 
 
-async def find_session(db: Connection, secret: str) -> Session | None:
+async def find_session(db: Connection, secret: str) -> ConsoleSession | None:
     return await queries.FIND_SESSION.find(db, _hash(secret))
 
 
@@ -111,11 +111,11 @@ async def sign_out_everywhere(tx: Tx, user_id: int) -> None:
     await queries.DELETE_SESSIONS_OF.run(tx, user_id)
 
 
-async def list_places(db: Connection, user_id: int) -> list[Place]:
+async def list_places(db: Connection, user_id: int) -> list[Membership]:
     return await queries.LIST_PLACES.all(db, user_id)
 
 
-async def move(tx: Tx, session: Session, secret: str, organisation_id: int, origin: Origin) -> str:
+async def move(tx: Tx, session: ConsoleSession, secret: str, organisation_id: int, origin: Origin) -> str:
     """To another company of theirs: a new session there in place of the one here."""
     if organisation_id not in {place.id for place in await list_places(tx, session.user_id)}:
         raise NotFound
@@ -157,7 +157,7 @@ async def _make_link(tx: Tx, purpose: Purpose, organisation_id: int, user_id: in
     return secret
 
 
-async def get_link(db: Connection, secret: str) -> Link:
+async def get_link(db: Connection, secret: str) -> OneTimeLink:
     link = await queries.FIND_LINK.find(db, _hash(secret))
     if link is None:
         raise LinkUsed
@@ -201,7 +201,7 @@ async def _replace_password(tx: Tx, user_id: int, chosen: str, present: str | No
     await queries.DELETE_SESSIONS_OF.run(tx, user_id)
 
 
-async def _let_in(tx: Tx, link: Link, user_id: int, origin: Origin) -> None:
+async def _let_in(tx: Tx, link: OneTimeLink, user_id: int, origin: Origin) -> None:
     if not await queries.JOIN.value(tx, link.organisation_id, user_id):
         raise LinkUsed
     await queries.DELETE_LINKS_OF.run(tx, user_id, link.organisation_id)
@@ -212,7 +212,7 @@ async def _let_in(tx: Tx, link: Link, user_id: int, origin: Origin) -> None:
     )
 
 
-async def _add_first_owner(tx: Tx, link: Link, newcomer: Newcomer | None) -> int:
+async def _add_first_owner(tx: Tx, link: OneTimeLink, newcomer: Newcomer | None) -> int:
     if newcomer is None:
         raise Invalid.field("email", "is required")
     return await _add_user(tx, link.organisation_id, newcomer, Role.OWNER)
@@ -282,7 +282,9 @@ async def has_members(db: Connection, organisation_id: int) -> bool:
     return bool(await queries.HAS_MEMBERS.value(db, organisation_id))
 
 
-async def record(tx: Tx, session: Session, environment: str | None, action: str, subject: str, address: str) -> None:
+async def record(
+    tx: Tx, session: ConsoleSession, environment: str | None, action: str, subject: str, address: str
+) -> None:
     """Notes who changed what, in the transaction that changes it."""
     await queries.INSERT_AUDIT.run(
         tx, session.organisation_id, environment, session.user_id, session.name, action, subject, address
@@ -293,12 +295,12 @@ async def list_audit(db: Connection, organisation_id: int, before: int | None) -
     return await queries.LIST_AUDIT.all(db, organisation_id, before, AUDIT_PAGE)
 
 
-async def forget_old(database: Database) -> None:
+async def purge_old(database: Database) -> None:
     """The worker's job: sessions, links and failed attempts whose time is over."""
     async with database.connection() as db:
-        await queries.FORGET_SESSIONS.run(db)
-        await queries.FORGET_LINKS.run(db)
-        await queries.FORGET_OLD_FAILURES.run(db, WINDOW_SECONDS)
+        await queries.PURGE_SESSIONS.run(db)
+        await queries.PURGE_LINKS.run(db)
+        await queries.PURGE_FAILURES.run(db, WINDOW_SECONDS)
 
 
 def _checked_email(email: str) -> str:

@@ -11,7 +11,7 @@ from aiosmtplib import SMTP
 from aiosmtplib.errors import SMTPException
 from msgspec import Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.people import actions, mail_queries, queries
 from sapa.people.mail_texts import WORDS
@@ -26,7 +26,7 @@ MOST_ASKED = {"account": 3, "address": 20}
 log = structlog.get_logger()
 
 
-class Letter(Struct, frozen=True):
+class OutgoingMail(Struct, frozen=True):
     """What goes to somebody."""
 
     to: str
@@ -45,15 +45,15 @@ class NotMailed(Exception):
     """The mail server did not take the letter; the text says why."""
 
 
-def is_set_up(kit: Kit) -> bool:
+def is_set_up(kit: AppContext) -> bool:
     return kit.settings.mail.smtp_url is not None
 
 
-def build_link(kit: Kit, secret: str) -> str:
+def build_link(kit: AppContext, secret: str) -> str:
     return f"{kit.settings.server.address}/console/link/{secret}"
 
 
-async def send(kit: Kit, letter: Letter) -> None:
+async def send(kit: AppContext, letter: OutgoingMail) -> None:
     """Hands a letter to the operator's mail server; raises NotMailed. Calls the outside: never in a transaction."""
     settings = kit.settings.mail
     try:
@@ -71,21 +71,23 @@ async def count_forgotten(database: Database, email: str, address: str) -> None:
         raise TooManyAttempts
 
 
-async def help_forgetful(kit: Kit, email: str) -> None:
+async def send_password_reset(kit: AppContext, email: str) -> None:
     """Sends a link for a new password, if somebody is known by the address. Says nothing of it to whoever asked."""
     async with kit.database.transaction() as tx:
         found = await mail_queries.FIND_RECIPIENT.find(tx, actions.fold_email(email))
         if found is None:
             return
         secret = await actions.make_reset_link(tx, found.organisation_id, found.user_id)
-    letter = Letter(found.email, found.name, found.organisation, Purpose.RESET, build_link(kit, secret), found.language)
+    letter = OutgoingMail(
+        found.email, found.name, found.organisation, Purpose.RESET, build_link(kit, secret), found.language
+    )
     try:
         await send(kit, letter)
     except NotMailed as error:
         log.warning("a letter was not mailed", purpose=letter.purpose, user_id=found.user_id, reason=str(error))
 
 
-def build_mail(sender: str, letter: Letter) -> EmailMessage:
+def build_mail(sender: str, letter: OutgoingMail) -> EmailMessage:
     words = WORDS[letter.language, letter.purpose]
     mail = EmailMessage()
     mail["From"], mail["To"] = sender, letter.to

@@ -3,7 +3,13 @@
 from msgspec import Struct
 
 from sapa.db.sql import sql
-from sapa.people.types import AuditEntry, Link, Member, Place, Session
+from sapa.people.types import (
+    AuditEntry,
+    ConsoleSession,
+    Member,
+    Membership,
+    OneTimeLink,
+)
 
 DIRECTORY = "the directory of people"
 
@@ -19,7 +25,7 @@ class KnownPassword(Struct, frozen=True):
     password_hash: str | None
 
 
-class Owner(Struct, frozen=True):
+class CompanyOwner(Struct, frozen=True):
     user_id: int
 
 
@@ -97,7 +103,7 @@ LOCK_OWNERS = sql(
     SELECT user_id FROM memberships
      WHERE organisation_id = $1 AND role = 'owner' AND joined_at IS NOT NULL
        FOR UPDATE""",
-    row=Owner,
+    row=CompanyOwner,
     crosses=DIRECTORY,
 )
 
@@ -119,7 +125,7 @@ LIST_PLACES = sql(
       JOIN organisations o ON o.id = m.organisation_id
      WHERE m.user_id = $1 AND m.joined_at IS NOT NULL
      ORDER BY o.name""",
-    row=Place,
+    row=Membership,
     crosses=DIRECTORY,
 )
 
@@ -141,7 +147,7 @@ FIND_SESSION = sql(
       JOIN companies live ON live.organisation_id = o.id AND live.environment = 'live'
       JOIN companies test ON test.organisation_id = o.id AND test.environment = 'test'
      WHERE s.hash = $1 AND s.expires_at > now()""",
-    row=Session,
+    row=ConsoleSession,
     crosses=DIRECTORY,
 )
 
@@ -149,9 +155,9 @@ DELETE_SESSION = sql("DELETE FROM sessions WHERE hash = $1", crosses=DIRECTORY)
 
 DELETE_SESSIONS_OF = sql("DELETE FROM sessions WHERE user_id = $1", crosses=DIRECTORY)
 
-FORGET_SESSIONS = sql("DELETE FROM sessions WHERE expires_at < now()", crosses=DIRECTORY)
+PURGE_SESSIONS = sql("DELETE FROM sessions WHERE expires_at < now()", crosses=DIRECTORY)
 
-FORGET_LINKS = sql("DELETE FROM one_time_links WHERE expires_at < now()", crosses=DIRECTORY)
+PURGE_LINKS = sql("DELETE FROM one_time_links WHERE expires_at < now()", crosses=DIRECTORY)
 
 INSERT_LINK = sql(
     """
@@ -168,7 +174,7 @@ FIND_LINK = sql(
       JOIN organisations o ON o.id = l.organisation_id
       LEFT JOIN users u ON u.id = l.user_id
      WHERE l.hash = $1 AND l.expires_at > now()""",
-    row=Link,
+    row=OneTimeLink,
     crosses=DIRECTORY,
 )
 
@@ -200,11 +206,11 @@ TAKE_BACK_FAILURE = sql(
     "UPDATE sign_in_attempts SET failures = greatest(failures - 1, 0) WHERE subject = $1", crosses=DIRECTORY
 )
 
-FORGET_OLD_FAILURES = sql(
+PURGE_FAILURES = sql(
     "DELETE FROM sign_in_attempts WHERE window_start < now() - make_interval(secs => $1)", crosses=DIRECTORY
 )
 
-FORGET_FAILURES = sql("DELETE FROM sign_in_attempts WHERE subject = $1", crosses=DIRECTORY)
+CLEAR_FAILURES = sql("DELETE FROM sign_in_attempts WHERE subject = $1", crosses=DIRECTORY)
 
 INSERT_AUDIT = sql(
     """

@@ -33,7 +33,7 @@ class Member(Struct, frozen=True, rename="camel"):
     created_at: Timestamp
 
 
-class Session(Struct, frozen=True):
+class ConsoleSession(Struct, frozen=True):
     """Somebody who is signed in, and the company that they look at."""
 
     user_id: int
@@ -50,7 +50,7 @@ class Session(Struct, frozen=True):
         return self.live_company_id if environment == "live" else self.test_company_id
 
 
-class Place(Struct, frozen=True):
+class Membership(Struct, frozen=True):
     """A company that somebody belongs to."""
 
     id: int
@@ -58,7 +58,7 @@ class Place(Struct, frozen=True):
     role: Role
 
 
-class Link(Struct, frozen=True):
+class OneTimeLink(Struct, frozen=True):
     """A one-time link that still works."""
 
     purpose: Purpose

@@ -15,7 +15,7 @@ _read_variants = msgspec.json.Decoder(list[Variant]).decode
 _read_options = msgspec.json.Decoder(list[Option]).decode
 
 
-class Offer(Struct, frozen=True, kw_only=True):
+class ProductDraft(Struct, frozen=True, kw_only=True):
     """What a caller decides of a product."""
 
     product_id: str
@@ -35,23 +35,23 @@ class Offer(Struct, frozen=True, kw_only=True):
         return "\n".join(map(fold, [self.name, self.product_id, *skus]))
 
 
-def build_offer(company: Company, own_id: str, given: ProductIn | ProductPatch) -> Offer:
+def build_offer(company: Company, own_id: str, given: ProductIn | ProductPatch) -> ProductDraft:
     """A new product's offer; raises Invalid naming the field that cannot be used."""
     fields = _clean(company, given, [], [])
     for name in ("name", "variants"):
         if name not in fields:
             raise Invalid.field(name, "is required for a new product")
-    return Offer(**{**fields, "product_id": _own_id(own_id)})
+    return ProductDraft(**{**fields, "product_id": _own_id(own_id)})
 
 
-def offer_of(product: Product) -> Offer:
+def offer_of(product: Product) -> ProductDraft:
     """The offer that a stored product is now."""
-    fields: dict[str, Any] = {name: getattr(product, name) for name in Offer.__struct_fields__}
+    fields: dict[str, Any] = {name: getattr(product, name) for name in ProductDraft.__struct_fields__}
     fields |= {"variants": _read_variants(product.variants), "options": _read_options(product.options)}
-    return Offer(**fields)
+    return ProductDraft(**fields)
 
 
-def revise_offer(company: Company, known: Offer, patch: ProductPatch) -> Offer:
+def revise_offer(company: Company, known: ProductDraft, patch: ProductPatch) -> ProductDraft:
     """The offer with the changes made."""
     return msgspec.structs.replace(known, **_clean(company, patch, known.variants, known.options))
 

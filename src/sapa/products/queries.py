@@ -8,7 +8,7 @@ from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.products.offer import Offer
+from sapa.products.offer import ProductDraft
 from sapa.products.types import MOST_STOCK, Product, VariantOnSale
 from sapa.values.json import encode
 
@@ -125,11 +125,11 @@ async def find_locked_by_product_id(tx: Tx, company_id: int, product_id: str) ->
     return id and await get_product(tx, company_id, id)
 
 
-async def insert_product(tx: Tx, company_id: int, id: str, offer: Offer) -> Product:
+async def insert_product(tx: Tx, company_id: int, id: str, offer: ProductDraft) -> Product:
     return _found(await INSERT.find(tx, company_id, id, *_values(offer)))
 
 
-async def update_product(tx: Tx, company_id: int, id: str, offer: Offer) -> Product:
+async def update_product(tx: Tx, company_id: int, id: str, offer: ProductDraft) -> Product:
     return _found(await UPDATE.find(tx, company_id, id, *_values(offer)))
 
 
@@ -150,7 +150,7 @@ def _found(product: Product | None) -> Product:
     return product
 
 
-def _values(offer: Offer) -> list[object]:
+def _values(offer: ProductDraft) -> list[object]:
     return [
         offer.product_id, offer.name, offer.description, offer.media, offer.medias, offer.status,
         encode(offer.options), offer.tags, offer.types, offer.search_text, encode(offer.variants),
@@ -168,7 +168,7 @@ FIND_ON_SALE = sql(
 )
 
 
-class Tracked(Struct, frozen=True):
+class TrackedVariant(Struct, frozen=True):
     """A variant whose stock is tracked."""
 
     id: str
@@ -195,7 +195,7 @@ LIST_TRACKED = sql(
       FROM variants
      WHERE company_id = $1 AND id = ANY($2) AND product_id = ANY($3) AND inventory_quantity IS NOT NULL
      ORDER BY id""",
-    row=Tracked,
+    row=TrackedVariant,
 )
 
 CHANGE_STOCK = sql(
@@ -220,7 +220,7 @@ async def find_on_sale(db: Connection, company_id: int, ids: Sequence[str]) -> l
     return await FIND_ON_SALE.all(db, company_id, ids)
 
 
-async def lock_tracked(tx: Tx, company_id: int, ids: Sequence[str]) -> list[Tracked]:
+async def lock_tracked(tx: Tx, company_id: int, ids: Sequence[str]) -> list[TrackedVariant]:
     """Those of the variants whose stock is tracked, their products locked; what is not tracked locks nothing."""
     locked = await LOCK_TRACKED_PRODUCTS.value(tx, company_id, ids)
     return await LIST_TRACKED.all(tx, company_id, ids, locked) if locked else []

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from sapa.db.pool import Tx
 from sapa.events import emit_all
 from sapa.products import queries
-from sapa.products.queries import Tracked
+from sapa.products.queries import TrackedVariant
 from sapa.products.types import InsufficientStock, ProductUpdated, VariantOnSale
 from sapa.values.company import Company
 
@@ -38,7 +38,7 @@ async def give_back(tx: Tx, company: Company, quantities: Mapping[str, int]) -> 
     await _change(tx, company, tracked, quantities)
 
 
-def _refuse_shortage(variant: Tracked, asked: int) -> None:
+def _refuse_shortage(variant: TrackedVariant, asked: int) -> None:
     if variant.inventory_quantity < asked:
         raise InsufficientStock(
             f"Of the variant {variant.id} ({variant.title}) {asked} were asked for and "
@@ -46,7 +46,7 @@ def _refuse_shortage(variant: Tracked, asked: int) -> None:
         )
 
 
-async def _change(tx: Tx, company: Company, tracked: Sequence[Tracked], changes: Mapping[str, int]) -> None:
+async def _change(tx: Tx, company: Company, tracked: Sequence[TrackedVariant], changes: Mapping[str, int]) -> None:
     changed = [variant for variant in tracked if changes[variant.id]]
     if not changed:
         return

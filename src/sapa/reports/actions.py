@@ -6,16 +6,22 @@ from decimal import Decimal
 
 from sapa.db.pool import Connection
 from sapa.reports import queries
-from sapa.reports.types import MessageStep, OrderStep, Overview, Window, parse_window
+from sapa.reports.types import (
+    DayRange,
+    MessageStep,
+    OrderStep,
+    Overview,
+    parse_window,
+)
 from sapa.values.company import Company
 
 
-async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> Window:
+async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> DayRange:
     """The window that was asked for, by the company's own clock."""
     return parse_window(await queries.get_today(db, company.id), preset, first, last)
 
 
-async def get_overview(db: Connection, company: Company, window: Window) -> Overview:
+async def get_overview(db: Connection, company: Company, window: DayRange) -> Overview:
     orders = await queries.list_orders(db, company.id, window)
     return Overview(
         window=window,
@@ -28,13 +34,13 @@ async def get_overview(db: Connection, company: Company, window: Window) -> Over
     )
 
 
-def _fill_messages(window: Window, found: Sequence[MessageStep]) -> list[MessageStep]:
+def _fill_messages(window: DayRange, found: Sequence[MessageStep]) -> list[MessageStep]:
     """A step without messages is one with none of them, not one that is missing."""
     known = {step.at: step for step in found}
     return [known.get(at) or MessageStep(at, 0, 0, 0, 0, 0) for at in window.steps]
 
 
-def _fill_orders(window: Window, currency: str, found: Sequence[OrderStep]) -> list[OrderStep]:
+def _fill_orders(window: DayRange, currency: str, found: Sequence[OrderStep]) -> list[OrderStep]:
     known = {step.at: step for step in found if step.currency == currency}
     return [known.get(at) or OrderStep(at, currency, 0, 0, 0, Decimal(0)) for at in window.steps]
 

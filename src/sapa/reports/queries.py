@@ -6,7 +6,13 @@ from msgspec import Struct
 
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
-from sapa.reports.types import EndpointHealth, MessageStep, OrderStep, ShipmentState, Window
+from sapa.reports.types import (
+    DayRange,
+    EndpointHealth,
+    MessageStep,
+    OrderStep,
+    ShipmentState,
+)
 
 MOST_ROWS = 5_000
 MOST_ENDPOINTS = 50
@@ -114,21 +120,21 @@ async def get_today(db: Connection, company_id: int) -> date:
     return date.fromisoformat(found.day)
 
 
-async def list_messages(db: Connection, company_id: int, window: Window) -> list[MessageStep]:
+async def list_messages(db: Connection, company_id: int, window: DayRange) -> list[MessageStep]:
     return await MESSAGES.all(db, company_id, *_span(window), window.step)
 
 
-async def list_orders(db: Connection, company_id: int, window: Window) -> list[OrderStep]:
+async def list_orders(db: Connection, company_id: int, window: DayRange) -> list[OrderStep]:
     return await ORDERS.all(db, company_id, *_span(window), window.step, MOST_ROWS)
 
 
-async def list_endpoints(db: Connection, company_id: int, window: Window) -> list[EndpointHealth]:
+async def list_endpoints(db: Connection, company_id: int, window: DayRange) -> list[EndpointHealth]:
     return await ENDPOINTS.all(db, company_id, *_span(window), MOST_ENDPOINTS, MOST_ATTEMPTS, MOST_WAITING)
 
 
-async def list_shipments(db: Connection, company_id: int, window: Window) -> list[ShipmentState]:
+async def list_shipments(db: Connection, company_id: int, window: DayRange) -> list[ShipmentState]:
     return await SHIPMENTS.all(db, company_id, *_span(window))
 
 
-def _span(window: Window) -> tuple[datetime, datetime]:
+def _span(window: DayRange) -> tuple[datetime, datetime]:
     return window.start, window.end

@@ -18,7 +18,7 @@ MOST_DAYS_BY_WEEK = 370
 MOST_DAYS = 5 * 366
 
 
-class Window(Struct, frozen=True):
+class DayRange(Struct, frozen=True):
     """Whole days in UTC, the first and the last included."""
 
     first: date
@@ -105,7 +105,7 @@ class ShipmentState(Struct, frozen=True):
 class Overview(Struct, frozen=True):
     """A company's window at a glance."""
 
-    window: Window
+    window: DayRange
     currency: str
     messages: list[MessageStep]
     orders: list[OrderStep]
@@ -116,18 +116,18 @@ class Overview(Struct, frozen=True):
     shipments: list[ShipmentState]
 
 
-def parse_window(today: date, preset: str, first: str, last: str) -> Window:
+def parse_window(today: date, preset: str, first: str, last: str) -> DayRange:
     """The days that were asked for; a preset where none were. Raises Invalid naming the one that cannot be used."""
     if not first and not last:
         days = PRESETS.get(preset or DEFAULT_PRESET)
         if days is None:
             raise Invalid.field("days", f"must be one of {', '.join(PRESETS)}")
-        return Window(today - timedelta(days=days - 1), today)
+        return DayRange(today - timedelta(days=days - 1), today)
     end = _parse_day("to", last) if last else today
     start = _parse_day("from", first) if first else end - timedelta(days=PRESETS[DEFAULT_PRESET] - 1)
     if start > end:
         raise Invalid.field("from", "must not be after the last day")
-    window = Window(start, end)
+    window = DayRange(start, end)
     if window.days > MOST_DAYS:
         raise Invalid.field("from", f"must be at most {MOST_DAYS} days before the last day")
     return window

@@ -15,7 +15,7 @@ from tempfile import mkdtemp
 
 import msgspec
 
-from sapa.runtime.processes import Account, CannotStart, spawn
+from sapa.runtime.processes import CannotStart, ProcessUser, spawn
 
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
 """All that PostgreSQL's programs get of ours: the rest may hold secrets."""
@@ -53,7 +53,7 @@ def _install() -> Path:
     return Path(found.origin).parent / "pginstall"
 
 
-def find_account(data: Path, cluster: Path) -> Account | None:
+def find_account(data: Path, cluster: Path) -> ProcessUser | None:
     """The user the server runs as, since PostgreSQL refuses root; None means ours."""
     if os.geteuid() != 0:
         if cluster.exists() and cluster.stat().st_uid != os.geteuid():
@@ -69,10 +69,10 @@ def find_account(data: Path, cluster: Path) -> Account | None:
     raise CannotStart("PostgreSQL refuses to run as root and there is no user postgres or nobody; create one.")
 
 
-def _with_reach(uid: int, gid: int, data: Path) -> Account:
+def _with_reach(uid: int, gid: int, data: Path) -> ProcessUser:
     """The least privilege with which that user gets at the programs and the data folder, parents left as they are."""
     for capability in (None, "dac_read_search", "dac_override"):
-        account = Account(uid, gid, capability)
+        account = ProcessUser(uid, gid, capability)
         if _reaches(account, data):
             return account
     raise CannotStart(
@@ -81,7 +81,7 @@ def _with_reach(uid: int, gid: int, data: Path) -> Account:
     )
 
 
-def _reaches(account: Account, data: Path) -> bool:
+def _reaches(account: ProcessUser, data: Path) -> bool:
     probe = ["sh", "-c", 'cd "$0" && "$1" --version && cat "$2"', str(data)]
     probe += [program("postgres"), str(_install() / "share" / "postgres.bki")]
     with suppress(FileNotFoundError):
@@ -110,7 +110,7 @@ def make_secrets(path: Path, cluster: Path) -> None:
     _sync_folder(path.parent)
 
 
-def make_cluster(cluster: Path, passwords: Secrets, account: Account | None) -> None:
+def make_cluster(cluster: Path, passwords: Secrets, account: ProcessUser | None) -> None:
     """Made beside its place and renamed at the end, so that a start that was cut short leaves no half of one."""
     for unfinished in cluster.parent.glob("pg.new-*"):
         shutil.rmtree(unfinished, ignore_errors=True)
@@ -134,7 +134,7 @@ def _roles(passwords: Secrets) -> str:
     """
 
 
-def _run(command: list[str], account: Account | None, text: str = "") -> None:
+def _run(command: list[str], account: ProcessUser | None, text: str = "") -> None:
     child = spawn(
         [program(command[0]), *command[1:]],
         SIGKILL,
@@ -157,7 +157,7 @@ def _sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def make_private(folder: Path, account: Account | None) -> None:
+def make_private(folder: Path, account: ProcessUser | None) -> None:
     """A folder only the server's user can enter, even where somebody else could have made one of that name before."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)

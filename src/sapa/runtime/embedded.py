@@ -27,8 +27,8 @@ from sapa.runtime.cluster import (
     program,
 )
 from sapa.runtime.processes import (
-    Account,
     CannotStart,
+    ProcessUser,
     ended,
     spawn,
     wait_until,
@@ -102,7 +102,7 @@ class EmbeddedServer:
             self._process = self._launch(account)
         await self.accepting(seconds=300)
 
-    def _prepare(self) -> Account | None:
+    def _prepare(self) -> ProcessUser | None:
         account = find_account(self.data, self.cluster)
         make_secrets(self._passwords, self.cluster)
         if not self.cluster.exists():
@@ -110,7 +110,7 @@ class EmbeddedServer:
         make_private(self.socket_folder, account)
         return account
 
-    def _launch(self, account: Account | None) -> subprocess.Popen[bytes]:
+    def _launch(self, account: ProcessUser | None) -> subprocess.Popen[bytes]:
         settings = SETTINGS | {"unix_socket_directories": str(self.socket_folder)}
         command = [program("postgres"), "-D", str(self.cluster)]
         command += [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]

@@ -1,7 +1,7 @@
 """The first start: a demo company with keys, shown once."""
 
 from sapa.access import actions, queries
-from sapa.access.types import KeyIn, Product, Scope
+from sapa.access.types import KeyIn, KeyProduct, Scope
 from sapa.db.pool import open_database
 from sapa.demo.shop import DEMO_COMPANY
 from sapa.people import actions as people
@@ -34,7 +34,7 @@ async def prepare(app_url: str, settings: Settings) -> str | None:
         if await queries.list_companies(tx):
             return None
         company = await actions.create_company(tx, DEMO_COMPANY)
-        everything = KeyIn(name="first key", scopes=list(Scope), products=list(Product))
+        everything = KeyIn(name="first key", scopes=list(Scope), products=list(KeyProduct))
         live = await actions.create_key(tx, company.live_company_id, everything)
         test = await actions.create_key(tx, company.test_company_id, everything)
         link = await people.make_setup_link(tx, company.live_company_id)

@@ -23,7 +23,7 @@ class CannotStart(Exception):
     """Why Sapa cannot start; the text says how to mend it."""
 
 
-class Account(Struct, frozen=True):
+class ProcessUser(Struct, frozen=True):
     """Another user for a child process, and the capability it needs where plain file rights do not suffice."""
 
     uid: int
@@ -44,7 +44,7 @@ def spawn(
     command: Sequence[str],
     death: signal.Signals,
     *,
-    account: Account | None = None,
+    account: ProcessUser | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     stdin: int | None = subprocess.DEVNULL,
@@ -69,7 +69,7 @@ def spawn(
     )
 
 
-def _setpriv(account: Account | None, death: signal.Signals) -> list[str]:
+def _setpriv(account: ProcessUser | None, death: signal.Signals) -> list[str]:
     if not (account and account.capability):
         return []
     return [

@@ -4,12 +4,12 @@ import hmac
 import re
 from hashlib import sha256
 
-from sapa.context import Kit, SecretKeyMissing
+from sapa.context import AppContext, SecretKeyMissing
 
 _parse = re.compile(r"sbx_(?P<company>[0-9]{1,18})_[0-9a-f]{32}", re.ASCII).fullmatch
 
 
-def build_secret(kit: Kit, company_id: int, purpose: str) -> str:
+def build_secret(kit: AppContext, company_id: int, purpose: str) -> str:
     """A token, password or key of a company, always the same for a purpose, and nobody else's."""
     key = kit.settings.secret_key
     if key is None:
@@ -18,7 +18,7 @@ def build_secret(kit: Kit, company_id: int, purpose: str) -> str:
     return f"sbx_{company_id}_{mark}"
 
 
-def find_company_id(kit: Kit, secret: str, purpose: str) -> int | None:
+def find_company_id(kit: AppContext, secret: str, purpose: str) -> int | None:
     """Whose secret it is; None for one that no company has for this purpose."""
     found = _parse(secret)
     if found is None:

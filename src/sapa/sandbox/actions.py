@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from sapa.access import actions as access
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import Source
@@ -24,7 +24,7 @@ def refuse_live(company: Company) -> None:
         raise TestKeyRequired
 
 
-async def speak(kit: Kit, tx: Tx, company: Company, given: SandboxInboundIn) -> SandboxInbound:
+async def speak(kit: AppContext, tx: Tx, company: Company, given: SandboxInboundIn) -> SandboxInbound:
     """Has the channel's simulator call back as the channel would."""
     source, sender = _parse_sender(company, given)
     simulator = SIMULATORS[source]

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import msgspec
 import structlog
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection, Database, Tx
 from sapa.outbound.client import NotSent, Unclear
 from sapa.sandbox import queries
@@ -31,7 +31,7 @@ async def schedule(
     await queries.insert_callback(tx, company_id, path, headers, body, after_seconds)
 
 
-async def post_due(kit: Kit, stopping: asyncio.Event) -> None:
+async def post_due(kit: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: one worker posts at a time, so that callbacks arrive in their order."""
     holder = leases.new_holder()
 
@@ -49,7 +49,7 @@ async def _holds_lease(database: Database, holder: str) -> bool:
         return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
 
 
-async def _post_batch(kit: Kit) -> None:
+async def _post_batch(kit: AppContext) -> None:
     async with kit.database.connection() as db:
         due = await queries.list_due(db, BATCH)
     for callback in due:
@@ -58,7 +58,7 @@ async def _post_batch(kit: Kit) -> None:
             await _settle(db, callback, is_taken)
 
 
-async def _post(kit: Kit, callback: SimulatedCallback) -> bool:
+async def _post(kit: AppContext, callback: SimulatedCallback) -> bool:
     url = await kit.loopback.address() + callback.path
     headers = msgspec.json.decode(callback.headers)
     try:

@@ -5,7 +5,7 @@ from datetime import datetime
 import msgspec
 from msgspec import UNSET
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.http.errors import Invalid
@@ -37,7 +37,7 @@ DAY_SECONDS = 86_400
 
 
 async def prepare(
-    kit: Kit, company: Company, provider: str, is_booking: bool, names_city: bool
+    kit: AppContext, company: Company, provider: str, is_booking: bool, names_city: bool
 ) -> tuple[ConnectedCarrier | None, BookingContext]:
     """What has to be known before the transaction, since carriers may be asked for it.
 

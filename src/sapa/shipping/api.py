@@ -8,7 +8,7 @@ from sapa.access.types import Scope
 from sapa.db.pool import Tx
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import Unauthorized
-from sapa.http.outbound_call import Errand
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.shipping import actions
 from sapa.shipping.bookings import actions as bookings
@@ -33,7 +33,7 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
 
 
 @routes.post("/shipments", scope=Scope.ORDERS_WRITE, raises=[ProviderNotConnected, CarrierUnavailable])
-async def create_shipment(errand: Errand, body: ShipmentIn) -> Shipment | Accepted[Shipment]:
+async def create_shipment(errand: OutboundCall, body: ShipmentIn) -> Shipment | Accepted[Shipment]:
     """Create a shipment.
 
     With `autoBook` the pick-up is requested at once: the answer shows what the carrier made of it, or is a 202 with
@@ -53,7 +53,7 @@ async def create_shipment(errand: Errand, body: ShipmentIn) -> Shipment | Accept
         CarrierUnavailable,
     ],
 )  # fmt: skip
-async def update_shipment(errand: Errand, id: ShipmentId, body: ShipmentChange) -> Shipment | Accepted[Shipment]:
+async def update_shipment(errand: OutboundCall, id: ShipmentId, body: ShipmentChange) -> Shipment | Accepted[Shipment]:
     """Update a shipment, and book it.
 
     A field that is absent keeps its value, null clears it. A shipment can be edited until a carrier has it; one of
@@ -70,7 +70,7 @@ async def update_shipment(errand: Errand, id: ShipmentId, body: ShipmentChange) 
 
 
 async def _carry_out(
-    errand: Errand, connected: ConnectedCarrier | None, work: Callable[[Tx], Awaitable[BookingStart]]
+    errand: OutboundCall, connected: ConnectedCarrier | None, work: Callable[[Tx], Awaitable[BookingStart]]
 ) -> Shipment | Accepted[Shipment]:
     """The intent, the call to the carrier where there is one, and the outcome."""
     start = await errand.intend(work, shown=lambda start: start.stored.shipment)

@@ -6,7 +6,7 @@ from typing import TypeVar
 
 import structlog
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.shipping.bookings import actions as bookings
@@ -27,7 +27,7 @@ Due = TypeVar("Due")
 log = structlog.get_logger()
 
 
-async def process_callbacks(kit: Kit, stopping: asyncio.Event) -> None:
+async def process_callbacks(kit: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: of each company in the order in which they came."""
 
     async def step() -> bool:
@@ -40,7 +40,7 @@ async def process_callbacks(kit: Kit, stopping: asyncio.Event) -> None:
     await repeat(step, stopping, every=CALLBACK_REST)
 
 
-async def look_after_bookings(kit: Kit, stopping: asyncio.Event) -> None:
+async def look_after_bookings(kit: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: bookings left behind or unknown, and cancellations without an answer."""
 
     async def step() -> bool:
@@ -54,7 +54,7 @@ async def look_after_bookings(kit: Kit, stopping: asyncio.Event) -> None:
     await repeat(step, stopping, every=BOOKING_REST)
 
 
-async def ask_carriers(kit: Kit, stopping: asyncio.Event) -> None:
+async def ask_carriers(kit: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: how those go of which their carriers have said nothing for a while."""
 
     async def step() -> bool:

@@ -8,7 +8,7 @@ from msgspec import Meta, Struct, structs
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
-from sapa.http.outbound_call import Errand
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import PageLimit, PageQuery
 from sapa.http.responses import Accepted, Page, build_page
 from sapa.messaging.channels.registry import CHANNEL_NAMES
@@ -124,7 +124,7 @@ async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDeta
 
 
 @routes.post("/{id}/replies", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, AnotherTicketActive, *REFUSALS])
-async def reply_to_ticket(errand: Errand, id: TicketId, body: ReplyIn) -> Message | Accepted[Message]:
+async def reply_to_ticket(errand: OutboundCall, id: TicketId, body: ReplyIn) -> Message | Accepted[Message]:
     """Reply to the customer.
 
     The message goes out on the ticket's channel as any other does. A ticket that is nobody's becomes the agent's; one

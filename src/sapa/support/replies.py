@@ -1,7 +1,7 @@
 """An agent's answer: it goes out over the ticket's channel on the same way as every other message."""
 
 from sapa.http.errors import FieldError, Invalid
-from sapa.http.outbound_call import Errand
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.messaging.messages.types import Message
 from sapa.messaging.sending import actions as sending
@@ -11,7 +11,7 @@ from sapa.support.agents import actions as agents
 from sapa.support.types import ReplyIn
 
 
-async def reply(errand: Errand, id: str, given: ReplyIn) -> Message | Accepted[Message]:
+async def reply(errand: OutboundCall, id: str, given: ReplyIn) -> Message | Accepted[Message]:
     company = errand.company
     async with errand.kit.database.connection() as db:
         place = await queries.get_place(db, company.id, id)

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from sapa.db.pool import Tx, ring_after_commit
+from sapa.db.pool import Tx, notify_after_commit
 from sapa.messaging.tickets import build_bell
 from sapa.support import queries
 from sapa.support.response_times import (
@@ -143,7 +143,7 @@ class Chapter:
             await queries.insert_entries(tx, company.id, self.held.id, self._entries)
         if self._samples:
             await sample_actions.record(tx, company.id, self._samples)
-        ring_after_commit(tx, build_bell(company.id))
+        notify_after_commit(tx, build_bell(company.id))
         return await queries.update_ticket(tx, company.id, self.held, self._clock, self._left)
 
     async def replay(self, tx: Tx, company: Company, cycle: int) -> None:

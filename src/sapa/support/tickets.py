@@ -1,6 +1,6 @@
 """What agents and callers do with tickets, besides answering."""
 
-from sapa.db.pool import Tx, ring_after_commit
+from sapa.db.pool import Tx, notify_after_commit
 from sapa.events import emit
 from sapa.http.errors import Invalid
 from sapa.messaging.tickets import TakenOver, build_bell
@@ -103,7 +103,7 @@ async def note(tx: Tx, company: Company, id: str, given: NoteIn) -> Note:
     if not given.body.strip() or "\0" in given.body:
         raise Invalid.field("body", "must hold more than blanks, and no NUL character")
     at = await queries.read_now(tx, company.id)
-    ring_after_commit(tx, build_bell(company.id))
+    notify_after_commit(tx, build_bell(company.id))
     return await queries.insert_note(tx, company.id, NOTE_ID.new(), id, agent.id, given.body, at)
 
 

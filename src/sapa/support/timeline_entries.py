@@ -3,7 +3,7 @@
 from sapa.db.pool import Tx
 from sapa.support.types import Held
 from sapa.timeline import actions as timeline
-from sapa.timeline.actions import Happening
+from sapa.timeline.actions import NewTimelineEntry
 from sapa.values.company import Company
 
 
@@ -11,4 +11,4 @@ async def tell(tx: Tx, company: Company, held: Held, type: str) -> None:
     """A contact that is no customer has no timeline."""
     if held.customer_id is not None:
         log = f"ticket {held.id} on {held.source}"
-        await timeline.record(tx, company, Happening(held.customer_id, type, source="system", edit_log=log))
+        await timeline.record(tx, company, NewTimelineEntry(held.customer_id, type, source="system", edit_log=log))

@@ -10,7 +10,7 @@ from sapa.timeline.types import Source
 from sapa.values.company import Company
 
 
-class Happening(Struct, frozen=True):
+class NewTimelineEntry(Struct, frozen=True):
     """Something to be told on a customer's timeline."""
 
     customer_id: str
@@ -20,15 +20,15 @@ class Happening(Struct, frozen=True):
     notes: str | None = None
 
 
-async def record(tx: Tx, company: Company, happening: Happening) -> None:
+async def record(tx: Tx, company: Company, happening: NewTimelineEntry) -> None:
     await record_all(tx, company, [happening])
 
 
-async def record_all(tx: Tx, company: Company, happenings: Sequence[Happening]) -> None:
+async def record_all(tx: Tx, company: Company, happenings: Sequence[NewTimelineEntry]) -> None:
     rows = [(one.customer_id, one.type, one.source, one.edit_log, one.notes) for one in happenings]
     await queries.insert_entries(tx, company.id, rows)
 
 
-async def forget(tx: Tx, company: Company, customer_id: str) -> None:
+async def purge_customer(tx: Tx, company: Company, customer_id: str) -> None:
     """With the customer goes what is told of them."""
-    await queries.forget_customer(tx, company.id, customer_id)
+    await queries.delete_entries(tx, company.id, customer_id)

@@ -28,7 +28,7 @@ INSERT = sql(
 
 HAS_CUSTOMER = sql("SELECT EXISTS (SELECT FROM customers WHERE company_id = $1 AND id = $2)")
 
-FORGET = sql("DELETE FROM timeline_entries WHERE company_id = $1 AND customer_id = $2")
+DELETE_ENTRIES = sql("DELETE FROM timeline_entries WHERE company_id = $1 AND customer_id = $2")
 
 MATCHING = """
       FROM timeline_entries
@@ -73,8 +73,8 @@ async def has_customer(db: Connection, company_id: int, customer_id: str) -> boo
     return bool(await HAS_CUSTOMER.value(db, company_id, customer_id))
 
 
-async def forget_customer(tx: Tx, company_id: int, customer_id: str) -> None:
-    await FORGET.run(tx, company_id, customer_id)
+async def delete_entries(tx: Tx, company_id: int, customer_id: str) -> None:
+    await DELETE_ENTRIES.run(tx, company_id, customer_id)
 
 
 async def count_entries(

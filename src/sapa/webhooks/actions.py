@@ -3,8 +3,8 @@
 from msgspec import UNSET
 
 from sapa.access.types import CompanyNotFound
-from sapa.db.pool import Connection, Tx, ring_after_commit
-from sapa.events import BELL
+from sapa.db.pool import Connection, Tx, notify_after_commit
+from sapa.events import CHANNEL
 from sapa.settings import WebhookSettings
 from sapa.values.sealing import Vault
 from sapa.webhooks import queries
@@ -22,7 +22,6 @@ from sapa.webhooks.signing import new_secret
 from sapa.webhooks.types import (
     ENDPOINT_ID,
     MOST_ENDPOINTS,
-    Endpoint,
     EndpointActive,
     EndpointIn,
     EndpointNotFound,
@@ -31,6 +30,7 @@ from sapa.webhooks.types import (
     NewSecret,
     Notice,
     OverlapRuns,
+    WebhookEndpoint,
     WebhookLimit,
 )
 
@@ -56,7 +56,7 @@ async def create(tx: Tx, vault: Vault, settings: WebhookSettings, company_id: in
 
 async def update(
     tx: Tx, vault: Vault, settings: WebhookSettings, company_id: int, id: str, patch: EndpointPatch
-) -> Endpoint:
+) -> WebhookEndpoint:
     """Deliveries that are under way go on with what is changed here."""
     old = await queries.lock_endpoint(tx, company_id, id)
     url = old.url if patch.url is UNSET else check_url(patch.url, settings)
@@ -69,18 +69,18 @@ async def update(
     return build_endpoint(vault, stored)
 
 
-async def pause(tx: Tx, vault: Vault, company_id: int, id: str) -> Endpoint:
+async def pause(tx: Tx, vault: Vault, company_id: int, id: str) -> WebhookEndpoint:
     """Holds what is to be delivered until the endpoint is resumed; pausing it again changes nothing."""
     await queries.lock_lane(tx, company_id, id)
     return build_endpoint(vault, await queries.pause_endpoint(tx, company_id, id))
 
 
-async def resume(tx: Tx, vault: Vault, company_id: int, id: str, missed: Missed) -> Endpoint:
+async def resume(tx: Tx, vault: Vault, company_id: int, id: str, missed: Missed) -> WebhookEndpoint:
     """Lets a paused or suspended endpoint go on, and says what it gets of the events it missed."""
     await queries.get_endpoint(tx, company_id, id)
     if not await queries.resume_endpoint(tx, company_id, id, missed):
         raise EndpointActive
-    ring_after_commit(tx, BELL)
+    notify_after_commit(tx, CHANNEL)
     return build_endpoint(vault, await queries.get_endpoint(tx, company_id, id))
 
 
@@ -104,11 +104,11 @@ async def delete(tx: Tx, company_id: int, id: str) -> None:
     await queries.delete_endpoint(tx, company_id, id)
 
 
-async def get(db: Connection, vault: Vault, company_id: int, id: str) -> Endpoint:
+async def get(db: Connection, vault: Vault, company_id: int, id: str) -> WebhookEndpoint:
     return build_endpoint(vault, await queries.get_endpoint(db, company_id, id))
 
 
-async def list_endpoints(db: Connection, vault: Vault, company_id: int) -> list[Endpoint]:
+async def list_endpoints(db: Connection, vault: Vault, company_id: int) -> list[WebhookEndpoint]:
     return [build_endpoint(vault, stored) for stored in await queries.list_endpoints(db, company_id)]
 
 

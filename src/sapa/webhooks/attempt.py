@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from msgspec.structs import replace
 
 from sapa.http.endpoints import Base
-from sapa.webhooks.lanes import Delivery
-from sapa.webhooks.sender import Message, Outcome, shorten
+from sapa.webhooks.lanes import DueDelivery
+from sapa.webhooks.sender import Outcome, WebhookMessage, shorten
 from sapa.webhooks.settling import Result
-from sapa.webhooks.slots import Lane
+from sapa.webhooks.slots import ActiveLane
 
 RESOURCES = {
     "customer": f"{Base.CUSTOMER}/customers",
@@ -24,12 +24,12 @@ GONE = "the event is older than events are kept, so there is nothing left to sen
 UNRECORDED = "the outcome of this attempt could not be stored, so it counts as failed and is not sent again"
 
 
-def build_message(delivery: Delivery, address: str) -> Message | None:
+def build_message(delivery: DueDelivery, address: str) -> WebhookMessage | None:
     """None when the event is gone."""
     if delivery.kind is None or delivery.resource_id is None or delivery.body is None:
         return None
     url = build_url(address, delivery.kind, delivery.resource_id)
-    return Message(delivery.event_id, delivery.kind, shorten(delivery.body, delivery.resource_id, url))
+    return WebhookMessage(delivery.event_id, delivery.kind, shorten(delivery.body, delivery.resource_id, url))
 
 
 def build_url(address: str, kind: str, resource_id: str) -> str | None:
@@ -39,7 +39,7 @@ def build_url(address: str, kind: str, resource_id: str) -> str | None:
     return f"{address}{path}/{resource_id}" if path and happened != "deleted" else None
 
 
-def build_result(lane: Lane, delivery: Delivery, outcome: Outcome) -> Result:
+def build_result(lane: ActiveLane, delivery: DueDelivery, outcome: Outcome) -> Result:
     return Result(
         company_id=lane.company_id,
         endpoint_id=lane.endpoint_id,
@@ -58,12 +58,12 @@ def build_result(lane: Lane, delivery: Delivery, outcome: Outcome) -> Result:
     )
 
 
-def build_gone(lane: Lane, delivery: Delivery) -> Result:
+def build_gone(lane: ActiveLane, delivery: DueDelivery) -> Result:
     """There is nothing to send any more, and nobody is to blame."""
     return replace(build_result(lane, delivery, _unsent("expired", GONE)), is_final=True)
 
 
-def build_stumble(lane: Lane, delivery: Delivery) -> Result:
+def build_stumble(lane: ActiveLane, delivery: DueDelivery) -> Result:
     """Our own fault."""
     return build_result(lane, delivery, replace(_unsent("internal", None), retry_uncounted=True))
 

@@ -3,20 +3,25 @@
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from sapa.db.pool import Connection, Database, Tx, ring_after_commit
-from sapa.events import BELL, DELIVERY_ID, EVENT_ID
+from sapa.db.pool import (
+    Connection,
+    Database,
+    Tx,
+    notify_after_commit,
+)
+from sapa.events import CHANNEL, DELIVERY_ID, EVENT_ID
 from sapa.http.errors import Invalid
 from sapa.values.sealing import Vault
 from sapa.webhooks import delivery_queries, queries
 from sapa.webhooks.attempt import build_url
-from sapa.webhooks.delivery_queries import Recorded, SentEvent, StoredAttempt
+from sapa.webhooks.delivery_queries import SentEvent, StoredAttempt, StoredEvent
 from sapa.webhooks.endpoint import check_events, open_headers
 from sapa.webhooks.id_times import made_at, write_time
 from sapa.webhooks.sender import shorten
 from sapa.webhooks.signing import build_headers
 from sapa.webhooks.types import (
-    Attempt,
     Delivery,
+    DeliveryAttempt,
     DeliveryDetails,
     DeliveryFilter,
     DeliveryNotFound,
@@ -104,8 +109,8 @@ def _build_body(event: SentEvent, address: str) -> str:
     return shorten(event.body, event.resource_id, url).decode()
 
 
-def _build_attempt(stored: StoredAttempt) -> Attempt:
-    return Attempt(
+def _build_attempt(stored: StoredAttempt) -> DeliveryAttempt:
+    return DeliveryAttempt(
         stored.number,
         stored.started_at,
         stored.milliseconds,
@@ -124,9 +129,9 @@ async def resend(tx: Tx, company_id: int, id: str) -> Delivery:
     await _check_active(tx, company_id, old.endpoint_id)
     if await delivery_queries.find_event(tx, company_id, old.event_at, old.event_id) is None:
         raise EventGone
-    event, new_id = Recorded(old.event_id, old.event_at, 0), DELIVERY_ID.new()
+    event, new_id = StoredEvent(old.event_id, old.event_at, 0), DELIVERY_ID.new()
     await delivery_queries.queue_again(tx, company_id, old.endpoint_id, [new_id], [event])
-    ring_after_commit(tx, BELL)
+    notify_after_commit(tx, CHANNEL)
     return await delivery_queries.get_delivery(tx, company_id, new_id)
 
 
@@ -144,7 +149,7 @@ async def replay(
     Queued batch by batch, so that a long time holds up nobody; `report` hears of each batch.
     """
     until = until or datetime.now(UTC)
-    place, count, batch = Recorded("", since.isoformat(), -1), 0, REPLAY_BATCH
+    place, count, batch = StoredEvent("", since.isoformat(), -1), 0, REPLAY_BATCH
     while batch == REPLAY_BATCH:
         async with database.transaction() as tx:
             events = await _queue_batch(tx, company_id, endpoint_id, place, until, kinds)
@@ -156,15 +161,15 @@ async def replay(
 
 
 async def _queue_batch(
-    tx: Tx, company_id: int, endpoint_id: str, place: Recorded, until: datetime, kinds: list[str] | None
-) -> list[Recorded]:
+    tx: Tx, company_id: int, endpoint_id: str, place: StoredEvent, until: datetime, kinds: list[str] | None
+) -> list[StoredEvent]:
     subscribed = await _check_active(tx, company_id, endpoint_id)
     wanted = check_events(kinds) if kinds else subscribed
     events = await delivery_queries.list_recorded(tx, company_id, place, until, wanted, REPLAY_BATCH)
     if events:
         ids = [DELIVERY_ID.new() for _ in events]
         await delivery_queries.queue_again(tx, company_id, endpoint_id, ids, events)
-        ring_after_commit(tx, BELL)
+        notify_after_commit(tx, CHANNEL)
     return events
 
 

@@ -127,7 +127,7 @@ GET_EVENT = sql(
 )
 
 
-class Recorded(Struct, frozen=True):
+class StoredEvent(Struct, frozen=True):
     """An event to send again; its number goes up with time, and tells apart what one millisecond holds."""
 
     id: str
@@ -144,7 +144,7 @@ LIST_RECORDED = sql(
        AND (kind = ANY($5) OR $5 = '{}')
      ORDER BY created_at, number
      LIMIT $6""",
-    row=Recorded,
+    row=StoredEvent,
 )
 
 # Behind what waits already. Microseconds keep the events of one millisecond in their order.
@@ -192,13 +192,13 @@ async def find_event(db: Connection, company_id: int, event_at: str, event_id: s
 
 
 async def list_recorded(
-    db: Connection, company_id: int, after: Recorded, until: object, kinds: list[str], limit: int
-) -> list[Recorded]:
+    db: Connection, company_id: int, after: StoredEvent, until: object, kinds: list[str], limit: int
+) -> list[StoredEvent]:
     """Events in the order in which they happened, from the one given on."""
     return await LIST_RECORDED.all(db, company_id, after.created_at, until, after.number, kinds, limit)
 
 
-async def queue_again(tx: Tx, company_id: int, endpoint_id: str, ids: list[str], events: list[Recorded]) -> None:
+async def queue_again(tx: Tx, company_id: int, endpoint_id: str, ids: list[str], events: list[StoredEvent]) -> None:
     await QUEUE_AGAIN.run(
         tx, company_id, endpoint_id, ids, [event.id for event in events], [event.created_at for event in events]
     )

@@ -54,24 +54,24 @@ _BY_ERRNO = {
 }
 
 
-class Failure(Struct, frozen=True):
+class DeliveryFailure(Struct, frozen=True):
     error: str
     message: str
     is_ours: bool = False
     """Nothing of the receiver's doing: tried again without being counted."""
 
 
-def find_refusal(status: int, location: str | None, url: str) -> Failure | None:
+def find_refusal(status: int, location: str | None, url: str) -> DeliveryFailure | None:
     """What an answer other than 2xx means."""
     if 200 <= status < 300:
         return None
     if 300 <= status < 400:
-        return Failure("http_3xx", _redirect(status, location, url))
+        return DeliveryFailure("http_3xx", _redirect(status, location, url))
     meaning = _BY_STATUS.get(status)
     if status < 200 or status >= 600:
         meaning = "no final status that HTTP knows"
     message = f"answered {status}: {meaning}" if meaning else f"answered {status}"
-    return Failure("http_5xx" if status >= 500 else "http_4xx", message)
+    return DeliveryFailure("http_5xx" if status >= 500 else "http_4xx", message)
 
 
 def _redirect(status: int, location: str | None, url: str) -> str:
@@ -92,65 +92,67 @@ def printable(text: str) -> str:
     return shown if len(shown) <= _MOST_CHARACTERS else shown[:_MOST_CHARACTERS] + "…"
 
 
-def describe_timeout(has_connection: bool, place: str, seconds: float) -> Failure:
+def describe_timeout(has_connection: bool, place: str, seconds: float) -> DeliveryFailure:
     if has_connection:
-        return Failure("timeout_response", f"no answer within {seconds:g} s")
-    return Failure("timeout_connect", f"no connection to {place} within {seconds:g} s")
+        return DeliveryFailure("timeout_response", f"no answer within {seconds:g} s")
+    return DeliveryFailure("timeout_connect", f"no connection to {place} within {seconds:g} s")
 
 
-def describe(error: Exception, host: str, place: str) -> Failure:
+def describe(error: Exception, host: str, place: str) -> DeliveryFailure:
     """An error of the network, told in words; what is none of these is our own fault."""
     if isinstance(error, BlockedAddress):
-        return Failure("blocked_address", str(error))
+        return DeliveryFailure("blocked_address", str(error))
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError):
         return _describe_connecting(error, host, place)
     if tls := _find_tls(error):
-        return Failure("tls", _describe_tls(tls))
+        return DeliveryFailure("tls", _describe_tls(tls))
     if isinstance(error, aiohttp.ClientResponseError):
         detail = (error.message.splitlines() or [""])[0].rstrip(": ")
-        return Failure("reset", f"its answer is not proper HTTP: {printable(detail).lower()}")
+        return DeliveryFailure("reset", f"its answer is not proper HTTP: {printable(detail).lower()}")
     if isinstance(error, aiohttp.ClientConnectionError | aiohttp.ClientPayloadError):
-        return Failure("reset", "closed the connection without an answer")
-    return Failure("internal", f"could not be sent by this installation: {type(error).__name__}", is_ours=True)
+        return DeliveryFailure("reset", "closed the connection without an answer")
+    return DeliveryFailure("internal", f"could not be sent by this installation: {type(error).__name__}", is_ours=True)
 
 
 def _describe_connecting(
     error: aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError, host: str, place: str
-) -> Failure:
+) -> DeliveryFailure:
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error.certificate_error
     if isinstance(cause, BlockedAddress):
-        return Failure("blocked_address", str(cause))
+        return DeliveryFailure("blocked_address", str(cause))
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         return _describe_name(cause, host)
     if isinstance(cause, ssl.SSLError | ssl.CertificateError):
-        return Failure("tls", _describe_tls(cause))
+        return DeliveryFailure("tls", _describe_tls(cause))
     return _describe_socket(cause, place)
 
 
-def _describe_name(cause: Exception, host: str) -> Failure:
+def _describe_name(cause: Exception, host: str) -> DeliveryFailure:
     if isinstance(cause, NoRoom):
-        return Failure("internal", str(cause), is_ours=True)
+        return DeliveryFailure("internal", str(cause), is_ours=True)
     if isinstance(cause, SlowName):
-        return Failure("dns", str(cause))
+        return DeliveryFailure("dns", str(cause))
     number = cause.errno if isinstance(cause, socket.gaierror) else None
     if number == socket.EAI_NONAME:
-        return Failure("dns", f"the name {host} does not exist")
+        return DeliveryFailure("dns", f"the name {host} does not exist")
     if number == socket.EAI_NODATA:
-        return Failure("dns", f"the name {host} has no address")
+        return DeliveryFailure("dns", f"the name {host} has no address")
     if number == socket.EAI_AGAIN:
-        return Failure("dns", f"the name servers of {host} do not answer")
-    return Failure("dns", f"the name {host} cannot be looked up: {printable(str(cause))}")
+        return DeliveryFailure("dns", f"the name servers of {host} do not answer")
+    return DeliveryFailure("dns", f"the name {host} cannot be looked up: {printable(str(cause))}")
 
 
-def _describe_socket(cause: Exception, place: str) -> Failure:
+def _describe_socket(cause: Exception, place: str) -> DeliveryFailure:
     number = cause.errno if isinstance(cause, OSError) else None
     if number in _OUR_SHORTAGES:
-        return Failure("internal", f"this machine cannot open more connections: {printable(str(cause))}", is_ours=True)
+        return DeliveryFailure(
+            "internal", f"this machine cannot open more connections: {printable(str(cause))}", is_ours=True
+        )
     if number in _BY_ERRNO:
-        return Failure("tcp", f"{place} {_BY_ERRNO[number]}")
+        return DeliveryFailure("tcp", f"{place} {_BY_ERRNO[number]}")
     if isinstance(cause, ConnectionError):  # it was open already, or it had been refused
-        return Failure("tls", _BY_TLS_REASON["UNEXPECTED_EOF_WHILE_READING"])
-    return Failure("tcp", f"{place} cannot be connected to: {printable(str(cause))}")
+        return DeliveryFailure("tls", _BY_TLS_REASON["UNEXPECTED_EOF_WHILE_READING"])
+    return DeliveryFailure("tcp", f"{place} cannot be connected to: {printable(str(cause))}")
 
 
 def _describe_tls(error: Exception) -> str:

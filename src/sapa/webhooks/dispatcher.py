@@ -12,21 +12,21 @@ from collections.abc import Awaitable, Callable, Iterable
 import asyncpg
 import structlog
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
-from sapa.events import BELL
+from sapa.events import CHANNEL
 from sapa.settings import Settings
 from sapa.values.sealing import BadSecretKey, Vault
 from sapa.webhooks import lanes, queries
 from sapa.webhooks.attempt import build_gone, build_message, build_result, build_stumble
 from sapa.webhooks.endpoint import build_target
-from sapa.webhooks.lanes import Delivery, DueLane
+from sapa.webhooks.lanes import DueDelivery, DueLane
 from sapa.webhooks.queries import StoredEndpoint
-from sapa.webhooks.sender import Sender
+from sapa.webhooks.sender import WebhookSender
 from sapa.webhooks.settler import Settler
 from sapa.webhooks.settling import Result
-from sapa.webhooks.slots import Lane, Places, group
+from sapa.webhooks.slots import ActiveLane, Slots, group
 from sapa.work.leases import new_holder
 from sapa.work.loops import keep_on, rest
 
@@ -42,7 +42,7 @@ _READERS = 2
 log = structlog.get_logger()
 
 
-async def deliver(kit: Kit, stopping: asyncio.Event) -> None:
+async def deliver(kit: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service."""
     if kit.sealing is None:
         log.error("webhooks are not delivered: without SAPA_SECRET_KEY their secrets cannot be read")
@@ -59,13 +59,13 @@ class Dispatcher:
         self._vault = vault
         self._address = settings.server.address
         self._lease_seconds = lease_seconds
-        self._sender = Sender(settings.webhooks)
+        self._sender = WebhookSender(settings.webhooks)
         self._owner = new_holder()
-        self._lanes: dict[tuple[int, str], Lane] = {}
-        self._places = Places()
+        self._lanes: dict[tuple[int, str], ActiveLane] = {}
+        self._places = Slots()
         self._settler = Settler(database, self._owner, self._go_on)
         self._bell = asyncio.Event()
-        self._to_look_at: set[Lane] = set()
+        self._to_look_at: set[ActiveLane] = set()
         self._is_asked_to_look = asyncio.Event()
         self._readers = asyncio.Semaphore(_READERS)
         self._sends: set[asyncio.Task[None]] = set()
@@ -74,7 +74,7 @@ class Dispatcher:
 
     async def run(self, stopping: asyncio.Event) -> None:
         # Without the bell, what is new is found a moment later.
-        subscription = self._database.hub.subscribe(BELL, lambda _: self._bell.set())
+        subscription = self._database.hub.subscribe(CHANNEL, lambda _: self._bell.set())
         searching = [self._start(chore) for chore in (self._scout, self._look)]
         settling = self._start(self._settler.settle_batch)
         try:
@@ -134,7 +134,7 @@ class Dispatcher:
                     db, company_id, [lane.endpoint_id for lane in wanted], self._owner, self._lease_seconds
                 )
             for grant in granted:
-                self._lanes[company_id, grant.endpoint_id] = Lane(company_id, grant, until)
+                self._lanes[company_id, grant.endpoint_id] = ActiveLane(company_id, grant, until)
         return len(share) == len(free)
 
     async def _tend(self) -> None:
@@ -150,19 +150,19 @@ class Dispatcher:
             self._go_on(lane)
         self._assign()
 
-    def _forget(self, lane: Lane) -> None:
+    def _forget(self, lane: ActiveLane) -> None:
         """What it has under way is settled under its old epoch."""
         lane.clear()
         del self._lanes[lane.company_id, lane.endpoint_id]
 
-    async def _release(self, held: list[Lane]) -> None:
+    async def _release(self, held: list[ActiveLane]) -> None:
         for lane in held:
             self._forget(lane)
         for company_id, ours in group(held, lambda lane: lane.company_id).items():
             async with self._database.connection() as db:
                 await lanes.release(db, company_id, {lane.endpoint_id: lane.epoch for lane in ours}, self._owner)
 
-    async def _renew(self, held: list[Lane]) -> None:
+    async def _renew(self, held: list[ActiveLane]) -> None:
         for company_id, ours in group(held, lambda lane: lane.company_id).items():
             epochs, until = {lane.endpoint_id: lane.epoch for lane in ours}, time.monotonic() + self._lease_seconds
             async with self._database.connection() as db:
@@ -170,7 +170,7 @@ class Dispatcher:
             for endpoint_id in renewed:
                 self._lanes[company_id, endpoint_id].until = until
 
-    def _go_on(self, lane: Lane) -> None:
+    def _go_on(self, lane: ActiveLane) -> None:
         """Something changed: the lane may need more, or may send more."""
         if lane.needs_look(time.monotonic()):
             self._to_look_at.add(lane)
@@ -194,7 +194,7 @@ class Dispatcher:
                 self._go_on(lane)
         self._assign()
 
-    async def _look_at(self, company_id: int, held: list[Lane]) -> None:
+    async def _look_at(self, company_id: int, held: list[ActiveLane]) -> None:
         async with self._readers, lanes.steady(self._database) as tx:
             now = time.monotonic()
             stored = {endpoint.id: endpoint for endpoint in await queries.list_endpoints(tx, company_id)}
@@ -207,7 +207,7 @@ class Dispatcher:
         for lane, number in hungry.items():
             lane.stock(deliveries.get(lane.endpoint_id, []), number)
 
-    def _refresh(self, lane: Lane, stored: StoredEndpoint | None, now: float) -> bool:
+    def _refresh(self, lane: ActiveLane, stored: StoredEndpoint | None, now: float) -> bool:
         """Whether the endpoint is to be served now, with its present URL and secrets."""
         lane.fresh_until = now + FRESH_SECONDS
         is_open = stored is not None and stored.status == "active" and stored.catch_up is None
@@ -218,7 +218,7 @@ class Dispatcher:
         lane.recount(stored.failures)
         return True
 
-    def _open(self, lane: Lane, stored: StoredEndpoint) -> bool:
+    def _open(self, lane: ActiveLane, stored: StoredEndpoint) -> bool:
         sealed = (stored.url, stored.headers, stored.secret, stored.previous_secret)
         if lane.sealed == sealed:
             return True
@@ -239,14 +239,14 @@ class Dispatcher:
             self._sends.add(task)
             task.add_done_callback(self._sends.discard)
 
-    async def _send(self, lane: Lane, delivery: Delivery) -> None:
+    async def _send(self, lane: ActiveLane, delivery: DueDelivery) -> None:
         result = await self._attempt(lane, delivery)
         self._places.finish(lane, delivery, result.error is not None, result.is_counted)
         self._settler.add(lane, result)
         self._go_on(lane)
         self._assign()
 
-    async def _attempt(self, lane: Lane, delivery: Delivery) -> Result:
+    async def _attempt(self, lane: ActiveLane, delivery: DueDelivery) -> Result:
         try:
             message = build_message(delivery, self._address)
             if message is None or lane.target is None:

@@ -11,7 +11,7 @@ from sapa.settings import WebhookSettings
 from sapa.values.sealing import Vault
 from sapa.webhooks.queries import StoredEndpoint
 from sapa.webhooks.sender import Target
-from sapa.webhooks.types import Endpoint
+from sapa.webhooks.types import WebhookEndpoint
 
 MOST_HEADERS = 20
 LONGEST_HEADER_NAME = 100
@@ -95,9 +95,9 @@ def build_target(vault: Vault, stored: StoredEndpoint) -> Target:
     return Target(stored.url, open_headers(vault, stored), open_secrets(vault, stored))
 
 
-def build_endpoint(vault: Vault, stored: StoredEndpoint) -> Endpoint:
+def build_endpoint(vault: Vault, stored: StoredEndpoint) -> WebhookEndpoint:
     """The endpoint as people may see it."""
-    return Endpoint(
+    return WebhookEndpoint(
         id=stored.id,
         company_id=stored.company_id,
         url=stored.url,

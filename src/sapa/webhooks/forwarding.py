@@ -10,8 +10,13 @@ from msgspec import Struct
 from sapa.db.retry import Backoff
 from sapa.settings import WebhookSettings
 from sapa.webhooks.id_times import made_at
-from sapa.webhooks.listen import HEARTBEAT_SECONDS, MARGIN_SECONDS, Told
-from sapa.webhooks.sender import Message, Outcome, Sender, Target
+from sapa.webhooks.listen import HEARTBEAT_SECONDS, MARGIN_SECONDS, ListenedEvent
+from sapa.webhooks.sender import (
+    Outcome,
+    Target,
+    WebhookMessage,
+    WebhookSender,
+)
 
 PAUSES_BETWEEN_TRIES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 SHORTEST_PAUSE = 0.25
@@ -20,7 +25,7 @@ _SILENCE_SECONDS = HEARTBEAT_SECONDS * 2.5
 _MOST_REMEMBERED = 20_000
 
 
-class Refused(Exception):
+class ListenRefused(Exception):
     """The server does not let this listener in; the text says why."""
 
 
@@ -30,11 +35,11 @@ class Interrupted(Struct, frozen=True):
     reason: str
 
 
-class Opened(Struct, frozen=True):
+class StreamOpened(Struct, frozen=True):
     """The stream is open: what happens from now on is heard."""
 
 
-Heard = Told | Opened | Interrupted
+Heard = ListenedEvent | StreamOpened | Interrupted
 
 
 class Memory:
@@ -58,7 +63,7 @@ class Memory:
         return True
 
 
-class Listener:
+class EventListener:
     """Follows the stream of a server for ever, through whatever happens to server and network."""
 
     def __init__(self, server: str, get_token: Callable[[bool], Awaitable[str]], kinds: list[str]) -> None:
@@ -97,7 +102,7 @@ class Listener:
             async for block in _blocks(answer.content):
                 self._memory.position = parse_position(block) or self._memory.position
                 if block.startswith(b": ready"):
-                    yield Opened()
+                    yield StreamOpened()
                 told = parse_block(block)
                 if told is not None and self._memory.is_new(told.id):
                     yield told
@@ -114,7 +119,7 @@ async def _refuse(answer: aiohttp.ClientResponse) -> None:
         raise _TokenRefused(sentence)
     if answer.status in {429, 500, 502, 503, 504}:
         raise aiohttp.ClientError(sentence)
-    raise Refused(sentence)
+    raise ListenRefused(sentence)
 
 
 def _sentence(body: bytes) -> str | None:
@@ -133,11 +138,11 @@ async def _blocks(content: aiohttp.StreamReader) -> AsyncIterator[bytes]:
             yield block
 
 
-def parse_block(block: bytes) -> Told | None:
+def parse_block(block: bytes) -> ListenedEvent | None:
     """The event in a message; comments have none."""
     for line in block.split(b"\n"):
         if line.startswith(b"data: "):
-            return msgspec.json.decode(line.removeprefix(b"data: "), type=Told)
+            return msgspec.json.decode(line.removeprefix(b"data: "), type=ListenedEvent)
     return None
 
 
@@ -152,11 +157,11 @@ class Forwarder:
 
     def __init__(self, url: str, secret: str) -> None:
         self._target = Target(url, {}, [secret])
-        self._sender = Sender(WebhookSettings(allow_insecure=True, allowed_networks=()))
+        self._sender = WebhookSender(WebhookSettings(allow_insecure=True, allowed_networks=()))
 
-    async def forward(self, event: Told) -> AsyncIterator[tuple[int, Outcome]]:
+    async def forward(self, event: ListenedEvent) -> AsyncIterator[tuple[int, Outcome]]:
         """Each try and its number, until one is delivered or all are used up."""
-        message = Message(event.id, event.kind, event.body.encode())
+        message = WebhookMessage(event.id, event.kind, event.body.encode())
         for number, pause in enumerate((*PAUSES_BETWEEN_TRIES, None), start=1):
             outcome = await self._sender.send(self._target, message)
             yield number, outcome

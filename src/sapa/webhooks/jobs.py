@@ -12,9 +12,9 @@ from collections import deque
 import structlog
 
 from sapa.db.connection import DatabaseAway
-from sapa.db.pool import RETRYABLE, Database, ring_after_commit
+from sapa.db.pool import RETRYABLE, Database, notify_after_commit
 from sapa.db.sql import sql
-from sapa.events import BELL
+from sapa.events import CHANNEL
 from sapa.webhooks import lanes, replay
 from sapa.webhooks.replay import Overtaken, Resumed, find_progress
 from sapa.work.leases import new_holder
@@ -132,5 +132,5 @@ async def _queue_missed(database: Database, endpoint: Resumed) -> bool:
             return False
     async with database.transaction() as tx:
         await END.run(tx, endpoint.company_id, endpoint.endpoint_id, endpoint.catch_up, endpoint.resumed_at)
-        ring_after_commit(tx, BELL)
+        notify_after_commit(tx, CHANNEL)
     return True

@@ -112,7 +112,7 @@ RELEASE = sql(
 )
 
 
-class Delivery(Struct, frozen=True):
+class DueDelivery(Struct, frozen=True):
     """One event that is due at one endpoint. Kind and body are gone when the event is older than events are kept."""
 
     endpoint_id: str
@@ -157,7 +157,7 @@ FILL = sql(
             ORDER BY place
             LIMIT lane.room) AS d
      ORDER BY lane.endpoint_id, d.place""",
-    row=Delivery,
+    row=DueDelivery,
 )
 
 DROP_ORPHANS = sql(
@@ -198,7 +198,7 @@ async def release(db: Connection, company_id: int, held: dict[str, int], owner: 
     await RELEASE.run(db, company_id, list(held), list(held.values()), owner)
 
 
-async def fill(tx: Tx, company_id: int, room: dict[str, int], known: Sequence[str]) -> list[Delivery]:
+async def fill(tx: Tx, company_id: int, room: dict[str, int], known: Sequence[str]) -> list[DueDelivery]:
     """What is due in the lanes, as much as each has room for, without what is known already."""
     return await FILL.all(tx, company_id, list(room), list(room.values()), known)
 

@@ -58,7 +58,7 @@ class TooManyStreams(ServiceUnavailable):
     """Too many listeners are connected to this server; try again later."""
 
 
-class Sight(Struct, frozen=True):
+class EventScan(Struct, frozen=True):
     """One event of a look, or none. What was recorded before `settled` is visible by now, and so is what was written
     by transactions before `oldest`."""
 
@@ -91,7 +91,7 @@ LOOK = sql(
             ORDER BY v.created_at, v.number
             LIMIT $7) AS seen ON true
      WHERE t.company_id = $1 AND t.hash = $2 AND t.expires_at > now() + c.clock_offset""",
-    row=Sight,
+    row=EventScan,
 )
 
 
@@ -115,7 +115,7 @@ READ = sql(
 )
 
 
-class Told(Struct, frozen=True, rename="camel"):
+class ListenedEvent(Struct, frozen=True, rename="camel"):
     """An event as a listener gets it: the body is what a delivery would carry."""
 
     id: str
@@ -124,22 +124,22 @@ class Told(Struct, frozen=True, rename="camel"):
     body: str
 
 
-class Place(Struct, frozen=True):
+class StreamPosition(Struct, frozen=True):
     """Where a stream stands: what was recorded before `at`, or written by transactions before `oldest`, was told."""
 
     at: str
     oldest: int = 0
 
 
-class Stream:
+class Listener:
     """One listener: what it may see, and what it was sent."""
 
-    def __init__(self, company_id: int, token: bytes, kinds: list[str], place: Place | None) -> None:
+    def __init__(self, company_id: int, token: bytes, kinds: list[str], place: StreamPosition | None) -> None:
         self.token = token
         self._company_id = company_id
         self._kinds = kinds
         self._place = place
-        self._sweep: Place | None = None
+        self._sweep: StreamPosition | None = None
         self._cursor: tuple[str, int] | None = None
         self._sent: dict[str, str] = {}
 
@@ -162,7 +162,7 @@ class Stream:
         found = await READ.all(db, self._company_id, ids, times, times[0], times[-1]) if new else []
         return found, self._note(sights)
 
-    async def _see(self, db: Connection) -> list[Sight]:
+    async def _see(self, db: Connection) -> list[EventScan]:
         at, number = self._cursor or (self._place.at if self._place else None, -1)
         oldest = self._place.oldest if self._place else 0
         sights = await LOOK.all(db, self._company_id, self.token, at, number, self._kinds, oldest, MOST_AT_ONCE)
@@ -170,22 +170,22 @@ class Stream:
             raise InvalidToken
         return sights
 
-    def _note(self, sights: list[Sight]) -> bool:
+    def _note(self, sights: list[EventScan]) -> bool:
         """Whether there may be more to see at once."""
         seen = {sight.id: sight.created_at or "" for sight in sights if sight.id is not None}
         self._sent |= seen
         self._move(sights[0], sights[-1] if len(seen) == MOST_AT_ONCE else None)
         return self._cursor is not None
 
-    def _move(self, first: Sight, last: Sight | None) -> None:
+    def _move(self, first: EventScan, last: EventScan | None) -> None:
         """A sweep may take many looks. What became visible during it is the next one's, too."""
-        place = self._place or Place(first.settled)
-        sweep = self._sweep or Place(max(place.at, first.settled), first.oldest)
+        place = self._place or StreamPosition(first.settled)
+        sweep = self._sweep or StreamPosition(max(place.at, first.settled), first.oldest)
         if last is None:
             self._place, self._sweep, self._cursor = sweep, None, None
         else:
             self._cursor = (last.created_at or "", last.number or 0)
-            self._place = Place(max(place.at, min(sweep.at, self._cursor[0])), place.oldest)
+            self._place = StreamPosition(max(place.at, min(sweep.at, self._cursor[0])), place.oldest)
             self._sweep = sweep
         at = self._place.at
         self._sent = {id: created_at for id, created_at in self._sent.items() if created_at >= at}
@@ -204,14 +204,14 @@ class Listeners:
         """Ends every stream; their listeners come back, to another process or the next one."""
         self._stopping.set()
 
-    async def open(self, token: str, kinds: list[str], last_id: str | None) -> Stream:
+    async def open(self, token: str, kinds: list[str], last_id: str | None) -> Listener:
         """A stream that has a place until `close`."""
         wanted, place = check_events(kinds), None if last_id is None else parse_position(last_id)
         async with self._database.connection() as db:
             company_id = await tokens.find_company(db, token)
             if company_id is None:
                 raise InvalidToken(headers={"www-authenticate": "Bearer"})
-            stream = Stream(company_id, tokens.hash_token(token), wanted, place)
+            stream = Listener(company_id, tokens.hash_token(token), wanted, place)
             self._take_place(stream.token)
             try:
                 await stream.start(db)
@@ -228,11 +228,11 @@ class Listeners:
             raise TooManyStreams(headers=wait)
         self._places[token] += 1
 
-    def close(self, stream: Stream) -> None:
+    def close(self, stream: Listener) -> None:
         self._places[stream.token] -= 1
         self._places = +self._places
 
-    async def run(self, stream: Stream) -> AsyncIterator[bytes]:
+    async def run(self, stream: Listener) -> AsyncIterator[bytes]:
         """The stream's text, until its token or this process ends."""
         yield _build_comment("ready", stream)
         heartbeat = time.monotonic() + HEARTBEAT_SECONDS
@@ -250,7 +250,7 @@ class Listeners:
             if not has_more:
                 await rest(LOOK_SECONDS, self._stopping)
 
-    async def _look(self, stream: Stream) -> tuple[list[Found], bool]:
+    async def _look(self, stream: Listener) -> tuple[list[Found], bool]:
         """While PostgreSQL is away there is nothing to see; the stream stays and goes on afterwards."""
         try:
             async with self._database.connection() as db:
@@ -259,18 +259,18 @@ class Listeners:
             return [], False
 
 
-def build_position(place: Place) -> str:
+def build_position(place: StreamPosition) -> str:
     time_digits = write_time(datetime.fromisoformat(place.at).timestamp())
     return POSITION.prefix + time_digits + write_digits(place.oldest, _REST_DIGITS)
 
 
-def parse_position(last_id: str) -> Place:
+def parse_position(last_id: str) -> StreamPosition:
     """Of a stream, or a little before an event. What nobody of us made may lie beyond any calendar."""
     if POSITION.matches(last_id):
         oldest = read_digits(last_id.removeprefix(POSITION.prefix)[TIME_DIGITS:])
-        return Place(_moment(made_at(last_id)), min(oldest, _LARGEST))
+        return StreamPosition(_moment(made_at(last_id)), min(oldest, _LARGEST))
     if EVENT_ID.matches(last_id):
-        return Place(_moment(made_at(last_id) - MARGIN_SECONDS))
+        return StreamPosition(_moment(made_at(last_id) - MARGIN_SECONDS))
     raise Invalid.field("Last-Event-ID", f"must be an event's id, such as {EVENT_ID.example}, or the stream's own")
 
 
@@ -279,10 +279,10 @@ def _moment(seconds: float) -> str:
     return datetime.fromtimestamp(bounded, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _build_comment(words: str, stream: Stream) -> bytes:
+def _build_comment(words: str, stream: Listener) -> bytes:
     return f": {words}\nid: {stream.position}\n\n".encode()
 
 
-def _build_told(event: Found, address: str) -> Told:
+def _build_told(event: Found, address: str) -> ListenedEvent:
     url = build_url(address, event.kind, event.resource_id)
-    return Told(event.id, event.kind, event.created_at, shorten(event.body, event.resource_id, url).decode())
+    return ListenedEvent(event.id, event.kind, event.created_at, shorten(event.body, event.resource_id, url).decode())

@@ -56,7 +56,7 @@ class Overtaken(Exception):
 Step = Callable[[Tx, Resumed, Progress], Awaitable[bool]]
 
 
-class Recorded(Struct, frozen=True):
+class MissedEvent(Struct, frozen=True):
     id: str
     created_at: str
     number: int
@@ -73,7 +73,7 @@ LIST_RECORDED = sql(
        AND created_at <= $4::text::timestamptz AND (kind = ANY($5::text[]) OR $5::text[] = '{}')
      ORDER BY created_at, id
      LIMIT $6""",
-    row=Recorded,
+    row=MissedEvent,
 )
 
 # Due since they happened: before what happened later. Attempts bear the worker's time, events the database's.
@@ -126,7 +126,7 @@ GATHER = sql(
 )
 
 
-class Held(Struct, frozen=True):
+class MissedDelivery(Struct, frozen=True):
     """A delivery that waited. One whose event is older than events are kept is never outdated."""
 
     id: str
@@ -145,7 +145,7 @@ LIST_HELD = sql(
       LEFT JOIN events v ON v.company_id = $1 AND v.created_at = q.event_at AND v.id = q.event_id
       LEFT JOIN webhook_newest n ON n.company_id = $1 AND n.endpoint_id = $2 AND n.resource_id = v.resource_id
      ORDER BY q.due_at, q.id""",
-    row=Held,
+    row=MissedDelivery,
 )
 
 LIST_NEWEST = sql(
@@ -155,7 +155,7 @@ LIST_NEWEST = sql(
      WHERE company_id = $1 AND endpoint_id = $2
      ORDER BY event_at, event_id
      LIMIT $3""",
-    row=Recorded,
+    row=MissedEvent,
 )
 
 DROP_NEWEST = sql(
@@ -244,7 +244,7 @@ async def _queue_recorded(tx: Tx, endpoint: Resumed, progress: Progress) -> bool
     return len(page) < BATCH
 
 
-async def _list_recorded(tx: Tx, endpoint: Resumed, progress: Progress) -> list[Recorded]:
+async def _list_recorded(tx: Tx, endpoint: Resumed, progress: Progress) -> list[MissedEvent]:
     page = await LIST_RECORDED.all(
         tx, endpoint.company_id, progress.since, progress.event_id, progress.until, endpoint.kinds, BATCH
     )
@@ -288,7 +288,7 @@ async def _queue_newest(tx: Tx, endpoint: Resumed, _: Progress) -> bool:
     return len(page) < BATCH
 
 
-async def _queue(tx: Tx, endpoint: Resumed, events: Sequence[Recorded]) -> None:
+async def _queue(tx: Tx, endpoint: Resumed, events: Sequence[MissedEvent]) -> None:
     """Those that neither wait nor were tried; the events come in the order of their time."""
     if not events:
         return

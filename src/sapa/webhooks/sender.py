@@ -28,7 +28,12 @@ from sapa.outbound.guard import BlockedAddress, Guard
 from sapa.settings import WebhookSettings
 from sapa.values.json import encode
 from sapa.webhooks.certificate import explain_refusal
-from sapa.webhooks.diagnosis import Failure, describe, describe_timeout, find_refusal
+from sapa.webhooks.diagnosis import (
+    DeliveryFailure,
+    describe,
+    describe_timeout,
+    find_refusal,
+)
 from sapa.webhooks.signing import build_headers
 
 DEADLINE_SECONDS = 30
@@ -65,7 +70,7 @@ class Target(Struct, frozen=True):
     secrets: list[str]
 
 
-class Message(Struct, frozen=True):
+class WebhookMessage(Struct, frozen=True):
     """What is delivered."""
 
     event_id: str
@@ -192,7 +197,7 @@ class _Request(ClientRequest):
         return await super().send(conn)
 
 
-class Sender:
+class WebhookSender:
     """Sends deliveries. Made inside the event loop that it is used in."""
 
     def __init__(
@@ -225,7 +230,7 @@ class Sender:
             max_headers=MOST_HEADERS,
         )
 
-    async def send(self, target: Target, message: Message) -> Outcome:
+    async def send(self, target: Target, message: WebhookMessage) -> Outcome:
         """One attempt. Whatever the outside does is an outcome, never an exception."""
         started_at, began = datetime.now(UTC), time.monotonic()
         trip = _Trip()
@@ -253,7 +258,7 @@ class Sender:
         await self._session.close()
         await self._names.close()
 
-    async def _post(self, trip: _Trip, target: Target, message: Message) -> ClientResponse:
+    async def _post(self, trip: _Trip, target: Target, message: WebhookMessage) -> ClientResponse:
         url = parse_url(target.url)
         if url.scheme not in self._schemes:
             raise BlockedAddress(f"{url.scheme}:// is not allowed any more; register an address with https://")
@@ -297,7 +302,7 @@ class Sender:
         trip.address = str(place[4][0])
         return self._guard.open_socket(place)
 
-    async def _explain(self, error: Exception, trip: _Trip, url: URL) -> Failure:
+    async def _explain(self, error: Exception, trip: _Trip, url: URL) -> DeliveryFailure:
         host, port = url.host or "", url.port or 0
         place = f"{trip.address or host} port {port}"
         if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientConnectorError):
@@ -305,7 +310,9 @@ class Sender:
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             cause = error.certificate_error
             if isinstance(cause, ssl.SSLCertVerificationError):
-                return Failure("tls", await explain_refusal(cause, self._guard.open_socket, trip.address, port, host))
+                return DeliveryFailure(
+                    "tls", await explain_refusal(cause, self._guard.open_socket, trip.address, port, host)
+                )
         failure = describe(error, host, place)
         if failure.error == "internal":
             log.warning("webhook could not be sent", reason=failure.message, exc_info=not isinstance(error, OSError))

@@ -11,7 +11,7 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Database
 from sapa.webhooks.attempt import build_postponed, build_unrecorded, without_words
 from sapa.webhooks.settling import RETRY_SECONDS, Result, settle
-from sapa.webhooks.slots import Lane, group
+from sapa.webhooks.slots import ActiveLane, group
 from sapa.work.metrics import ATTEMPTS
 
 BATCH_SECONDS = 0.02
@@ -21,13 +21,13 @@ WRITERS = 2
 UNAVAILABLE = (DatabaseAway, *BUSY, *RETRYABLE)
 """The database's trouble, not the outcome's: the same may be stored a moment later."""
 
-Finished = tuple[Lane, Result]
+Finished = tuple[ActiveLane, Result]
 
 log = structlog.get_logger()
 
 
 class Settler:
-    def __init__(self, database: Database, owner: str, on_settled: Callable[[Lane], None]) -> None:
+    def __init__(self, database: Database, owner: str, on_settled: Callable[[ActiveLane], None]) -> None:
         self._database = database
         self._owner = owner
         self._on_settled = on_settled
@@ -37,7 +37,7 @@ class Settler:
         self._is_done = asyncio.Event()
         self._writers = asyncio.Semaphore(WRITERS)
 
-    def add(self, lane: Lane, result: Result) -> None:
+    def add(self, lane: ActiveLane, result: Result) -> None:
         self._unsettled += 1
         self._is_done.clear()
         self._waiting.append((lane, result))
@@ -82,7 +82,7 @@ class Settler:
                 self._keep(batch[number:])
                 raise
 
-    async def _settle_one(self, company_id: int, lane: Lane, result: Result) -> None:
+    async def _settle_one(self, company_id: int, lane: ActiveLane, result: Result) -> None:
         """As much as can be stored: the outcome without the receiver's words, else that it failed, else nothing."""
         failed = [] if result.is_ours else [build_unrecorded(result)]
         for storable in (without_words(result), *failed, build_postponed(result)):

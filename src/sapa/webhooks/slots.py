@@ -9,7 +9,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
-from sapa.webhooks.lanes import Delivery, Grant
+from sapa.webhooks.lanes import DueDelivery, Grant
 from sapa.webhooks.sender import Target
 from sapa.webhooks.settling import MOST_FAILURES
 
@@ -43,7 +43,7 @@ def group(items: Iterable[Item], key: Callable[[Item], Group]) -> dict[Group, li
     return groups
 
 
-class Lane:
+class ActiveLane:
     """One endpoint's deliveries in this process, for as long as it serves them."""
 
     def __init__(self, company_id: int, grant: Grant, until: float) -> None:
@@ -71,8 +71,8 @@ class Lane:
         self.started: dict[str, float] = {}
         self._width = 1
         self._failures = grant.failures
-        self._ready: deque[Delivery] = deque()
-        self._parked: dict[str, deque[Delivery]] = {}
+        self._ready: deque[DueDelivery] = deque()
+        self._parked: dict[str, deque[DueDelivery]] = {}
         self._busy: set[str] = set()
         self._was_slow: deque[bool] = deque(maxlen=_REMEMBERED)
         self._stock_size = SMALLEST_STOCK
@@ -103,7 +103,7 @@ class Lane:
         is_stale = (self.may_start or self.is_exhausted) and now >= self.fresh_until
         return not self.is_looked_at and (self.room > 0 or is_stale)
 
-    def stock(self, deliveries: list[Delivery], asked: int) -> None:
+    def stock(self, deliveries: list[DueDelivery], asked: int) -> None:
         """Adds what was read. A look that found less than it asked for has seen all there is."""
         for delivery in deliveries:
             self.known.add(delivery.id)
@@ -126,7 +126,7 @@ class Lane:
         self.is_hungry = False
         self.is_closed = True
 
-    def take(self) -> Delivery | None:
+    def take(self) -> DueDelivery | None:
         """The next delivery whose resource is not under way; those of one that is wait for it."""
         now = time.monotonic()
         while self.may_start and now < self.fresh_until and now < self.until:
@@ -145,7 +145,7 @@ class Lane:
         if len(self.known) == stocked:
             self._failures = failures
 
-    def finish(self, delivery: Delivery, has_failed: bool, is_counted: bool) -> None:
+    def finish(self, delivery: DueDelivery, has_failed: bool, is_counted: bool) -> None:
         """An attempt is over, though not settled. Success widens the lane, failure makes it narrow."""
         self.used_at = time.monotonic()
         self._was_slow.append(self.used_at - self.started.pop(delivery.id) > SLOW_SECONDS)
@@ -168,22 +168,22 @@ class Lane:
         return self._failures > 0 or is_hanging or sum(self._was_slow) > _MOST_SLOW
 
 
-class Places:
+class Slots:
     """The lanes that have something to send, each pool's in turn."""
 
     def __init__(self) -> None:
         self.in_flight = 0
         self._taken = {True: 0, False: 0}
-        self._line: dict[bool, deque[Lane]] = {True: deque(), False: deque()}
+        self._line: dict[bool, deque[ActiveLane]] = {True: deque(), False: deque()}
         self._slow_by_company: Counter[int] = Counter()
-        self._held_back: dict[int, set[Lane]] = {}
+        self._held_back: dict[int, set[ActiveLane]] = {}
 
-    def line_up(self, lane: Lane) -> None:
+    def line_up(self, lane: ActiveLane) -> None:
         if not lane.is_lined_up and lane.may_start:
             lane.is_lined_up = True
             self._line[lane.is_slow].append(lane)
 
-    def assign(self) -> Iterator[tuple[Lane, Delivery]]:
+    def assign(self) -> Iterator[tuple[ActiveLane, DueDelivery]]:
         """What may start now; each is started by being taken from here."""
         for is_slow, most in ((False, HEALTHY_PLACES), (True, SLOW_PLACES)):
             line = self._line[is_slow]
@@ -198,14 +198,14 @@ class Places:
                     yield lane, delivery
                     self.line_up(lane)
 
-    def finish(self, lane: Lane, delivery: Delivery, has_failed: bool, is_counted: bool) -> None:
+    def finish(self, lane: ActiveLane, delivery: DueDelivery, has_failed: bool, is_counted: bool) -> None:
         self.in_flight -= 1
         self._count(lane, -1)
         lane.finish(delivery, has_failed, is_counted)
         self.judge(lane)
         self.line_up(lane)
 
-    def judge(self, lane: Lane) -> None:
+    def judge(self, lane: ActiveLane) -> None:
         """Moves a lane, with what it has under way, to the pool where it belongs."""
         is_slow = lane.find_pace()
         if is_slow == lane.is_slow:
@@ -217,7 +217,7 @@ class Places:
         lane.is_slow = is_slow
         self._count(lane, len(lane.started))
 
-    def _count(self, lane: Lane, number: int) -> None:
+    def _count(self, lane: ActiveLane, number: int) -> None:
         self._taken[lane.is_slow] += number
         if not lane.is_slow:
             return

@@ -11,21 +11,26 @@ from sapa.values.json import encode
 from sapa.values.sealing import Vault
 from sapa.webhooks import queries
 from sapa.webhooks.endpoint import build_target, check_events
-from sapa.webhooks.sender import Message, Outcome, Sender, Target
+from sapa.webhooks.sender import (
+    Outcome,
+    Target,
+    WebhookMessage,
+    WebhookSender,
+)
 
 
 async def build_trial(
     db: Connection, vault: Vault, company_id: int, id: str, kind: str | None
-) -> tuple[Target, Message]:
+) -> tuple[Target, WebhookMessage]:
     """A signed sample of a kind, by default the first that the endpoint is subscribed to. It counts for nothing."""
     stored = await queries.get_endpoint(db, company_id, id)
     chosen = kind or next(iter(stored.kinds or CATALOGUE))
     check_events([chosen])
-    return build_target(vault, stored), Message(EVENT_ID.new(), chosen, build_sample(chosen))
+    return build_target(vault, stored), WebhookMessage(EVENT_ID.new(), chosen, build_sample(chosen))
 
 
-async def send_trial(settings: WebhookSettings, target: Target, message: Message) -> Outcome:
-    sender = Sender(settings)
+async def send_trial(settings: WebhookSettings, target: Target, message: WebhookMessage) -> Outcome:
+    sender = WebhookSender(settings)
     try:
         return await sender.send(target, message)
     finally:

@@ -54,7 +54,7 @@ class EndpointPatch(Struct, frozen=True, kw_only=True):
     headers: dict[str, str] | UnsetType = UNSET
 
 
-class Endpoint(Struct, frozen=True, rename="camel"):
+class WebhookEndpoint(Struct, frozen=True, rename="camel"):
     """An endpoint as it is listed: its secret by the last four characters, its headers by name."""
 
     id: EndpointId
@@ -77,7 +77,7 @@ class NewSecret(Struct, frozen=True):
     """An endpoint whose secret was just made; the only time it is seen."""
 
     secret: str
-    endpoint: Endpoint
+    endpoint: WebhookEndpoint
 
 
 class Delivery(Struct, frozen=True, rename="camel"):
@@ -96,7 +96,7 @@ class Delivery(Struct, frozen=True, rename="camel"):
     message: str | None
 
 
-class Attempt(Struct, frozen=True, rename="camel"):
+class DeliveryAttempt(Struct, frozen=True, rename="camel"):
     """One try of a delivery, and what came back."""
 
     number: int
@@ -123,7 +123,7 @@ class DeliveryDetails(Struct, frozen=True, rename="camel"):
 
     delivery: Delivery
     request: DeliveryRequest
-    attempts: list[Attempt]
+    attempts: list[DeliveryAttempt]
 
 
 class DeliveryFilter(Struct, frozen=True, kw_only=True):

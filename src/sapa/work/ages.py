@@ -45,7 +45,7 @@ DRIFT = sql(
 )
 
 
-class Figures(Collector):
+class QueueAges(Collector):
     """Plain figures: a Gauge would also write itself into the files that all processes share."""
 
     def __init__(self, figures: dict[str, tuple[str, float | None]]) -> None:
@@ -92,5 +92,5 @@ UP = "1 when PostgreSQL answers."
 
 def _print(figures: dict[str, tuple[str, float | None]]) -> bytes:
     registry = CollectorRegistry()
-    registry.register(Figures(figures))
+    registry.register(QueueAges(figures))
     return generate_latest(registry)

@@ -25,7 +25,7 @@ KEEP_PARTITIONS = sql("SELECT keep_day_partitions($1, $2, $3)", crosses="partiti
 KEEP_MONTHS = sql("SELECT keep_month_partitions($1, $2, $3)", crosses="partitions hold every company's rows")
 
 
-async def forget_idempotency_records(database: Database) -> None:
+async def purge_idempotency_records(database: Database) -> None:
     """In small batches, so that nobody waits for a long delete."""
     gone = _BATCH
     while gone == _BATCH:

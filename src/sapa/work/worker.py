@@ -10,7 +10,7 @@ import asyncpg
 import structlog
 from msgspec import Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.work import leases
@@ -38,11 +38,11 @@ class Service(Struct, frozen=True):
     """Something that goes on as long as the worker does, on every worker. It ends soon after `stopping` is set."""
 
     name: str
-    run: Callable[[Kit, asyncio.Event], Awaitable[None]]
+    run: Callable[[AppContext, asyncio.Event], Awaitable[None]]
 
 
 class Worker:
-    def __init__(self, kit: Kit, jobs: Sequence[Job], services: Sequence[Service] = ()) -> None:
+    def __init__(self, kit: AppContext, jobs: Sequence[Job], services: Sequence[Service] = ()) -> None:
         self._kit = kit
         self._database = kit.database
         self._jobs = jobs

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import Outgoing, Sent, Source
 from sapa.messaging.channels.registry import CHANNELS
@@ -30,7 +30,7 @@ CLOUD = ("phone_number_id=1122", "waba_id=3344", "phone_number=+6281100001111", 
 WHATSAPP = (*CLOUD, f"app_secret={SECRET}")
 
 
-def _with_upstream(kit: Kit, source: Source, peer: Peer) -> Kit:
+def _with_upstream(kit: AppContext, source: Source, peer: Peer) -> AppContext:
     settings = msgspec.structs.replace(kit.settings, upstreams={source.lower(): peer.address})
     return msgspec.structs.replace(kit, settings=settings)
 
@@ -70,7 +70,7 @@ def desk(installation: Installation, company: Environments, peer: Peer) -> Desk:
 
 
 async def test_an_account_is_connected_and_its_secrets_are_never_seen_again(
-    desk: Desk, peer: Peer, live: Company, database: Database, kit: Kit
+    desk: Desk, peer: Peer, live: Company, database: Database, kit: AppContext
 ) -> None:
     made = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
     assert [asked.path for asked in peer.asked] == ["/1122"]
@@ -130,7 +130,7 @@ async def test_a_field_that_nobody_knows_is_named(desk: Desk) -> None:
     assert "phone_number_id" in refused.err
 
 
-async def test_what_is_not_given_again_stays(desk: Desk, live: Company, kit: Kit, tmp_path: Path) -> None:
+async def test_what_is_not_given_again_stays(desk: Desk, live: Company, kit: AppContext, tmp_path: Path) -> None:
     first = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
     file = tmp_path / "token"
     file.write_text("renewed-token\n")
@@ -153,7 +153,7 @@ async def test_what_is_not_given_again_stays(desk: Desk, live: Company, kit: Kit
 
 
 async def test_one_account_of_a_channel_at_a_time_and_the_same_one_comes_back(
-    desk: Desk, kit: Kit, live: Company
+    desk: Desk, kit: AppContext, live: Company
 ) -> None:
     first = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
     other = await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP, "phone_number_id=9999")
@@ -176,7 +176,7 @@ async def test_one_account_of_a_channel_at_a_time_and_the_same_one_comes_back(
     assert back["hookUrl"] != first["hookUrl"]
 
 
-async def test_health_is_asked_for_and_shown(desk: Desk, peer: Peer, kit: Kit, live: Company) -> None:
+async def test_health_is_asked_for_and_shown(desk: Desk, peer: Peer, kit: AppContext, live: Company) -> None:
     made = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
     peer.answers = [(401, {"error": {"message": "token expired", "code": 190}})]
     failed = await desk.run("test", "--source", Source.MSGAPP_CLOUD)
@@ -198,7 +198,7 @@ async def test_health_is_asked_for_and_shown(desk: Desk, peer: Peer, kit: Kit, l
 
 
 async def test_a_sealed_account_does_not_open_for_another_company(
-    desk: Desk, kit: Kit, live: Company, tester: Company, database: Database
+    desk: Desk, kit: AppContext, live: Company, tester: Company, database: Database
 ) -> None:
     await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)
     other = Company(live.id + 1_000_000, "live", "ID", "IDR")
@@ -207,13 +207,13 @@ async def test_a_sealed_account_does_not_open_for_another_company(
 
 
 @pytest.mark.parametrize("token", ["", "hook_", "hook_1_x", "hook_999999999999_" + "a" * 43, "sbx_1_" + "0" * 32, "☕"])
-async def test_an_address_that_nobody_has_leads_nowhere(token: str, kit: Kit) -> None:
+async def test_an_address_that_nobody_has_leads_nowhere(token: str, kit: AppContext) -> None:
     async with kit.database.connection() as db:
         assert await accounts.find_by_token(kit, db, token) is None
 
 
 async def test_a_test_environment_has_every_channel_from_the_start(
-    kit: Kit, tester: Company, live: Company, installation: Installation, peer: Peer
+    kit: AppContext, tester: Company, live: Company, installation: Installation, peer: Peer
 ) -> None:
     """Whatever the operator's settings say, it leads to this machine."""
     loopback = await kit.loopback.address()
@@ -248,7 +248,7 @@ async def test_every_simulator_knows_the_account(
     assert peer.asked == []
 
 
-async def test_tokens_that_end_are_renewed_in_time(desk: Desk, peer: Peer, kit: Kit, live: Company) -> None:
+async def test_tokens_that_end_are_renewed_in_time(desk: Desk, peer: Peer, kit: AppContext, live: Company) -> None:
     peer.answers = [(200, {"code": 0, "data": {"username": "tokokopi"}})]
     fields = ("business_id=o1", "client_key=a1", f"access_token={TOKEN}", "refresh_token=r1", f"app_secret={SECRET}")
     made = (await desk.connect(Source.SHORT_VIDEO, *fields)).json()
@@ -272,7 +272,7 @@ async def test_tokens_that_end_are_renewed_in_time(desk: Desk, peer: Peer, kit: 
 
 
 async def test_the_operators_address_takes_the_place_of_the_channels(
-    desk: Desk, peer: Peer, kit: Kit, live: Company
+    desk: Desk, peer: Peer, kit: AppContext, live: Company
 ) -> None:
     await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)
     kit = _with_upstream(kit, Source.MSGAPP_CLOUD, peer)

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sapa.context import Kit, build_kit
+from sapa.context import AppContext, build_context
 from sapa.db.pool import Database
 from sapa.messaging.inbound import hooks as callbacks
 from sapa.messaging.inbound import jobs as inbound
@@ -141,7 +141,7 @@ async def test_two_workers_deal_with_each_item_once_and_in_order(
     lane = Lane(company.live, hooked.connection_id)
     is_over = asyncio.Event()
 
-    async def hurry(kit: Kit) -> None:
+    async def hurry(kit: AppContext) -> None:
         while not is_over.is_set():
             await inbound.advance(kit, lane)
             await asyncio.sleep(0.005)
@@ -164,8 +164,8 @@ async def test_two_workers_deal_with_each_item_once_and_in_order(
     assert bodies == [str(n) for n in range(20)]
 
 
-def open_kit(installation: Installation, database: Database) -> Kit:
-    return build_kit(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
+def open_kit(installation: Installation, database: Database) -> AppContext:
+    return build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
 
 
 async def test_what_is_replayed_changes_nothing_more(

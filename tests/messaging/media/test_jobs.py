@@ -7,7 +7,7 @@ from uuid import uuid4
 import pytest
 
 from sapa.access.actions import get_company
-from sapa.context import Kit, build_kit
+from sapa.context import AppContext, build_context
 from sapa.db.pool import Database, open_database
 from sapa.messaging.channels.interface import Connection, InboundMedia, Source
 from sapa.messaging.connections import accounts
@@ -25,16 +25,16 @@ PAGE = {"page_id": "5566", "access_token": "token", "app_secret": "secret"}
 
 
 @pytest.fixture
-async def kit(installation: Installation) -> AsyncIterator[Kit]:
+async def kit(installation: Installation) -> AsyncIterator[AppContext]:
     """A worker's, on a database that no other worker looks at; it may reach this machine."""
     variables = {"SAPA_SECRET_KEY": installation.server.secret_key, "SAPA_WEBHOOK_ALLOW_INSECURE": "1"}
     async with migrated_database(installation.server) as scratch, open_database(scratch.app_url, size=4) as quiet:
-        made = build_kit(read_settings(variables), quiet)
+        made = build_context(read_settings(variables), quiet)
         yield made
         await made.close()
 
 
-async def connect_page(kit: Kit) -> Connection:
+async def connect_page(kit: AppContext) -> Connection:
     made = await make_company(kit.database)
     async with kit.database.transaction() as tx:
         company = await get_company(tx, made.live)
@@ -45,7 +45,7 @@ async def connect_page(kit: Kit) -> Connection:
     return opened.connection
 
 
-async def bring(kit: Kit, connection: Connection, *urls: str) -> str:
+async def bring(kit: AppContext, connection: Connection, *urls: str) -> str:
     """A message with these files; its id."""
     id = str(uuid4())
     async with kit.database.transaction() as tx:
@@ -59,7 +59,7 @@ async def list_statuses(database: Database, id: str) -> list[str]:
     return [row[0] for row in rows]
 
 
-async def test_a_company_with_slow_files_keeps_up_nobody_else(kit: Kit) -> None:
+async def test_a_company_with_slow_files_keeps_up_nobody_else(kit: AppContext) -> None:
     slow_page, quick_page, stopping = await connect_page(kit), await connect_page(kit), asyncio.Event()
     async with open_peer() as slow, open_peer() as quick:
         slow.answers, quick.answers = [30.0], [(200, b"GIF89a")]

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import pytest
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import Media, Outgoing, Source, Text
 from sapa.messaging.channels.registry import CHANNELS
@@ -76,7 +76,9 @@ def test_the_pace_is_the_channels_own(source: Source, text: float, media: float)
     assert find_gap(capabilities, Media("image", "https://x.example")) == pytest.approx(1 / media)
 
 
-async def test_a_slow_channel_delays_no_other(kit: Kit, client: Client, peer: Peer, company: Environments) -> None:
+async def test_a_slow_channel_delays_no_other(
+    kit: AppContext, client: Client, peer: Peer, company: Environments
+) -> None:
     """200 sends hang with one; another's is through while all of them still wait."""
     live = Company(company.live, "live", "ID", "IDR")
     peer.answers = [30.0]
@@ -105,7 +107,7 @@ async def test_a_slow_channel_delays_no_other(kit: Kit, client: Client, peer: Pe
 
 
 async def test_the_pace_is_kept_by_what_really_leaves(
-    kit: Kit, client: Client, peer: Peer, company: Environments
+    kit: AppContext, client: Client, peer: Peer, company: Environments
 ) -> None:
     """40 messages at once over a connection that takes 20 a second: never sooner than two seconds less one gap."""
     live = Company(company.live, "live", "ID", "IDR")
@@ -122,7 +124,7 @@ async def test_the_pace_is_kept_by_what_really_leaves(
     assert max(ends) - begun >= 1.9
 
 
-async def test_simulators_take_what_they_are_given(kit: Kit, client: Client, company: Environments) -> None:
+async def test_simulators_take_what_they_are_given(kit: AppContext, client: Client, company: Environments) -> None:
     tester = Company(company.test, "test", "ID", "IDR")
     connection = build_connection(Source.MSGAPP_COEX, "", client, tester)
     for _ in range(50):

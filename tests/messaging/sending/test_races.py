@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from sapa.access.actions import get_company
-from sapa.context import Kit, build_kit
+from sapa.context import AppContext, build_context
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import Sent, Source
 from sapa.messaging.connections import actions as connections
@@ -49,8 +49,8 @@ WAIT_SECONDS = 5.0
 
 
 @pytest.fixture
-async def kit(installation: Installation, database: Database) -> AsyncIterator[Kit]:
-    made = build_kit(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
+async def kit(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
+    made = build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
     yield made
     await made.close()
 
@@ -63,7 +63,7 @@ async def call_back(installation: Installation, account: Account, post: Post | N
 
 
 async def test_a_watermark_that_comes_before_our_call_is_answered_is_not_lost(
-    installation: Installation, kit: Kit, sandbox: httpx.AsyncClient, database: Database, company: Environments
+    installation: Installation, kit: AppContext, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     sent = await send(sandbox, 202, to=SILENT, sources="SOCIAL_NETWORK")
     account, at = build_account(kit, company.test, Source.SOCIAL_NETWORK), datetime.now(UTC) + timedelta(seconds=1)
@@ -84,7 +84,7 @@ async def test_a_watermark_that_comes_before_our_call_is_answered_is_not_lost(
 
 
 async def test_an_echo_settles_buttons_that_went_out_as_text(
-    installation: Installation, kit: Kit, sandbox: httpx.AsyncClient, database: Database, company: Environments
+    installation: Installation, kit: AppContext, sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     """The channel has no reference of ours to return: what was said tells whose it is."""
     body = {"to": SILENT, "sources": "SHORT_VIDEO", "interactive": BUTTONS}

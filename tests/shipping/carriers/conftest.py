@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.domains import build_process_kit
 from sapa.settings import read_settings
@@ -14,7 +14,7 @@ from tests.factories import Environments
 
 
 @pytest.fixture(scope="session")
-async def kit(installation: Installation, database: Database) -> AsyncIterator[Kit]:
+async def kit(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
     server = installation.server
     settings = read_settings({"SAPA_DATABASE_URL": server.app_url, "SAPA_SECRET_KEY": server.secret_key})
     made = build_process_kit(settings, database)

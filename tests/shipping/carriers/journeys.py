@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import msgspec
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.sandbox.carriers import bookings
 from sapa.sandbox.carriers.advance import advance
 from sapa.sandbox.carriers.bookings import Booking
@@ -45,7 +45,7 @@ SERVICES: dict[str, dict[str, Any]] = {
 }
 
 
-async def open_simulated(kit: Kit, company: Company, adapter: str) -> ConnectedCarrier:
+async def open_simulated(kit: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
     """The company's account with a carrier's simulator; Biteship has to be connected for it."""
     provider = PROVIDERS[adapter]
     if adapter == "biteship":
@@ -120,12 +120,12 @@ async def book_simulated(opened: ConnectedCarrier, adapter: str, notes: str | No
     return reference, booked
 
 
-async def find_booking(kit: Kit, company: Company, adapter: str, reference: str) -> Booking | None:
+async def find_booking(kit: AppContext, company: Company, adapter: str, reference: str) -> Booking | None:
     async with kit.database.connection() as db:
         return await bookings.find(db, company.id, adapter, reference)
 
 
-async def move(kit: Kit, company: Company, adapter: str, reference: str, to: str | None = None) -> Booking:
+async def move(kit: AppContext, company: Company, adapter: str, reference: str, to: str | None = None) -> Booking:
     async with kit.database.transaction() as tx:
         return await advance(kit, tx, company.id, adapter, reference, to)
 
@@ -145,7 +145,7 @@ async def get_shipped(opened: ConnectedCarrier, reference: str, booked: Booked) 
     raise AssertionError("there is no awb within two seconds")
 
 
-def read_posting(kit: Kit, opened: ConnectedCarrier, booking: Booking, state: str) -> list[CarrierEvent]:
+def read_posting(kit: AppContext, opened: ConnectedCarrier, booking: Booking, state: str) -> list[CarrierEvent]:
     """The callback of a step as the adapter reads it."""
     step = next(step for step in booking.steps if step.state == state)
     posting = SIMULATORS[booking.adapter].build_posting(kit, booking, step)

@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.sandbox.carriers.advance import advance
 from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.connections.actions import get_carrier
@@ -15,7 +15,7 @@ from tests.shipping.carriers.journeys import SERVICES, build_journey, find_booki
 from tests.shipping.parcels import cancel, change, create, error_of, move_clock, until_status
 
 
-async def tell_without_a_number(kit: Kit, company: Company, sandbox: httpx.AsyncClient) -> dict[str, Any]:
+async def tell_without_a_number(kit: AppContext, company: Company, sandbox: httpx.AsyncClient) -> dict[str, Any]:
     made = await create(sandbox, "instant_carrier", sim="booking_timeout_not_booked", autoBook=True)
     assert (await bookings.book(kit, company, made["id"])).shipping_status == "booking_unknown"
     answer = await change(sandbox, made["id"], resolveBooking={"outcome": "booked"})
@@ -24,7 +24,7 @@ async def tell_without_a_number(kit: Kit, company: Company, sandbox: httpx.Async
     return told
 
 
-async def arrive_at_the_carrier(kit: Kit, company: Company, id: str) -> str:
+async def arrive_at_the_carrier(kit: AppContext, company: Company, id: str) -> str:
     """The booking that was on its way for so long."""
     async with kit.database.connection() as db:
         kept = await shipments.get_stored(db, company.id, id)
@@ -34,7 +34,7 @@ async def arrive_at_the_carrier(kit: Kit, company: Company, id: str) -> str:
     return kept.reference
 
 
-async def test_its_number_is_found_out(kit: Kit, tester: Company, sandbox: httpx.AsyncClient) -> None:
+async def test_its_number_is_found_out(kit: AppContext, tester: Company, sandbox: httpx.AsyncClient) -> None:
     told = await tell_without_a_number(kit, tester, sandbox)
     reference = await arrive_at_the_carrier(kit, tester, told["id"])
     await move_clock(kit.database, tester.id, 40)
@@ -45,7 +45,7 @@ async def test_its_number_is_found_out(kit: Kit, tester: Company, sandbox: httpx
 
 
 async def test_it_is_not_cancelled_behind_the_carriers_back(
-    kit: Kit, tester: Company, sandbox: httpx.AsyncClient
+    kit: AppContext, tester: Company, sandbox: httpx.AsyncClient
 ) -> None:
     told = await tell_without_a_number(kit, tester, sandbox)
     answer = await cancel(sandbox, told["id"], "Changed my mind")
@@ -60,7 +60,7 @@ async def test_it_is_not_cancelled_behind_the_carriers_back(
 
 @pytest.mark.parametrize(("state", "needs_action", "by"), [("no_driver", True, None), ("cancelled", False, "carrier")])
 async def test_what_was_given_up_before_it_was_found_is_shown_so(
-    kit: Kit, tester: Company, sandbox: httpx.AsyncClient, state: str, needs_action: bool, by: str | None
+    kit: AppContext, tester: Company, sandbox: httpx.AsyncClient, state: str, needs_action: bool, by: str | None
 ) -> None:
     """The answer was lost, and so were all callbacks."""
     made = await create(sandbox, "instant_carrier", sim="booking_timeout", autoBook=True)

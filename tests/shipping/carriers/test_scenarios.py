@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.outbound.client import Unclear
 from sapa.sandbox.carriers.simulators import SIMULATORS
 from sapa.shipping.carriers.interface import (
@@ -40,7 +40,7 @@ from tests.shipping.carriers.journeys import (
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_cancelled_before_the_pick_up(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_cancelled_before_the_pick_up(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     reference, booked = await book_simulated(opened, adapter)
     shipped = await get_shipped(opened, reference, booked)
@@ -50,7 +50,7 @@ async def test_cancelled_before_the_pick_up(kit: Kit, tester: Company, adapter: 
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_not_cancelled_after_the_pick_up(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_not_cancelled_after_the_pick_up(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     reference, booked = await book_simulated(opened, adapter)
     shipped = await get_shipped(opened, reference, booked)
@@ -61,7 +61,7 @@ async def test_not_cancelled_after_the_pick_up(kit: Kit, tester: Company, adapte
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_cancellation_may_be_refused(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_a_cancellation_may_be_refused(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     reference, booked = await book_simulated(opened, adapter, "please #sim:cancel_refused")
     shipped = await get_shipped(opened, reference, booked)
@@ -70,7 +70,7 @@ async def test_a_cancellation_may_be_refused(kit: Kit, tester: Company, adapter:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_slow_cancellation_is_never_called_done(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_a_slow_cancellation_is_never_called_done(kit: AppContext, tester: Company, adapter: str) -> None:
     """It is pending where the carrier has a word for that, and unclear elsewhere; after a while it is done."""
     opened = await open_simulated(kit, tester, adapter)
     reference, booked = await book_simulated(opened, adapter, "#sim:cancel_slow")
@@ -86,7 +86,7 @@ async def test_a_slow_cancellation_is_never_called_done(kit: Kit, tester: Compan
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_booking_that_the_carrier_refuses(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_a_booking_that_the_carrier_refuses(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     reference, journey = new_reference(), build_journey("#sim:booking_rejected", **SERVICES[adapter])
     outcome = await opened.carrier.book(opened.connection, journey, reference)
@@ -96,7 +96,7 @@ async def test_a_booking_that_the_carrier_refuses(kit: Kit, tester: Company, ada
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_the_senders_notes_may_ask_for_trouble_too(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_the_senders_notes_may_ask_for_trouble_too(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     journey = build_journey("Lantai 2", **SERVICES[adapter])
     origin = msgspec.structs.replace(journey.origin, notes="Gudang belakang #sim:booking_rejected")
@@ -107,7 +107,9 @@ async def test_the_senders_notes_may_ask_for_trouble_too(kit: Kit, tester: Compa
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 @pytest.mark.parametrize("exists", [True, False])
-async def test_a_lost_answer_is_unclear_and_looked_for(kit: Kit, tester: Company, adapter: str, exists: bool) -> None:
+async def test_a_lost_answer_is_unclear_and_looked_for(
+    kit: AppContext, tester: Company, adapter: str, exists: bool
+) -> None:
     opened = await open_simulated(kit, tester, adapter)
     scenario = "#sim:booking_timeout" if exists else "#sim:booking_timeout_not_booked"
     reference, journey = new_reference(), build_journey(scenario, **SERVICES[adapter])
@@ -133,7 +135,7 @@ async def test_a_lost_answer_is_unclear_and_looked_for(kit: Kit, tester: Company
         ("lost", {"kiriminaja": "lost", "gosend": "on_hold", "dash": "returning", "biteship": "lost"}),
     ],
 )  # fmt: skip
-async def test_how_a_scenario_ends(kit: Kit, tester: Company, scenario: str, ends: dict[str, str]) -> None:
+async def test_how_a_scenario_ends(kit: AppContext, tester: Company, scenario: str, ends: dict[str, str]) -> None:
     for adapter, status in ends.items():
         opened = await open_simulated(kit, tester, adapter)
         reference, booked = await book_simulated(opened, adapter, f"#sim:{scenario}")
@@ -152,7 +154,7 @@ async def test_how_a_scenario_ends(kit: Kit, tester: Company, scenario: str, end
 
 
 @pytest.mark.parametrize("adapter", INSTANT)
-async def test_another_driver_comes(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_another_driver_comes(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     reference, _ = await book_simulated(opened, adapter, "#sim:reassign")
     booking = await find_booking(kit, tester, adapter, reference)
@@ -170,7 +172,9 @@ async def test_another_driver_comes(kit: Kit, tester: Company, adapter: str) -> 
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_carrier_that_is_down_answers_nothing_of_a_booking(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_a_carrier_that_is_down_answers_nothing_of_a_booking(
+    kit: AppContext, tester: Company, adapter: str
+) -> None:
     opened = await open_simulated(kit, tester, adapter)
     reference, booked = await book_simulated(opened, adapter, "#sim:carrier_down")
     shipped = msgspec.structs.replace(build_shipped(reference, booked), awb=booked.awb or reference)
@@ -181,7 +185,7 @@ async def test_a_carrier_that_is_down_answers_nothing_of_a_booking(kit: Kit, tes
 
 
 @pytest.mark.parametrize("value", [503_503, 504_504])
-async def test_a_quote_that_fails_or_hangs(kit: Kit, tester: Company, value: int) -> None:
+async def test_a_quote_that_fails_or_hangs(kit: AppContext, tester: Company, value: int) -> None:
     journey = build_journey(goods={"item_value": value}, pickup_city="3171")
     trap = msgspec.structs.replace(journey.destination, coordinates=Coordinates(-6 - value / 1_000_000, 106.8493))
     trapped = msgspec.structs.replace(journey, destination=trap)
@@ -195,7 +199,7 @@ async def test_a_quote_that_fails_or_hangs(kit: Kit, tester: Company, value: int
     assert [type(outcome) for outcome in outcomes] == [CarrierAway] * len(ADAPTERS)
 
 
-async def count_waiting(kit: Kit, reference: str, statement: str = "count(*)") -> Any:
+async def count_waiting(kit: AppContext, reference: str, statement: str = "count(*)") -> Any:
     async with kit.database.connection() as db:
         return await db.fetchval(
             f"SELECT {statement} FROM sandbox_callbacks WHERE headers->>'x-sandbox-booking' LIKE '%' || $1", reference
@@ -204,7 +208,7 @@ async def count_waiting(kit: Kit, reference: str, statement: str = "count(*)") -
 
 @pytest.mark.parametrize("adapter", INSTANT)
 async def test_callbacks_wait_for_their_time_and_follow_a_change_of_course(
-    kit: Kit, tester: Company, adapter: str
+    kit: AppContext, tester: Company, adapter: str
 ) -> None:
     opened = await open_simulated(kit, tester, adapter)
     reference, booked = await book_simulated(opened, adapter)
@@ -213,14 +217,14 @@ async def test_callbacks_wait_for_their_time_and_follow_a_change_of_course(
     assert await count_waiting(kit, reference) <= 1
 
 
-async def test_callbacks_may_come_twice(kit: Kit, tester: Company) -> None:
+async def test_callbacks_may_come_twice(kit: AppContext, tester: Company) -> None:
     opened = await open_simulated(kit, tester, "gosend")
     reference, _ = await book_simulated(opened, "gosend", "#sim:webhook_duplicate")
     assert await count_waiting(kit, reference) == 10
     assert await count_waiting(kit, reference, "count(DISTINCT body)") == 5
 
 
-async def test_callbacks_may_come_in_the_wrong_order(kit: Kit, tester: Company) -> None:
+async def test_callbacks_may_come_in_the_wrong_order(kit: AppContext, tester: Company) -> None:
     opened = await open_simulated(kit, tester, "gosend")
     reference, _ = await book_simulated(opened, "gosend", "#sim:webhook_out_of_order")
     query = "array_agg(convert_from(body, 'UTF8')::json->>'status' ORDER BY due_at, id)"
@@ -229,7 +233,7 @@ async def test_callbacks_may_come_in_the_wrong_order(kit: Kit, tester: Company) 
     ]  # fmt: skip
 
 
-async def test_a_state_that_is_not_on_the_way_can_be_asked_for(kit: Kit, tester: Company) -> None:
+async def test_a_state_that_is_not_on_the_way_can_be_asked_for(kit: AppContext, tester: Company) -> None:
     opened = await open_simulated(kit, tester, "kiriminaja")
     reference, booked = await book_simulated(opened, "kiriminaja")
     await move(kit, tester, "kiriminaja", reference, "lost")
@@ -237,7 +241,9 @@ async def test_a_state_that_is_not_on_the_way_can_be_asked_for(kit: Kit, tester:
 
 
 @pytest.mark.parametrize(("to", "words"), [("flying", "must be one of"), (None, "nothing follows")])
-async def test_a_booking_cannot_be_moved_just_anywhere(kit: Kit, tester: Company, to: str | None, words: str) -> None:
+async def test_a_booking_cannot_be_moved_just_anywhere(
+    kit: AppContext, tester: Company, to: str | None, words: str
+) -> None:
     opened = await open_simulated(kit, tester, "gosend")
     reference, _ = await book_simulated(opened, "gosend")
     await move(kit, tester, "gosend", reference, "delivered")

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from sapa.access.actions import move_clock
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.sandbox.carriers import bookings, queries
 from sapa.sandbox.carriers.simulators import SIMULATORS
 from sapa.shipping.carriers.dash.wire import CITIES
@@ -42,14 +42,14 @@ def test_every_carrier_has_a_simulator() -> None:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_an_account_with_a_simulator_works_from_the_start(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_an_account_with_a_simulator_works_from_the_start(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     await opened.carrier.verify(opened.connection)
     assert opened.connection.address.startswith("http://127.0.0.1:")
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_wrong_credential_is_told_as_such(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_a_wrong_credential_is_told_as_such(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     wrong = dict.fromkeys(opened.connection.credentials, "sbx_1_" + "0" * 32)
     connection, carrier = msgspec.structs.replace(opened.connection, credentials=wrong), opened.carrier
@@ -65,7 +65,7 @@ async def test_a_wrong_credential_is_told_as_such(kit: Kit, tester: Company, ada
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_wrong_credential_books_nothing(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_a_wrong_credential_books_nothing(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     wrong = dict.fromkeys(opened.connection.credentials, "sbx_1_" + "0" * 32)
     connection = msgspec.structs.replace(opened.connection, credentials=wrong)
@@ -77,7 +77,7 @@ async def test_a_wrong_credential_books_nothing(kit: Kit, tester: Company, adapt
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 async def test_another_companys_account_sees_nothing_of_a_booking(
-    kit: Kit, tester: Company, adapter: str, owner: Company
+    kit: AppContext, tester: Company, adapter: str, owner: Company
 ) -> None:
     opened = await open_simulated(kit, tester, adapter)
     reference, _ = await book_simulated(opened, adapter)
@@ -87,7 +87,7 @@ async def test_another_companys_account_sees_nothing_of_a_booking(
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_quote_has_prices(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_a_quote_has_prices(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     quote = await opened.carrier.quote(opened.connection, build_journey(pickup_city="3171", insurance=True))
     assert len(quote.offers) >= 2
@@ -101,7 +101,7 @@ async def test_a_quote_has_prices(kit: Kit, tester: Company, adapter: str) -> No
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 async def test_what_was_offered_can_be_booked_by_its_code_and_by_its_name(
-    kit: Kit, tester: Company, adapter: str
+    kit: AppContext, tester: Company, adapter: str
 ) -> None:
     opened = await open_simulated(kit, tester, adapter)
     quote = await opened.carrier.quote(opened.connection, build_journey(pickup_city="3171"))
@@ -115,7 +115,7 @@ async def test_what_was_offered_can_be_booked_by_its_code_and_by_its_name(
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 async def test_a_service_that_is_not_offered_is_refused_with_those_that_are(
-    kit: Kit, tester: Company, adapter: str
+    kit: AppContext, tester: Company, adapter: str
 ) -> None:
     opened = await open_simulated(kit, tester, adapter)
     journey = build_journey(service_name="Rocket", pickup_city="3171")
@@ -126,7 +126,7 @@ async def test_a_service_that_is_not_offered_is_refused_with_those_that_are(
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_reference_is_booked_once(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_a_reference_is_booked_once(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     reference, booked = await book_simulated(opened, adapter)
     again = await opened.carrier.book(opened.connection, build_journey(**SERVICES[adapter]), reference)
@@ -143,7 +143,7 @@ async def test_a_reference_is_booked_once(kit: Kit, tester: Company, adapter: st
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_the_way_to_delivered(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_the_way_to_delivered(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     reference, booked = await book_simulated(opened, adapter)
     shipped = await get_shipped(opened, reference, booked)
@@ -170,7 +170,7 @@ async def test_the_way_to_delivered(kit: Kit, tester: Company, adapter: str) -> 
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_events_come_in_order_and_carry_the_companys_time(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_events_come_in_order_and_carry_the_companys_time(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     reference, booked = await book_simulated(opened, adapter)
     booking = await move(kit, tester, adapter, reference, "delivered")
@@ -183,7 +183,7 @@ async def test_events_come_in_order_and_carry_the_companys_time(kit: Kit, tester
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_the_companys_clock_brings_a_booking_on(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_the_companys_clock_brings_a_booking_on(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     reference, booked = await book_simulated(opened, adapter)
     async with kit.database.transaction() as tx:
@@ -196,14 +196,14 @@ async def test_the_companys_clock_brings_a_booking_on(kit: Kit, tester: Company,
 
 
 @pytest.mark.parametrize("adapter", EXPRESS)
-async def test_an_express_parcel_has_its_awb_within_two_seconds(kit: Kit, tester: Company, adapter: str) -> None:
+async def test_an_express_parcel_has_its_awb_within_two_seconds(kit: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(kit, tester, adapter)
     reference, booked = await book_simulated(opened, adapter)
     assert booked.awb is None
     assert (await get_shipped(opened, reference, booked)).awb
 
 
-async def test_an_awb_may_be_late(kit: Kit, tester: Company) -> None:
+async def test_an_awb_may_be_late(kit: AppContext, tester: Company) -> None:
     opened = await open_simulated(kit, tester, "kiriminaja")
     reference, booked = await book_simulated(opened, "kiriminaja", "#sim:awb_late")
     await asyncio.sleep(0.7)
@@ -212,7 +212,9 @@ async def test_an_awb_may_be_late(kit: Kit, tester: Company) -> None:
     assert [event for event in await track(opened, build_shipped(reference, booked)) if event.awb]
 
 
-async def test_the_cities_of_the_electric_couriers_are_those_of_their_simulator(kit: Kit, tester: Company) -> None:
+async def test_the_cities_of_the_electric_couriers_are_those_of_their_simulator(
+    kit: AppContext, tester: Company
+) -> None:
     opened = await open_simulated(kit, tester, "dash")
     for code, name in CITIES.items():
         for said in (str(code), name, name.removeprefix("Kota ")):
@@ -222,7 +224,7 @@ async def test_the_cities_of_the_electric_couriers_are_those_of_their_simulator(
     assert [note.code for note in outside.notes] == ["pickup_city_not_served"]
 
 
-async def test_the_aggregators_dictionary_leads_down_to_the_last_level(kit: Kit, tester: Company) -> None:
+async def test_the_aggregators_dictionary_leads_down_to_the_last_level(kit: AppContext, tester: Company) -> None:
     opened = await open_simulated(kit, tester, "kiriminaja")
     parent = None
     for level in opened.carrier.levels:
@@ -232,7 +234,7 @@ async def test_the_aggregators_dictionary_leads_down_to_the_last_level(kit: Kit,
         parent = str(areas[0].id)
 
 
-async def test_biteship_searches_for_districts(kit: Kit, tester: Company) -> None:
+async def test_biteship_searches_for_districts(kit: AppContext, tester: Company) -> None:
     opened = await open_simulated(kit, tester, "biteship")
     areas = await opened.carrier.list_areas(opened.connection, "districts", None, "Tebet")
     assert [area.zip for area in areas] == ["12810"]

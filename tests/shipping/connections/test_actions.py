@@ -5,7 +5,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Database
 from sapa.http.errors import Invalid
 from sapa.shipping.carriers import call_log
@@ -29,29 +29,29 @@ SANDBOX = {"instant_carrier": "gosend", "aggregator_carrier": "kiriminaja", "ev_
 """Who plays each provider in a test environment unless another is connected."""
 
 
-async def find(kit: Kit, company: Company, provider: str) -> ConnectedCarrier | None:
+async def find(kit: AppContext, company: Company, provider: str) -> ConnectedCarrier | None:
     async with kit.database.connection() as db:
         return await connections.find_carrier(kit, db, company, provider)
 
 
-async def list_connected(kit: Kit, company: Company) -> dict[str, str]:
+async def list_connected(kit: AppContext, company: Company) -> dict[str, str]:
     async with kit.database.connection() as db:
         return await connections.list_connected(kit, db, company)
 
 
-async def list_infos(kit: Kit, company: Company) -> dict[str, CarrierConnection]:
+async def list_infos(kit: AppContext, company: Company) -> dict[str, CarrierConnection]:
     async with kit.database.connection() as db:
         return {info.provider: info for info in await connections.list_connections(db, company)}
 
 
-async def connect(kit: Kit, company: Company, adapter: str = "kiriminaja", verify: bool = False) -> str:
+async def connect(kit: AppContext, company: Company, adapter: str = "kiriminaja", verify: bool = False) -> str:
     """The token of the callback address."""
     given = {"api_key": KEY} if adapter == "kiriminaja" else CREDENTIALS[adapter]
     made = await connections.connect(kit, company, PROVIDERS[adapter], adapter, given, verify=verify)
     return made.callback_url.rpartition("/")[2]
 
 
-async def test_a_test_environment_is_connected_from_the_start(kit: Kit, tester: Company) -> None:
+async def test_a_test_environment_is_connected_from_the_start(kit: AppContext, tester: Company) -> None:
     assert await list_connected(kit, tester) == SANDBOX
     for provider, adapter in SANDBOX.items():
         opened = await find(kit, tester, provider)
@@ -60,7 +60,7 @@ async def test_a_test_environment_is_connected_from_the_start(kit: Kit, tester: 
     assert {info.status for info in (await list_infos(kit, tester)).values()} == {"connected"}
 
 
-async def test_a_live_environment_is_not(kit: Kit, owner: Company) -> None:
+async def test_a_live_environment_is_not(kit: AppContext, owner: Company) -> None:
     assert await list_connected(kit, owner) == {}
     assert await list_infos(kit, owner) == {}
     async with kit.database.connection() as db:
@@ -69,14 +69,14 @@ async def test_a_live_environment_is_not(kit: Kit, owner: Company) -> None:
 
 
 @pytest.mark.parametrize("provider", ["custom", "parcel_carrier", "pigeon"])
-async def test_other_providers_have_no_carrier(kit: Kit, tester: Company, provider: str) -> None:
+async def test_other_providers_have_no_carrier(kit: AppContext, tester: Company, provider: str) -> None:
     assert await find(kit, tester, provider) is None
     with pytest.raises(Invalid, match="provider"):
         await connections.connect(kit, tester, provider, None, {}, verify=False)
 
 
 @pytest.mark.parametrize("adapter", list(CARRIERS))
-async def test_an_account_opens_with_what_it_was_given(kit: Kit, owner: Company, adapter: str) -> None:
+async def test_an_account_opens_with_what_it_was_given(kit: AppContext, owner: Company, adapter: str) -> None:
     given = CREDENTIALS[adapter]
     await connections.connect(kit, owner, PROVIDERS[adapter], adapter, given, verify=False)
     opened = await find(kit, owner, PROVIDERS[adapter])
@@ -87,7 +87,7 @@ async def test_an_account_opens_with_what_it_was_given(kit: Kit, owner: Company,
 
 
 async def test_an_operator_may_put_another_address_in_a_carriers_place(
-    kit: Kit, owner: Company, tester: Company
+    kit: AppContext, owner: Company, tester: Company
 ) -> None:
     settings = msgspec.structs.replace(kit.settings, upstreams={"kiriminaja": "https://staging.example.com"})
     elsewhere = msgspec.structs.replace(kit, settings=settings)
@@ -100,7 +100,7 @@ async def test_an_operator_may_put_another_address_in_a_carriers_place(
     assert test.connection.address == f"{await kit.loopback.address()}/sandbox/kiriminaja"
 
 
-async def test_a_test_environment_may_have_another_aggregator(kit: Kit, tester: Company) -> None:
+async def test_a_test_environment_may_have_another_aggregator(kit: AppContext, tester: Company) -> None:
     await connections.connect(kit, tester, "aggregator_carrier", "biteship", {})
     assert (await list_connected(kit, tester))["aggregator_carrier"] == "biteship"
     async with kit.database.transaction() as tx:
@@ -111,7 +111,7 @@ async def test_a_test_environment_may_have_another_aggregator(kit: Kit, tester: 
             await connections.disconnect(tx, tester, "aggregator_carrier")
 
 
-async def test_a_new_account_takes_the_place_of_the_one_before(kit: Kit, owner: Company) -> None:
+async def test_a_new_account_takes_the_place_of_the_one_before(kit: AppContext, owner: Company) -> None:
     first = await connect(kit, owner)
     second = await connect(kit, owner, "biteship")
     assert await list_connected(kit, owner) == {"aggregator_carrier": "biteship"}
@@ -122,7 +122,7 @@ async def test_a_new_account_takes_the_place_of_the_one_before(kit: Kit, owner: 
     assert (found.carrier.name, found.connection.company) == ("biteship", owner)
 
 
-async def test_a_token_tells_whose_callback_it_is(kit: Kit, owner: Company, tester: Company) -> None:
+async def test_a_token_tells_whose_callback_it_is(kit: AppContext, owner: Company, tester: Company) -> None:
     async with kit.database.connection() as db:
         for adapter in CARRIERS:
             token = get_environment(tester).build_token(kit, tester.id, adapter)
@@ -133,7 +133,7 @@ async def test_a_token_tells_whose_callback_it_is(kit: Kit, owner: Company, test
             assert await connections.find_by_token(kit, db, token) is None
 
 
-async def test_a_carrier_may_go_on_calling_where_it_was_told_to(kit: Kit, owner: Company) -> None:
+async def test_a_carrier_may_go_on_calling_where_it_was_told_to(kit: AppContext, owner: Company) -> None:
     async def find_adapter(token: str) -> str | None:
         async with kit.database.connection() as db:
             found = await connections.find_by_token(kit, db, token)
@@ -146,7 +146,7 @@ async def test_a_carrier_may_go_on_calling_where_it_was_told_to(kit: Kit, owner:
 
 
 async def test_whoever_changes_the_carrier_is_told_of_shipments_on_their_way(
-    kit: Kit, tester: Company, sandbox: httpx.AsyncClient
+    kit: AppContext, tester: Company, sandbox: httpx.AsyncClient
 ) -> None:
     await create(sandbox, "aggregator_carrier", autoBook=True)
     again = await connections.connect(kit, tester, "aggregator_carrier", "kiriminaja", {})
@@ -154,7 +154,7 @@ async def test_whoever_changes_the_carrier_is_told_of_shipments_on_their_way(
     assert (again.left_behind, other.left_behind) == (0, 1)
 
 
-async def test_what_is_stored_holds_no_secret_and_no_token(kit: Kit, owner: Company, database: Database) -> None:
+async def test_what_is_stored_holds_no_secret_and_no_token(kit: AppContext, owner: Company, database: Database) -> None:
     token = await connect(kit, owner)
     await connect(kit, owner, "gosend")
     async with database.connection() as db:
@@ -167,7 +167,9 @@ async def test_what_is_stored_holds_no_secret_and_no_token(kit: Kit, owner: Comp
         assert secret.encode().hex() not in stored
 
 
-async def test_a_sealed_account_does_not_open_for_another_company(kit: Kit, owner: Company, database: Database) -> None:
+async def test_a_sealed_account_does_not_open_for_another_company(
+    kit: AppContext, owner: Company, database: Database
+) -> None:
     await connect(kit, owner)
     other = await make_company(database)
     async with database.transaction() as tx:
@@ -194,7 +196,7 @@ async def test_a_sealed_account_does_not_open_for_another_company(kit: Kit, owne
     ],
 )
 async def test_an_account_that_is_not_whole_is_refused(
-    kit: Kit, owner: Company, adapter: str, given: dict[str, str], words: str
+    kit: AppContext, owner: Company, adapter: str, given: dict[str, str], words: str
 ) -> None:
     provider = PROVIDERS.get(adapter, "aggregator_carrier")
     with pytest.raises(Invalid, match=words) as refusal:
@@ -203,11 +205,11 @@ async def test_an_account_that_is_not_whole_is_refused(
     assert await list_connected(kit, owner) == {}
 
 
-def reach(kit: Kit, address: str, adapter: str = "kiriminaja") -> Kit:
+def reach(kit: AppContext, address: str, adapter: str = "kiriminaja") -> AppContext:
     return msgspec.structs.replace(kit, settings=msgspec.structs.replace(kit.settings, upstreams={adapter: address}))
 
 
-async def test_connecting_asks_the_carrier_first(kit: Kit, owner: Company) -> None:
+async def test_connecting_asks_the_carrier_first(kit: AppContext, owner: Company) -> None:
     async with open_peer() as peer:
         live = reach(kit, peer.address)
         peer.replies = [Reply(401, {"status": False, "text": f"unknown key {KEY}"})]
@@ -226,7 +228,7 @@ async def test_connecting_asks_the_carrier_first(kit: Kit, owner: Company) -> No
     assert info.last_error is None
 
 
-async def test_a_test_of_an_account_is_remembered(kit: Kit, owner: Company) -> None:
+async def test_a_test_of_an_account_is_remembered(kit: AppContext, owner: Company) -> None:
     await connect(kit, owner)
     async with open_peer() as peer:
         live = reach(kit, peer.address)
@@ -245,7 +247,7 @@ async def test_a_test_of_an_account_is_remembered(kit: Kit, owner: Company) -> N
     assert (info.status, info.last_error, bool(info.verified_at)) == ("connected", None, True)
 
 
-async def test_health_is_noted_and_cleared(kit: Kit, owner: Company) -> None:
+async def test_health_is_noted_and_cleared(kit: AppContext, owner: Company) -> None:
     await connect(kit, owner)
     id = (await list_infos(kit, owner))["aggregator_carrier"].id
     for error in ("it answered 503", None):
@@ -262,7 +264,9 @@ class Odd(Struct, frozen=True):
     driver: Driver
 
 
-async def test_the_journal_keeps_what_it_knows_and_no_secret(kit: Kit, owner: Company, database: Database) -> None:
+async def test_the_journal_keeps_what_it_knows_and_no_secret(
+    kit: AppContext, owner: Company, database: Database
+) -> None:
     credentials = {"api_key": KEY}
     async with open_connection("kiriminaja", "https://carrier.example", credentials) as plain:
         connection = msgspec.structs.replace(plain, company=owner)

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 from aiohttp import web
 
-from sapa.context import build_kit
+from sapa.context import build_context
 from sapa.db.pool import Database
 from sapa.settings import read_settings
 from sapa.shipping.connections import actions as connections
@@ -105,7 +105,7 @@ async def connect_live(
 ) -> str:
     """A live company's account with a carrier, without asking it whether the account is good; where to call back."""
     settings = msgspec.structs.replace(read_settings({}), secret_key=installation.server.secret_key)
-    kit = build_kit(settings, database)
+    kit = build_context(settings, database)
     company = Company(company_id, "live", "ID", "IDR")
     made = await connections.connect(kit, company, provider, adapter, credentials, verify=False)
     await kit.close()

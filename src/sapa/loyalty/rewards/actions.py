@@ -14,7 +14,7 @@ from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.http.errors import Invalid
 from sapa.loyalty import actions as ledger
-from sapa.loyalty.ledger import Book
+from sapa.loyalty.ledger import WalletLedger
 from sapa.loyalty.queries import insert_reservation
 from sapa.loyalty.rewards import queries
 from sapa.loyalty.rewards.terms import build_terms, parse_cost, revise_terms, terms_of
@@ -32,7 +32,7 @@ from sapa.loyalty.rewards.types import (
 from sapa.loyalty.rewards.vouchers import new_voucher
 from sapa.loyalty.types import RESERVATION_ID, LedgerEntry, Memo, Reservation, ReservationClosed
 from sapa.timeline import actions as timeline
-from sapa.timeline.actions import Happening
+from sapa.timeline.actions import NewTimelineEntry
 from sapa.values.company import Company
 
 REFERENCE = "redemption"
@@ -70,7 +70,7 @@ async def redeem(tx: Tx, company: Company, customer_id: str, given: RedeemIn) ->
     await queries.insert_redemption(tx, company.id, redemption)
     wallet = await ledger.close_book(tx, company, book, "api")
     log = f"{option.reward_name}: reserved"
-    await timeline.record(tx, company, Happening(customer_id, "reward_redeemed", edit_log=log))
+    await timeline.record(tx, company, NewTimelineEntry(customer_id, "reward_redeemed", edit_log=log))
     await emit(tx, company, RedemptionUpdated(redemption))
     return Redeemed(wallet, redemption, entry)
 
@@ -103,7 +103,7 @@ async def _end(tx: Tx, company: Company, id: str, end: Callable[[Tx, Company, st
     return await queries.get_redemption(tx, company.id, id)
 
 
-async def _open_book(tx: Tx, company: Company, customer_id: str, voucher_code: str | None) -> Book:
+async def _open_book(tx: Tx, company: Company, customer_id: str, voucher_code: str | None) -> WalletLedger:
     """The customer's book; and the wallet settled of whoever still has the code though their time is over.
 
     The two wallets are locked in the order of their ids, so that no two callers wait for each other.
@@ -117,7 +117,7 @@ async def _open_book(tx: Tx, company: Company, customer_id: str, voucher_code: s
     return book
 
 
-async def _answer_again(tx: Tx, company: Company, book: Book, known: LedgerEntry) -> Redeemed:
+async def _answer_again(tx: Tx, company: Company, book: WalletLedger, known: LedgerEntry) -> Redeemed:
     redemption = await queries.get_redemption(tx, company.id, known.reference_id or "")
     return Redeemed(await ledger.close_book(tx, company, book, "api"), redemption, known)
 
@@ -136,7 +136,7 @@ async def _get_offered(tx: Tx, company: Company, given: RedeemIn) -> RewardOptio
     return option
 
 
-async def _hold(tx: Tx, company: Company, book: Book, option: RewardOption, memo: Memo) -> Reservation:
+async def _hold(tx: Tx, company: Company, book: WalletLedger, option: RewardOption, memo: Memo) -> Reservation:
     portions = await ledger.pick_lots(tx, company, book, int(option.cost_to_redeem))
     id, standing = RESERVATION_ID.new(), book.standing
     book.hold(id, portions, memo)

@@ -7,7 +7,7 @@ from sapa.loyalty.rewards import queries
 from sapa.loyalty.rewards.types import RedemptionStatus, RedemptionUpdated
 from sapa.loyalty.types import ReservationClosed, ReservationsClosed
 from sapa.timeline import actions as timeline
-from sapa.timeline.actions import Happening
+from sapa.timeline.actions import NewTimelineEntry
 from sapa.timeline.types import Source
 from sapa.values.company import Company
 
@@ -34,7 +34,7 @@ async def close_redemptions(tx: Tx, company: Company, closed: ReservationsClosed
     source: Source = "system" if closed.status == "expired" else "api"
     change = f"{closed.was} → {closed.status}"
     entries = [
-        Happening(one.customer_id, TYPES[closed.status], source, f"{one.reward_name}: {change}", closed.reason)
+        NewTimelineEntry(one.customer_id, TYPES[closed.status], source, f"{one.reward_name}: {change}", closed.reason)
         for one in redemptions
     ]
     await timeline.record_all(tx, company, entries)

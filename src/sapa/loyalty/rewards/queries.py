@@ -10,7 +10,7 @@ from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.loyalty.rewards.terms import Terms
+from sapa.loyalty.rewards.terms import RewardTerms
 from sapa.loyalty.rewards.types import Redeemer, Redemption, RewardOption
 from sapa.values.text_folding import fold
 
@@ -187,11 +187,11 @@ async def find_held_option(tx: Tx, company_id: int, id: str) -> RewardOption | N
     return await HOLD_OPTION.find(tx, company_id, id)
 
 
-async def insert_option(tx: Tx, company_id: int, id: str, terms: Terms) -> RewardOption:
+async def insert_option(tx: Tx, company_id: int, id: str, terms: RewardTerms) -> RewardOption:
     return _found(await INSERT_OPTION.find(tx, company_id, id, *_columns(terms)))
 
 
-async def update_option(tx: Tx, company_id: int, id: str, terms: Terms) -> RewardOption:
+async def update_option(tx: Tx, company_id: int, id: str, terms: RewardTerms) -> RewardOption:
     return _found(await UPDATE_OPTION.find(tx, company_id, id, *_columns(terms)))
 
 
@@ -270,5 +270,5 @@ def _found(option: RewardOption | None) -> RewardOption:
     return option
 
 
-def _columns(terms: Terms) -> list[object]:
+def _columns(terms: RewardTerms) -> list[object]:
     return [*msgspec.structs.astuple(terms), terms.search_text]

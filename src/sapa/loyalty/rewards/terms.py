@@ -17,7 +17,7 @@ MOST_PERCENT = 100
 PERCENT_DIGITS = 2
 
 
-class Terms(Struct, frozen=True, kw_only=True):
+class RewardTerms(Struct, frozen=True, kw_only=True):
     """What a caller decides of a reward."""
 
     reward_name: str
@@ -33,25 +33,25 @@ class Terms(Struct, frozen=True, kw_only=True):
         return fold(self.reward_name)
 
 
-def build_terms(company: Company, given: RewardOptionIn) -> Terms:
+def build_terms(company: Company, given: RewardOptionIn) -> RewardTerms:
     """A new reward's terms; raises Invalid naming the field that cannot be used."""
     return _checked(company, msgspec.structs.asdict(given))
 
 
-def terms_of(option: RewardOption) -> Terms:
+def terms_of(option: RewardOption) -> RewardTerms:
     """The terms that a stored reward has now."""
-    fields: dict[str, Any] = {name: getattr(option, name) for name in Terms.__struct_fields__}
+    fields: dict[str, Any] = {name: getattr(option, name) for name in RewardTerms.__struct_fields__}
     fields["cost_to_redeem"] = int(option.cost_to_redeem)
     fields["discount_value"] = None if option.discount_value is None else Decimal(option.discount_value)
-    return Terms(**fields)
+    return RewardTerms(**fields)
 
 
-def revise_terms(company: Company, option: RewardOption, patch: RewardOptionPatch) -> Terms:
+def revise_terms(company: Company, option: RewardOption, patch: RewardOptionPatch) -> RewardTerms:
     """The terms with the changes made; a reward that becomes free shipping loses its value by itself."""
     changes = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
     if changes.get("discount_type") == "free_shipping":
         changes.setdefault("discount_value", None)
-    known = {name: getattr(option, name) for name in Terms.__struct_fields__}
+    known = {name: getattr(option, name) for name in RewardTerms.__struct_fields__}
     return _checked(company, known | changes)
 
 
@@ -62,14 +62,14 @@ def parse_cost(field: str, given: int | str) -> int:
     return cost
 
 
-def _checked(company: Company, fields: dict[str, Any]) -> Terms:
+def _checked(company: Company, fields: dict[str, Any]) -> RewardTerms:
     if not fields["reward_name"].strip():
         raise Invalid.field("rewardName", "must hold more than blanks")
     least = fields["minimum_purchase_amount"]
     fields["cost_to_redeem"] = parse_cost("costToRedeem", fields["cost_to_redeem"])
     fields["discount_value"] = _discount(company, fields["discount_type"], fields["discount_value"])
     fields["minimum_purchase_amount"] = None if least is None else _amount(company, "minimumPurchaseAmount", least)
-    return Terms(**fields)
+    return RewardTerms(**fields)
 
 
 def _discount(company: Company, kind: DiscountType, given: str | None) -> Decimal | None:

@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from sapa.messaging.channels.interface import BadAccount, Connection, InboundMedia, Refused, Unsigned
 from sapa.messaging.channels.reading import Node, get, node, parse_json, text
-from sapa.outbound.client import Answer, Unclear
+from sapa.outbound.client import ProviderResponse, Unclear
 
 FILE_SECONDS = 40.0
 """Large files take longer than calls do."""
@@ -39,7 +39,7 @@ class Mishap(Struct, frozen=True):
     is_transient: bool
 
 
-async def post(connection: Connection, path: str, body: Any) -> Answer:
+async def post(connection: Connection, path: str, body: Any) -> ProviderResponse:
     headers = {**authorize(connection), "content-type": "application/json"}
     content = msgspec.json.encode(body)
     return await connection.client.call("POST", f"{connection.address}/{path}", headers=headers, content=content)
@@ -52,7 +52,7 @@ async def get_node(connection: Connection, path: str, **params: str) -> Node:
     return read_node(answer)
 
 
-def read_node(answer: Answer) -> Node:
+def read_node(answer: ProviderResponse) -> Node:
     found = parse_json(answer.body)
     if answer.status >= 500 or not isinstance(found, dict):
         raise Unclear(f"the channel answered {answer.status} without saying more")
@@ -82,7 +82,7 @@ def describe(mishap: Mishap) -> str:
     return words if str(mishap.code) in words else f"({mishap.code}) {words}"
 
 
-def read_refusal(answer: Answer, judge: Callable[[Mishap], Verdict]) -> Refused | None:
+def read_refusal(answer: ProviderResponse, judge: Callable[[Mishap], Verdict]) -> Refused | None:
     """None when the channel took it. Whatever is not certain raises Unclear."""
     found = parse_json(answer.body)
     if answer.status >= 500:
@@ -97,7 +97,7 @@ def read_refusal(answer: Answer, judge: Callable[[Mishap], Verdict]) -> Refused 
     return Refused(str(mishap.code), describe(mishap), verdict.category, retry_after)
 
 
-def _wait(answer: Answer, least: float) -> float:
+def _wait(answer: ProviderResponse, least: float) -> float:
     asked = answer.headers.get("retry-after", "")
     return max(least, float(asked)) if asked.isascii() and asked.isdigit() else least
 

@@ -27,7 +27,7 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.meta import Mishap, Verdict, post, read_refusal
 from sapa.messaging.channels.reading import Node, get, milliseconds, node, nodes, parse_json, text, texts
 from sapa.messaging.channels.render import list_rows, render, render_without_choices
-from sapa.outbound.client import Answer, NotSent, Unclear
+from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 
 MOST_QUICK_REPLIES = 13
 LONGEST_TITLE = 20
@@ -87,7 +87,7 @@ def _shorten(title: str) -> str:
     return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1].rstrip() + "…"
 
 
-def parse_sent(answer: Answer) -> Sent | Refused:
+def parse_sent(answer: ProviderResponse) -> Sent | Refused:
     if refused := read_refusal(answer, judge):
         return refused
     message_id = text(parse_json(answer.body), "message_id")

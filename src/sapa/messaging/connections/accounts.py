@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from sapa.access.actions import get_company
 from sapa.access.types import CompanyNotFound
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection as Database
 from sapa.messaging.channels.abilities import OwnServer
 from sapa.messaging.channels.interface import Channel, Connection, Source
@@ -50,22 +50,22 @@ class Opened(Struct, frozen=True):
 class Accounts(Protocol):
     """Where a company's accounts come from."""
 
-    async def find_by_source(self, kit: Kit, db: Database, company: Company, source: Source) -> Opened | None:
+    async def find_by_source(self, kit: AppContext, db: Database, company: Company, source: Source) -> Opened | None:
         """None when the company has no account with this channel."""
 
-    async def find_by_id(self, kit: Kit, db: Database, company: Company, connection_id: str) -> Opened | None:
+    async def find_by_id(self, kit: AppContext, db: Database, company: Company, connection_id: str) -> Opened | None:
         """For work that was begun before, such as fetching the files of a message."""
 
-    async def find_by_token(self, kit: Kit, db: Database, token: str) -> Opened | None:
+    async def find_by_token(self, kit: AppContext, db: Database, token: str) -> Opened | None:
         """Whose callbacks come to the address that ends with this token."""
 
     async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
         """The channels that a company can send over, the oldest connection first."""
 
-    async def list_infos(self, kit: Kit, db: Database, company: Company) -> Sequence[ConnectionInfo]:
+    async def list_infos(self, kit: AppContext, db: Database, company: Company) -> Sequence[ConnectionInfo]:
         """All that the company has or had."""
 
-    def find_hook(self, kit: Kit, company: Company, source: Source) -> str | None:
+    def find_hook(self, kit: AppContext, company: Company, source: Source) -> str | None:
         """Where the channel calls back; None when that is told only once."""
 
 
@@ -73,15 +73,15 @@ TEST_ACCOUNTS: Port[Accounts] = Port("accounts of test companies")
 
 
 class StoredAccounts:
-    async def find_by_source(self, kit: Kit, db: Database, company: Company, source: Source) -> Opened | None:
+    async def find_by_source(self, kit: AppContext, db: Database, company: Company, source: Source) -> Opened | None:
         stored = await queries.find_connection(db, company.id, source)
         return _open(kit, company, stored) if stored else None
 
-    async def find_by_id(self, kit: Kit, db: Database, company: Company, connection_id: str) -> Opened | None:
+    async def find_by_id(self, kit: AppContext, db: Database, company: Company, connection_id: str) -> Opened | None:
         stored = await queries.find_by_id(db, company.id, connection_id)
         return _open(kit, company, stored) if stored and stored.status == "connected" else None
 
-    async def find_by_token(self, kit: Kit, db: Database, token: str) -> Opened | None:
+    async def find_by_token(self, kit: AppContext, db: Database, token: str) -> Opened | None:
         """The token names its company, so nobody else's rows are looked at."""
         parts = _parse_token(token)
         company = await find_company(db, int(parts["company"])) if parts else None
@@ -92,10 +92,10 @@ class StoredAccounts:
         stored = await queries.list_connections(db, company.id)
         return [Source(each.source) for each in stored if each.status == "connected"]
 
-    async def list_infos(self, kit: Kit, db: Database, company: Company) -> Sequence[ConnectionInfo]:
+    async def list_infos(self, kit: AppContext, db: Database, company: Company) -> Sequence[ConnectionInfo]:
         return [_build_info(kit, stored) for stored in await queries.list_connections(db, company.id)]
 
-    def find_hook(self, kit: Kit, company: Company, source: Source) -> str | None:
+    def find_hook(self, kit: AppContext, company: Company, source: Source) -> str | None:
         return None
 
 
@@ -106,7 +106,7 @@ def get_accounts(company: Company) -> Accounts:
     return TEST_ACCOUNTS.installed if company.is_test else STORED
 
 
-async def find_by_token(kit: Kit, db: Database, token: str) -> Opened | None:
+async def find_by_token(kit: AppContext, db: Database, token: str) -> Opened | None:
     """Whose callbacks come to the address that ends with this token, live or test."""
     return await TEST_ACCOUNTS.installed.find_by_token(kit, db, token) or await STORED.find_by_token(kit, db, token)
 
@@ -126,7 +126,7 @@ def find_account_id(channel: Channel, account: Mapping[str, str]) -> str:
     return next(named, "")
 
 
-def find_address(kit: Kit, channel: Channel, account: Mapping[str, str]) -> str:
+def find_address(kit: AppContext, channel: Channel, account: Mapping[str, str]) -> str:
     if isinstance(channel, OwnServer):
         return channel.find_server(account)
     return kit.settings.upstreams.get(channel.source.lower(), channel.address)
@@ -139,7 +139,7 @@ async def find_company(db: Database, company_id: int) -> Company | None:
         return None
 
 
-def _open(kit: Kit, company: Company, stored: StoredConnection) -> Opened:
+def _open(kit: AppContext, company: Company, stored: StoredConnection) -> Opened:
     channel = CHANNELS[Source(stored.source)]
     sealed = kit.vault.open(stored.credentials or b"", company.id, stored.id)
     account = msgspec.json.decode(stored.account, type=dict[str, str])
@@ -156,7 +156,7 @@ def _open(kit: Kit, company: Company, stored: StoredConnection) -> Opened:
     return Opened(channel, connection, has_error=stored.last_error is not None)
 
 
-def _build_info(kit: Kit, stored: StoredConnection) -> ConnectionInfo:
+def _build_info(kit: AppContext, stored: StoredConnection) -> ConnectionInfo:
     return ConnectionInfo(
         id=stored.id,
         company_id=stored.company_id,
@@ -174,7 +174,7 @@ def _build_info(kit: Kit, stored: StoredConnection) -> ConnectionInfo:
     )
 
 
-def _list_secrets(kit: Kit, stored: StoredConnection) -> list[str]:
+def _list_secrets(kit: AppContext, stored: StoredConnection) -> list[str]:
     if stored.credentials is None:
         return []
     opened = kit.vault.open(stored.credentials, stored.company_id, stored.id)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import msgspec
 from msgspec import Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection as Database
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
@@ -41,7 +41,7 @@ class Draft(Struct, frozen=True):
     generated: dict[str, str]
 
 
-async def prepare(kit: Kit, db: Database, company: Company, source: Source, given: Mapping[str, str]) -> Draft:
+async def prepare(kit: AppContext, db: Database, company: Company, source: Source, given: Mapping[str, str]) -> Draft:
     """What is not given stays as it is, when the same account is connected already."""
     if company.is_test:
         raise SandboxChannel
@@ -80,7 +80,7 @@ def _draft(channel: Channel, values: dict[str, str], made: dict[str, str]) -> Dr
     return Draft(channel, account, {name: values[name] for name in values.keys() - account.keys()}, made)
 
 
-async def check(kit: Kit, company: Company, draft: Draft) -> None:
+async def check(kit: AppContext, company: Company, draft: Draft) -> None:
     """Asks the channel whether it knows the account; raises AccountRefused. Calls the outside."""
     address = accounts.find_address(kit, draft.channel, draft.account)
     trial = Connection(
@@ -93,7 +93,7 @@ async def check(kit: Kit, company: Company, draft: Draft) -> None:
         raise AccountRefused(f"{draft.channel.label} does not accept the account: {error}")
 
 
-async def connect(kit: Kit, tx: Tx, company: Company, draft: Draft, is_new_hook: bool = False) -> NewConnection:
+async def connect(kit: AppContext, tx: Tx, company: Company, draft: Draft, is_new_hook: bool = False) -> NewConnection:
     """Stores a connection. The same account connected again goes on where it left off."""
     source, account_id = draft.channel.source, accounts.find_account_id(draft.channel, draft.account)
     await queries.lock_company(tx, company.id)
@@ -111,7 +111,7 @@ async def connect(kit: Kit, tx: Tx, company: Company, draft: Draft, is_new_hook:
 
 
 async def _store(
-    kit: Kit, tx: Tx, company: Company, draft: Draft, known: StoredConnection | None, token: str | None
+    kit: AppContext, tx: Tx, company: Company, draft: Draft, known: StoredConnection | None, token: str | None
 ) -> str:
     id = known.id if known else CONNECTION_ID.new()
     sealed = kit.vault.seal(msgspec.json.encode(draft.credentials), company.id, id)
@@ -154,7 +154,7 @@ async def note_verified(db: Database, company: Company, connection_id: str, erro
         await accounts.note_health(db, company.id, connection_id, error)
 
 
-async def test(kit: Kit, company: Company, source: Source) -> ConnectionInfo:
+async def test(kit: AppContext, company: Company, source: Source) -> ConnectionInfo:
     """Asks the channel whether it still knows the account, and remembers what it said. Calls the outside."""
     async with kit.database.connection() as db:
         opened = await accounts.get_accounts(company).find_by_source(kit, db, company, source)
@@ -175,7 +175,7 @@ def list_channels() -> list[Channel]:
     return list(CHANNELS.values())
 
 
-async def get_info(kit: Kit, db: Database, company: Company, id: str) -> ConnectionInfo:
+async def get_info(kit: AppContext, db: Database, company: Company, id: str) -> ConnectionInfo:
     infos = await accounts.get_accounts(company).list_infos(kit, db, company)
     info = next((each for each in infos if each.id == id), None)
     if info is None:

@@ -6,7 +6,7 @@ import msgspec
 import structlog
 
 from sapa.access.actions import get_company
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.messaging.channels.abilities import Renewable
 from sapa.messaging.channels.interface import BadAccount
 from sapa.messaging.connections import accounts, queries
@@ -24,7 +24,7 @@ BATCH = 100
 log = structlog.get_logger()
 
 
-async def renew_due(kit: Kit, stopping: asyncio.Event) -> None:
+async def renew_due(kit: AppContext, stopping: asyncio.Event) -> None:
     """The service."""
 
     async def step() -> None:
@@ -36,7 +36,7 @@ async def renew_due(kit: Kit, stopping: asyncio.Event) -> None:
     await repeat(step, stopping, every=REST_SECONDS)
 
 
-async def renew(kit: Kit, due: Due) -> None:
+async def renew(kit: AppContext, due: Due) -> None:
     """Claimed, asked for and stored, each by itself: nothing is open while the channel thinks."""
     async with kit.database.connection() as db:
         if not await queries.claim_renewal(db, due.company_id, due.id, RETRY_SECONDS):
@@ -51,7 +51,7 @@ async def renew(kit: Kit, due: Due) -> None:
             await accounts.note_health(db, due.company_id, due.id, f"The token was not renewed: {error}")
 
 
-async def _exchange(kit: Kit, opened: Opened) -> str | None:
+async def _exchange(kit: AppContext, opened: Opened) -> str | None:
     connection, channel = opened.connection, opened.channel
     if not isinstance(channel, Renewable):
         return None

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import ApiError, ErrorBody
-from sapa.http.outbound_call import Asked
+from sapa.http.outbound_call import RequestInfo
 from sapa.http.responses import Accepted
 from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import find_source
@@ -74,7 +74,7 @@ def new_key(clock: ClockReading) -> RecordKey:
     return RecordKey(RECORD_ID.new(), clock)
 
 
-async def record(tx: Tx, vault: Vault, company: Company, key: RecordKey, asked: Asked, message: Message) -> None:
+async def record(tx: Tx, vault: Vault, company: Company, key: RecordKey, asked: RequestInfo, message: Message) -> None:
     """A call that made a message, with the answer it gets if nothing more becomes known."""
     new = NewRecord(
         key.clock.stored_at,
@@ -91,14 +91,19 @@ async def record(tx: Tx, vault: Vault, company: Company, key: RecordKey, asked: 
 
 
 async def answer(
-    tx: Tx, vault: Vault, company: Company, key: RecordKey, asked: Asked, result: Message | Accepted[Message] | ApiError
+    tx: Tx,
+    vault: Vault,
+    company: Company,
+    key: RecordKey,
+    asked: RequestInfo,
+    result: Message | Accepted[Message] | ApiError,
 ) -> None:
     """What the call is answered with in the end."""
     snapshot = _seal(vault, company, key.id, asked, _build_response(result))
     await queries.reseal(tx, company.id, key.clock.stored_at, key.id, snapshot)
 
 
-async def record_refusal(kit: Kit, company: Company, asked: Asked, error: ApiError) -> None:
+async def record_refusal(kit: AppContext, company: Company, asked: RequestInfo, error: ApiError) -> None:
     """A call that was refused before there was a message."""
     template_id, source = _parse_body(asked.body)
     async with kit.database.transaction() as tx:
@@ -137,7 +142,7 @@ async def list_page(db: Connection, vault: Vault, company: Company, query: Recor
     return _build_page(vault, company, stored, query, total)
 
 
-def find_endpoint_type(asked: Asked) -> EndpointType:
+def find_endpoint_type(asked: RequestInfo) -> EndpointType:
     return ENDPOINT_TYPES[asked.path.removeprefix(asked.base_url)]
 
 
@@ -148,7 +153,7 @@ def build_failure(error: SendError) -> SendFailed:
     return SendFailed(f"The channel refused the message: {error.message} (code {error.code})")
 
 
-def _seal(vault: Vault, company: Company, id: str, asked: Asked, response: ResponseSnapshot) -> bytes:
+def _seal(vault: Vault, company: Company, id: str, asked: RequestInfo, response: ResponseSnapshot) -> bytes:
     request = RequestSnapshot(
         asked.address,
         asked.forwarded,

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from msgspec import Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.codecs import decode_instant, encode_instant
 from sapa.db.pool import Tx
 from sapa.events import emit
@@ -37,7 +37,7 @@ LONGEST_NUMBER = 320
 class CallbackContext(Struct, frozen=True):
     """Where an item came in, and when."""
 
-    kit: Kit
+    kit: AppContext
     company: Company
     opened: Opened
     now: datetime

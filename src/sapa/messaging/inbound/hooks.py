@@ -4,7 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 from hashlib import sha256
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Database, Tx
 from sapa.http.errors import ApiError, MethodNotAllowed, NotFound
 from sapa.http.hooks import Hook
@@ -34,7 +34,7 @@ class NotConfirmed(ApiError):
     code = "INVALID_VERIFY_TOKEN"
 
 
-async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     async with kit.database.connection() as db:
         opened = await find_by_token(kit, db, call.path.removeprefix(PREFIX))
     if opened is None:
@@ -57,7 +57,7 @@ def _confirm(opened: Opened, call: HookCall) -> HookAnswer:
     return HookAnswer(200, word.encode(), _TEXT)
 
 
-async def _admits(kit: Kit, path: str) -> bool:
+async def _admits(kit: AppContext, path: str) -> bool:
     async with kit.database.connection() as db:
         return await find_by_token(kit, db, path.removeprefix(PREFIX)) is not None
 
@@ -96,4 +96,4 @@ async def forget_old(database: Database) -> None:
                 gone = await queries.forget(tx, company_id, _BATCH)
 
 
-HOOKS: list[Hook[Kit]] = [Hook(PREFIX, answer, _admits)]
+HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, answer, _admits)]

@@ -7,7 +7,7 @@ from datetime import timedelta
 import structlog
 
 from sapa.access.actions import get_company
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Tx
 from sapa.messaging.channels.interface import (
@@ -39,7 +39,7 @@ LONGEST_ERROR = 1000
 log = structlog.get_logger()
 
 
-async def process(kit: Kit, stopping: asyncio.Event) -> None:
+async def process(kit: AppContext, stopping: asyncio.Event) -> None:
     """The service: any number of workers, each connection with one of them at a time."""
     turns = Turns(kit, stopping)
     try:
@@ -52,7 +52,7 @@ class Turns:
     """Connections take turns, so that one with a long backlog keeps up no other: a few at a time, none for longer than
     a moment, and whoever has waited longest comes next."""
 
-    def __init__(self, kit: Kit, stopping: asyncio.Event) -> None:
+    def __init__(self, kit: AppContext, stopping: asyncio.Event) -> None:
         self._kit = kit
         self._stopping = stopping
         self._running: dict[Lane, asyncio.Task[None]] = {}
@@ -83,7 +83,7 @@ class Turns:
                 return
 
 
-async def advance(kit: Kit, lane: Lane) -> bool:
+async def advance(kit: AppContext, lane: Lane) -> bool:
     """One transaction: the next items of the connection's oldest callback. False when there are none for us."""
     try:
         async with kit.database.transaction() as tx:
@@ -98,7 +98,7 @@ async def advance(kit: Kit, lane: Lane) -> bool:
         return True
 
 
-async def _deal_with(kit: Kit, tx: Tx, lane: Lane, callback: StoredCallback) -> None:
+async def _deal_with(kit: AppContext, tx: Tx, lane: Lane, callback: StoredCallback) -> None:
     company = await get_company(tx, lane.company_id)
     opened = await get_accounts(company).find_by_id(kit, tx, company, lane.connection_id)
     if opened is None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.endpoints import Base
 from sapa.messaging.channels.interface import Connection, InboundMedia
@@ -12,7 +12,7 @@ from sapa.messaging.media.queries import MediaRow
 MOST_BYTES = 25 * 1_048_576
 
 
-def build_address(kit: Kit, message_id: str) -> str:
+def build_address(kit: AppContext, message_id: str) -> str:
     """What a message names as its file: the call that tells where its files can be fetched."""
     return f"{kit.settings.server.address}{Base.MESSAGING}/messages/{message_id}/media"
 

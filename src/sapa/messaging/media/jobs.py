@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 import structlog
 
 from sapa.access.actions import get_company
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.messaging.channels.interface import BadAccount, InboundMedia
 from sapa.messaging.connections.accounts import get_accounts
 from sapa.messaging.environment import get_environment
@@ -28,7 +28,7 @@ MOST_OF_A_COMPANY = 2
 log = structlog.get_logger()
 
 
-async def fetch_waiting(kit: Kit, stopping: asyncio.Event) -> None:
+async def fetch_waiting(kit: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: a few at a time, and the next one as soon as any of them is done. What is under way when it
     ends is begun again by another worker."""
     running: dict[Waiting, asyncio.Task[None]] = {}
@@ -59,7 +59,7 @@ def _choose(waiting: Sequence[Waiting], running: Collection[Waiting]) -> Sequenc
     return chosen
 
 
-async def _fetch(kit: Kit, waiting: Waiting) -> None:
+async def _fetch(kit: AppContext, waiting: Waiting) -> None:
     async with kit.database.connection() as db:
         row = await queries.claim(db, waiting, CLAIM_SECONDS)
         if row is None:
@@ -81,12 +81,12 @@ async def _fetch(kit: Kit, waiting: Waiting) -> None:
             await queries.store(tx, company.id, row, mime_type, content)
 
 
-async def _note_failure(kit: Kit, company: Company, row: MediaRow, error: str) -> None:
+async def _note_failure(kit: AppContext, company: Company, row: MediaRow, error: str) -> None:
     retry_in = None if row.tries >= MOST_TRIES else 5.0**row.tries
     async with kit.database.connection() as db:
         await queries.note_failure(db, company.id, row, error, retry_in)
 
 
-async def _locate(kit: Kit, company: Company, row: MediaRow) -> InboundMedia:
+async def _locate(kit: AppContext, company: Company, row: MediaRow) -> InboundMedia:
     url = None if row.url is None else await get_environment(company).locate_file(kit, row.url)
     return InboundMedia(row.type, row.mime_type, row.media_id, url, row.filename)

@@ -13,7 +13,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.errors import NotFound
 from sapa.http.responses import Timestamp
@@ -63,7 +63,7 @@ class Link(Struct, frozen=True, array_like=True):
     until: int
 
 
-async def describe(kit: Kit, db: Connection, company: Company, message_id: str) -> MessageFiles:
+async def describe(kit: AppContext, db: Connection, company: Company, message_id: str) -> MessageFiles:
     until = int(time.time()) + LINK_SECONDS
     rows = await queries.list_media(db, company.id, message_id)
     if not rows and not await queries.has_message(db, company.id, message_id):
@@ -71,19 +71,19 @@ async def describe(kit: Kit, db: Connection, company: Company, message_id: str) 
     return MessageFiles(message_id, [_describe(kit, company, row, until) for row in rows])
 
 
-def _describe(kit: Kit, company: Company, row: MediaRow, until: int) -> MediaFile:
+def _describe(kit: AppContext, company: Company, row: MediaRow, until: int) -> MediaFile:
     is_there = row.status == "stored"
     url = _build_link(kit, Link(company.id, row.message_id, row.number, until)) if is_there else None
     expires = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(until)) if is_there else None
     return MediaFile(row.type, row.mime_type, row.filename, row.size, row.status, row.error, url, expires)
 
 
-def _build_link(kit: Kit, link: Link) -> str:
+def _build_link(kit: AppContext, link: Link) -> str:
     sealed = kit.vault.seal(msgspec.json.encode(link), 0, _LINK)
     return f"{kit.settings.server.address}/media/{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
 
 
-def _read_link(kit: Kit, token: str) -> Link:
+def _read_link(kit: AppContext, token: str) -> Link:
     """A link that was changed, or whose time is over, leads nowhere."""
     try:
         sealed = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
@@ -95,7 +95,7 @@ def _read_link(kit: Kit, token: str) -> Link:
     return link
 
 
-def build_pages(kit: Kit) -> list[Route]:
+def build_pages(kit: AppContext) -> list[Route]:
     async def serve(request: Request) -> Response:
         link = _read_link(kit, request.path_params["token"])
         async with kit.database.connection() as db:
@@ -107,7 +107,7 @@ def build_pages(kit: Kit) -> list[Route]:
     return [Route("/media/{token}", serve, methods=["GET"])]
 
 
-async def _stream(kit: Kit, link: Link) -> AsyncIterator[bytes]:
+async def _stream(kit: AppContext, link: Link) -> AsyncIterator[bytes]:
     """A part at a time, so that nobody's slow download holds a connection to the database."""
     part, data = 0, b""
     while part == 0 or data:

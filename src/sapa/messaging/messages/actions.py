@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from msgspec import Raw
 from msgspec.structs import replace
 
-from sapa.db.pool import Connection, Tx, ring_after_commit
+from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.events import emit
 from sapa.http.errors import Invalid, NotFound
 from sapa.messaging.channels.identities import canonical, list_spellings
@@ -264,7 +264,7 @@ async def _store(
     if (held.status in GONE_OUT) != (message.status in GONE_OUT):
         await _settle_ticket(tx, company, message)
     if message.ticket_id is not None:
-        ring_after_commit(tx, build_bell(company.id))
+        notify_after_commit(tx, build_bell(company.id))
     await emit(tx, company, MessageStatusUpdated(_build_update(message, held.status)))
     return message
 

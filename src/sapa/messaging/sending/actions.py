@@ -3,7 +3,7 @@
 from functools import partial
 
 from sapa.db.pool import Tx
-from sapa.http.outbound_call import Errand
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
@@ -35,16 +35,18 @@ REFUSALS = (WindowClosed, ChannelUnsupported, ChannelNotConnected, AgentInactive
 """What may come of a plain message, besides its being sent."""
 
 
-async def send(errand: Errand, body: AnySendIn) -> Message | Accepted[Message]:
+async def send(errand: OutboundCall, body: AnySendIn) -> Message | Accepted[Message]:
     return await _send(errand, body, SendContext(agent_id=body.agent_id, gives_way=body.ignore_active_ticket))
 
 
-async def reply(errand: Errand, to: str, source: str, text: str, context: SendContext) -> Message | Accepted[Message]:
+async def reply(
+    errand: OutboundCall, to: str, source: str, text: str, context: SendContext
+) -> Message | Accepted[Message]:
     body = MessageIn(to=to, sources=source, message=text, agent_id=context.agent_id)
     return await _send(errand, body, context)
 
 
-async def _send(errand: Errand, body: AnySendIn, context: SendContext) -> Message | Accepted[Message]:
+async def _send(errand: OutboundCall, body: AnySendIn, context: SendContext) -> Message | Accepted[Message]:
     plan = await preflight.prepare(errand.kit, errand.company, body, context)
     key = history.new_key(plan.clock) if context.ticket_id is None else None
     message = await errand.intend(partial(_record, errand, plan, key, context))
@@ -53,7 +55,7 @@ async def _send(errand: Errand, body: AnySendIn, context: SendContext) -> Messag
     return await errand.kit.run_to_end(deliver(errand, plan, key, message))
 
 
-async def _record(errand: Errand, plan: SendPlan, key: RecordKey | None, context: SendContext, tx: Tx) -> Message:
+async def _record(errand: OutboundCall, plan: SendPlan, key: RecordKey | None, context: SendContext, tx: Tx) -> Message:
     """The message as it is before the channel is called, with its contact, its ticket and the record of the call."""
     company, connection, draft = errand.company, plan.opened.connection, plan.draft
     id, most = MESSAGE_ID.new(), plan.opened.channel.capabilities.most_in_window

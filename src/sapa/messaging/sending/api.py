@@ -2,7 +2,7 @@
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Routes
-from sapa.http.outbound_call import Errand
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.messaging.history import actions as history
 from sapa.messaging.messages.types import Message
@@ -23,7 +23,7 @@ WITH_TEMPLATE = (TemplateNotFound, TemplateNotApproved, TemplateParamsMismatch, 
 
 
 @routes.post("/send", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal)
-async def send_message(errand: Errand, body: MessageIn) -> Message | Accepted[Message]:
+async def send_message(errand: OutboundCall, body: MessageIn) -> Message | Accepted[Message]:
     """Send a plain message.
 
     On channels with a window it is for customers who wrote lately; others get a template. 202 means that the channel
@@ -35,7 +35,7 @@ async def send_message(errand: Errand, body: MessageIn) -> Message | Accepted[Me
 @routes.post(
     "/send-template", scope=Scope.MESSAGES_WRITE, status=200, raises=WITH_TEMPLATE, recorder=history.record_refusal
 )
-async def send_message_template(errand: Errand, body: TemplateMessageIn) -> Message | Accepted[Message]:
+async def send_message_template(errand: OutboundCall, body: TemplateMessageIn) -> Message | Accepted[Message]:
     """Send a template.
 
     Channels that approve templates send it as approved, at any time; the others as text.
@@ -44,7 +44,7 @@ async def send_message_template(errand: Errand, body: TemplateMessageIn) -> Mess
 
 
 @routes.post("/send-media", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal)
-async def send_message_media(errand: Errand, body: MediaMessageIn) -> Message | Accepted[Message]:
+async def send_message_media(errand: OutboundCall, body: MediaMessageIn) -> Message | Accepted[Message]:
     """Send a picture, a film, a sound or a document."""
     return await actions.send(errand, body)
 
@@ -52,7 +52,7 @@ async def send_message_media(errand: Errand, body: MediaMessageIn) -> Message | 
 @routes.post(
     "/send-interactive", scope=Scope.MESSAGES_WRITE, status=200, raises=SENDING, recorder=history.record_refusal
 )
-async def send_message_interactive(errand: Errand, body: InteractiveMessageIn) -> Message | Accepted[Message]:
+async def send_message_interactive(errand: OutboundCall, body: InteractiveMessageIn) -> Message | Accepted[Message]:
     """Send buttons, a list to choose from, or a link.
 
     Channels that have no such thing send it as text with numbered choices.

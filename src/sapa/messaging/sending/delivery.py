@@ -15,7 +15,7 @@ from msgspec import Struct
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, Tx
 from sapa.db.retry import retry
-from sapa.http.outbound_call import Errand
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.messaging.channels.interface import Outgoing, Refused, Sent
 from sapa.messaging.connections import accounts
@@ -48,7 +48,7 @@ class UnknownOutcome(Struct, frozen=True):
 
 
 async def deliver(
-    errand: Errand, plan: SendPlan, key: RecordKey | None, message: Message
+    errand: OutboundCall, plan: SendPlan, key: RecordKey | None, message: Message
 ) -> Message | Accepted[Message]:
     id = message.message_id2
     outcome = await _dispatch(plan, id)
@@ -108,7 +108,7 @@ async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
     return await retry(write, passing, seconds=OUTCOME_SECONDS, pause=AGAIN_AFTER)
 
 
-async def _accept(errand: Errand, plan: SendPlan, key: RecordKey | None, id: str, sent: Sent, tx: Tx) -> Message:
+async def _accept(errand: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, sent: Sent, tx: Tx) -> Message:
     company, source = errand.company, plan.opened.connection.source
     now = (await messages.read_clock(tx, company)).now
     if sent.alias is not None:  # contacts are locked before messages, and messages before tickets
@@ -121,7 +121,7 @@ async def _accept(errand: Errand, plan: SendPlan, key: RecordKey | None, id: str
 
 
 async def _leave_open(
-    errand: Errand, key: RecordKey | None, id: str, unknown: UnknownOutcome, tx: Tx
+    errand: OutboundCall, key: RecordKey | None, id: str, unknown: UnknownOutcome, tx: Tx
 ) -> Message | Accepted[Message]:
     message = await messages.leave_open(tx, errand.company, id, unknown.reason)
     result = Accepted(message) if message.status == "pending" else message
@@ -130,7 +130,7 @@ async def _leave_open(
 
 
 async def _refuse(
-    errand: Errand, plan: SendPlan, key: RecordKey | None, id: str, refused: Refused, tx: Tx
+    errand: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, refused: Refused, tx: Tx
 ) -> SendFailed:
     company = errand.company
     now = (await messages.read_clock(tx, company)).now
@@ -145,7 +145,7 @@ async def _refuse(
 
 
 async def _record_answer(
-    errand: Errand, key: RecordKey | None, result: Message | Accepted[Message] | SendFailed, tx: Tx
+    errand: OutboundCall, key: RecordKey | None, result: Message | Accepted[Message] | SendFailed, tx: Tx
 ) -> None:
     """In the record of the call, if there is one."""
     if key is not None:

@@ -9,7 +9,7 @@ from math import ceil
 
 from msgspec.structs import replace
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.messaging.channels.interface import Capabilities, Content, Media
 from sapa.messaging.connections.accounts import Opened, get_accounts
@@ -23,7 +23,7 @@ MOST_SECONDS = 15.0
 """A call that would have to wait longer is refused."""
 
 
-async def wait_for_turn(kit: Kit, company: Company, plan: SendPlan) -> SendPlan:
+async def wait_for_turn(kit: AppContext, company: Company, plan: SendPlan) -> SendPlan:
     """Call it before anything is written down and without a connection in hand. While the message waits, the account
     may be disconnected, or given another token."""
     if not await wait_until_free(kit, plan.opened, plan.draft.content):
@@ -35,7 +35,7 @@ async def wait_for_turn(kit: Kit, company: Company, plan: SendPlan) -> SendPlan:
     return replace(plan, opened=opened)
 
 
-async def wait_until_free(kit: Kit, opened: Opened, content: Content) -> bool:
+async def wait_until_free(kit: AppContext, opened: Opened, content: Content) -> bool:
     """Returns when the connection may send, at once when it is idle; raises ChannelBusy when that is too far off. Says
     whether it took a while."""
     connection = opened.connection

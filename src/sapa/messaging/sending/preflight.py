@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 import phonenumbers
 from msgspec.structs import replace
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.errors import ApiError, Invalid
 from sapa.messaging.channels.identities import build_key, canonical, find_usable
@@ -70,7 +70,7 @@ NAMED_BY_FORM: frozenset[IdentityKind] = frozenset({"phone", "bsuid", "email"})
 _drop_prefixes = re.compile(r"(?:\s*(?:re|aw|sv|antw|bls|balas)\s*(?:\[\d+\])?\s*:)*\s*", re.IGNORECASE).sub
 
 
-async def prepare(kit: Kit, company: Company, body: AnySendIn, context: SendContext) -> SendPlan:
+async def prepare(kit: AppContext, company: Company, body: AnySendIn, context: SendContext) -> SendPlan:
     """Raises the first thing that stands in the way. Returns when it is the message's turn."""
     async with kit.database.connection() as db:
         if context.agent_id is not None:
@@ -81,7 +81,7 @@ async def prepare(kit: Kit, company: Company, body: AnySendIn, context: SendCont
     return await wait_for_turn(kit, company, plan)
 
 
-async def _plan(kit: Kit, db: Connection, company: Company, body: AnySendIn) -> SendPlan:
+async def _plan(kit: AppContext, db: Connection, company: Company, body: AnySendIn) -> SendPlan:
     """Over the first of the named channels that can carry it, else over one that fits."""
     sources = parse_sources(body.sources)
     parse_region(body.country_code, company)
@@ -152,7 +152,7 @@ def _is_named_by_form(body: AnySendIn, company: Company, source: Source) -> bool
 
 
 async def _check_source(
-    kit: Kit,
+    kit: AppContext,
     db: Connection,
     company: Company,
     body: AnySendIn,

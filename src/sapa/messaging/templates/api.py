@@ -7,7 +7,7 @@ from sapa.db.listing import contains
 from sapa.db.pool import Tx
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
-from sapa.http.outbound_call import Errand
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Page, build_page
 from sapa.messaging.channels.abilities import ChannelTemplate
 from sapa.messaging.channels.interface import BadAccount, Refused
@@ -50,7 +50,7 @@ async def list_templates(call: Call, query: TemplatesQuery) -> Page[Template]:
 
 
 @routes.post("", scope=Scope.MESSAGES_WRITE, raises=[TemplateExists, ChannelUnsupported])
-async def create_template(errand: Errand, body: TemplateIn) -> Template:
+async def create_template(errand: OutboundCall, body: TemplateIn) -> Template:
     """Create a template.
 
     In the test environment it is approved at once. Otherwise it is put before the channel that approves templates, if
@@ -88,7 +88,7 @@ async def update_template(call: Call, id: TemplateId, body: TemplatePatch) -> Te
 
 
 @routes.delete("/{id}", scope=Scope.MESSAGES_WRITE, raises=[NotFound, TemplateNotDeleted])
-async def delete_template(errand: Errand, id: TemplateId) -> None:
+async def delete_template(errand: OutboundCall, id: TemplateId) -> None:
     """Delete a template.
 
     With its last language it is deleted at the channel, too.
@@ -118,7 +118,7 @@ async def preview_template(call: Call, id: TemplateId, body: PreviewIn) -> Previ
     return text.preview(template, body.params)
 
 
-async def _find_book(errand: Errand) -> Book | None:
+async def _find_book(errand: OutboundCall) -> Book | None:
     async with errand.kit.database.connection() as db:
         return await sync.find_book(errand.kit, db, errand.company)
 

@@ -9,7 +9,7 @@ import structlog
 from msgspec import Struct
 
 from sapa.access import actions as access
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Connection as Db
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate, TemplateBook
@@ -44,7 +44,7 @@ class Book(Struct, frozen=True):
     connection: Connection
 
 
-async def find_book(kit: Kit, db: Db, company: Company) -> Book | None:
+async def find_book(kit: AppContext, db: Db, company: Company) -> Book | None:
     """None where templates need nobody's approval."""
     if not get_environment(company).has_template_review:
         return None
@@ -87,7 +87,7 @@ def _as_given(button: object) -> dict[str, object]:
     return {word: value for name, word in names.items() if (value := getattr(button, name)) is not None}
 
 
-async def synchronise(kit: Kit, stopping: asyncio.Event) -> None:
+async def synchronise(kit: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: every few minutes each company's channel is asked what it has and has decided."""
     holder = leases.new_holder()
 
@@ -105,13 +105,13 @@ async def synchronise(kit: Kit, stopping: asyncio.Event) -> None:
         await leases.release_all(db, holder)
 
 
-async def _keeps_lease(kit: Kit, holder: str) -> bool:
+async def _keeps_lease(kit: AppContext, holder: str) -> bool:
     """A round may take longer than a lease: two workers that submit the same template would have it refused."""
     async with kit.database.connection() as db:
         return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
 
 
-async def _synchronise_in_peace(kit: Kit, company_id: int) -> None:
+async def _synchronise_in_peace(kit: AppContext, company_id: int) -> None:
     """What one company's channel says keeps up no other company."""
     try:
         await synchronise_company(kit, company_id)
@@ -121,7 +121,7 @@ async def _synchronise_in_peace(kit: Kit, company_id: int) -> None:
         log.exception("templates were not synchronised", company_id=company_id)
 
 
-async def synchronise_company(kit: Kit, company_id: int) -> None:
+async def synchronise_company(kit: AppContext, company_id: int) -> None:
     async with kit.database.connection() as db:
         company = await access.get_company(db, company_id)
         book = await find_book(kit, db, company)
@@ -137,7 +137,7 @@ async def synchronise_company(kit: Kit, company_id: int) -> None:
     await _submit_rest(kit, company, book)
 
 
-async def _adopt(kit: Kit, company: Company, template: ChannelTemplate) -> None:
+async def _adopt(kit: AppContext, company: Company, template: ChannelTemplate) -> None:
     """Each by itself: one that cannot be kept does no harm to the others."""
     try:
         await kit.database.transact(lambda tx: actions.adopt(tx, company, template), (asyncpg.UniqueViolationError,))
@@ -147,7 +147,7 @@ async def _adopt(kit: Kit, company: Company, template: ChannelTemplate) -> None:
         log.exception("a template of the channel was not taken over", company_id=company.id, template=template.name)
 
 
-async def _submit_rest(kit: Kit, company: Company, book: Book) -> None:
+async def _submit_rest(kit: AppContext, company: Company, book: Book) -> None:
     """What the channel does not have after all."""
     async with kit.database.connection() as db:
         waiting = await queries.list_unsubmitted(db, company.id, MOST_SUBMITTED)

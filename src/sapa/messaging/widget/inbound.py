@@ -12,7 +12,7 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta, Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.interface import Interaction, Source, Status, StatusReport
@@ -58,7 +58,7 @@ class Acknowledged(Struct, frozen=True, forbid_unknown_fields=True):
     read: Numbers = []
 
 
-async def take(tx: Tx, kit: Kit, visit: Visit, said: Said) -> Line:
+async def take(tx: Tx, kit: AppContext, visit: Visit, said: Said) -> Line:
     """Once for each id."""
     company = visit.company
     visitor = await widget.lock_visitor(tx, company.id, visit.visitor.id)
@@ -91,7 +91,7 @@ async def _choose(tx: Tx, visit: Visit, chosen: Chosen) -> Interaction:
 
 
 async def _receive(
-    tx: Tx, kit: Kit, visit: Visit, line: Line, text: str, choice: Interaction | None, chosen: Chosen | None
+    tx: Tx, kit: AppContext, visit: Visit, line: Line, text: str, choice: Interaction | None, chosen: Chosen | None
 ) -> None:
     """The same way that every channel's messages take from here."""
     visitor, at = visit.visitor, datetime.fromisoformat(line.at)

@@ -16,7 +16,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.http.allow_list import AllowList, client_address
 from sapa.http.errors import (
@@ -83,7 +83,7 @@ class Session(Struct, frozen=True, rename="camel"):
 class Chat:
     """What pages call, in one process."""
 
-    def __init__(self, kit: Kit) -> None:
+    def __init__(self, kit: AppContext) -> None:
         self._kit = kit
         self._database = kit.database
         self._proxies = AllowList(kit.settings.server.trusted_proxies)
@@ -160,7 +160,7 @@ class Chat:
         return client_address(peer, request.headers.get("x-forwarded-for"), self._proxies)
 
 
-def pages(kit: Kit) -> list[Route]:
+def pages(kit: AppContext) -> list[Route]:
     """The chat's routes."""
     chat = Chat(kit)
     return [

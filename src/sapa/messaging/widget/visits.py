@@ -8,7 +8,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection as Db
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
@@ -64,7 +64,7 @@ class Visit(Struct, frozen=True):
         return self.opened.connection.company
 
 
-async def find_chat(kit: Kit, db: Db, key: str, origin: str | None) -> Chat:
+async def find_chat(kit: AppContext, db: Db, key: str, origin: str | None) -> Chat:
     """The connection that a public key belongs to, on a site that may show it."""
     opened = await find_by_token(kit, db, key) if 0 < len(key) <= MOST_KEY_LENGTH else None
     if opened is None or opened.connection.source is not Source.WIDGET:

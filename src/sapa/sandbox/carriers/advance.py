@@ -1,6 +1,6 @@
 """Moves a simulated booking on, for those who will not wait for it."""
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.sandbox.carriers import bookings
@@ -9,7 +9,7 @@ from sapa.sandbox.carriers.scenarios import UnknownState, hasten
 from sapa.sandbox.carriers.simulators import SIMULATORS
 
 
-async def advance(kit: Kit, tx: Tx, company_id: int, adapter: str, key: str, to: str | None) -> Booking:
+async def advance(kit: AppContext, tx: Tx, company_id: int, adapter: str, key: str, to: str | None) -> Booking:
     """To its next state, or to a given one in our words. The carrier's callback is posted at once.
 
     The key is our reference, the carrier's number or the awb.

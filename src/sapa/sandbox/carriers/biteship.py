@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.sandbox import areas as places
 from sapa.sandbox import prices
 from sapa.sandbox.accounts import build_secret, find_company_id
@@ -44,7 +44,7 @@ _WORDS = {
 }
 
 
-async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     company_id = find_company_id(kit, call.headers.get("authorization", ""), f"{NAME}/api_key")
     if company_id is None:
         return _refuse(401, 40101001, "Authorization failed. Please check your API key")
@@ -65,7 +65,7 @@ async def answer(kit: Kit, call: HookCall) -> HookAnswer:
     return _refuse(404, 40404001, "Not found")
 
 
-def build_posting(kit: Kit, booking: Booking, step: Step) -> Posting | None:
+def build_posting(kit: AppContext, booking: Booking, step: Step) -> Posting | None:
     if step.state not in _WORDS and step.state != LABELLED:
         return None
     body = {
@@ -142,7 +142,7 @@ def _build_price(code: str, name: str, express: prices.Express, insurance: int) 
     }
 
 
-async def _book(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
     problem = _find_problem(asked)
     if problem:
         return _refuse(400, 40002001, problem)
@@ -176,7 +176,7 @@ def _find_problem(asked: dict[str, Any]) -> str | None:
     return None if _distance(asked) is not None else "The postal codes are not known"
 
 
-async def _track(kit: Kit, company_id: int, order_no: str) -> HookAnswer:
+async def _track(kit: AppContext, company_id: int, order_no: str) -> HookAnswer:
     async with kit.database.connection() as db:
         booking = await bookings.find(db, company_id, NAME, order_no)
     if booking is None or booking.order_no != order_no:
@@ -184,7 +184,7 @@ async def _track(kit: Kit, company_id: int, order_no: str) -> HookAnswer:
     return answer_down() if booking.scenario == "carrier_down" else answer_json(_build_order(booking))
 
 
-async def _cancel(kit: Kit, company_id: int, order_no: str, asked: dict[str, Any]) -> HookAnswer:
+async def _cancel(kit: AppContext, company_id: int, order_no: str, asked: dict[str, Any]) -> HookAnswer:
     if not asked.get("cancellation_reason_code"):
         return _refuse(400, 40002001, "cancellation_reason_code is required")
     async with kit.database.transaction() as tx:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection, Database, Tx
 from sapa.sandbox import callbacks
 from sapa.sandbox.accounts import build_secret
@@ -58,14 +58,14 @@ class Posting(Struct, frozen=True):
     body: bytes
 
 
-Build = Callable[[Kit, Booking, Step], Posting | None]
+Build = Callable[[AppContext, Booking, Step], Posting | None]
 """How a simulator tells of a step; None when that carrier says nothing of it."""
 
 KEPT_DAYS = 90
 
 
 async def book(
-    kit: Kit, tx: Tx, company_id: int, adapter: str, kind: Kind, reference: str, scenario: str | None,
+    kit: AppContext, tx: Tx, company_id: int, adapter: str, kind: Kind, reference: str, scenario: str | None,
     asked: Mapping[str, Any], build: Build,
 ) -> Booking | None:  # fmt: skip
     """None when the reference was booked before, which is counted."""
@@ -118,7 +118,7 @@ async def forget_old(database: Database) -> None:
         await queries.purge_bookings(db, KEPT_DAYS)
 
 
-async def change_course(kit: Kit, tx: Tx, booking: Booking, steps: list[Step], build: Build) -> Booking:
+async def change_course(kit: AppContext, tx: Tx, booking: Booking, steps: list[Step], build: Build) -> Booking:
     """Another course from here on: what waits to be told is replaced by what is to be told now."""
     is_told = {(step.state, step.at) for step in booking.past}
     await queries.drop_waiting(tx, booking.company_id, _mark(booking), booking.now)
@@ -128,7 +128,7 @@ async def change_course(kit: Kit, tx: Tx, booking: Booking, steps: list[Step], b
     return changed
 
 
-async def _schedule(kit: Kit, tx: Tx, booking: Booking, steps: Sequence[Step], build: Build) -> None:
+async def _schedule(kit: AppContext, tx: Tx, booking: Booking, steps: Sequence[Step], build: Build) -> None:
     if booking.scenario == "carrier_down":
         return
     path = "/hooks/carriers/" + build_secret(kit, booking.company_id, f"hook/{booking.adapter}")

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.sandbox import areas, prices
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.areas import Point
@@ -53,7 +53,7 @@ _REASONS = {
 _BEFORE_PICKUP = frozenset({"finding_driver", "driver_assigned", "picking_up"})
 
 
-async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     path = call.path.removeprefix(PREFIX)
     if (call.method, path) == ("POST", "/v1/auth/providers/token"):
         return _grant(kit, read_json(call))
@@ -72,7 +72,7 @@ async def answer(kit: Kit, call: HookCall) -> HookAnswer:
     return _refuse(404, "NOT_FOUND", "There is no such path")
 
 
-def build_posting(kit: Kit, booking: Booking, step: Step) -> Posting | None:
+def build_posting(kit: AppContext, booking: Booking, step: Step) -> Posting | None:
     if step.state not in _WORDS:
         return None
     token = build_secret(kit, booking.company_id, f"{NAME}/callback_token")
@@ -113,7 +113,7 @@ def _build_media(booking: Booking, step: Step) -> list[dict[str, str]]:
     return [{"type": kind, "url": f"https://sandbox.example/dash/{booking.order_no}/{kind}.jpg"} for kind in kinds]
 
 
-def _grant(kit: Kit, asked: dict[str, Any]) -> HookAnswer:
+def _grant(kit: AppContext, asked: dict[str, Any]) -> HookAnswer:
     company_id = find_company_id(kit, str(asked.get("client_secret") or ""), f"{NAME}/client_secret")
     expected = build_secret(kit, company_id, f"{NAME}/client_key") if company_id is not None else ""
     given = str(asked.get("client_key") or "")
@@ -149,7 +149,7 @@ async def _quote(asked: dict[str, Any]) -> HookAnswer:
     )
 
 
-async def _book(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
     reference = str(asked.get("providerOrderID") or "")
     problem = _find_problem(asked)
     if problem or not reference:
@@ -182,7 +182,7 @@ def _find_problem(asked: dict[str, Any]) -> str | None:
     return None if _distance(asked) is not None else "coordinates are required"
 
 
-async def _track(kit: Kit, company_id: int, key: str) -> HookAnswer:
+async def _track(kit: AppContext, company_id: int, key: str) -> HookAnswer:
     async with kit.database.connection() as db:
         booking = await bookings.find(db, company_id, NAME, key)
     if booking is None or booking.order_no != key:
@@ -193,7 +193,7 @@ async def _track(kit: Kit, company_id: int, key: str) -> HookAnswer:
     return answer_json(_build_delivery(booking, told[-1]))
 
 
-async def _cancel(kit: Kit, company_id: int, key: str, reason: str) -> HookAnswer:
+async def _cancel(kit: AppContext, company_id: int, key: str, reason: str) -> HookAnswer:
     async with kit.database.transaction() as tx:
         booking = await bookings.lock(tx, company_id, NAME, key)
         if booking is None or booking.order_no != key:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.areas import SUB_DISTRICTS, list_places
 from sapa.shipping.carriers.interface import Area, Carrier
@@ -16,21 +16,21 @@ class SandboxEnvironment:
     def find_adapter(self, provider: str) -> str | None:
         return next((carrier.name for carrier in list_adapters(provider)), None)
 
-    def find_token_owner(self, kit: Kit, token: str) -> tuple[int, str] | None:
+    def find_token_owner(self, kit: AppContext, token: str) -> tuple[int, str] | None:
         for adapter in CARRIERS if kit.settings.secret_key else ():
             company_id = find_company_id(kit, token, _purpose(adapter))
             if company_id is not None:
                 return company_id, adapter
         return None
 
-    def build_token(self, kit: Kit, company_id: int, adapter: str) -> str:
+    def build_token(self, kit: AppContext, company_id: int, adapter: str) -> str:
         """Simulators know it without being told."""
         return build_secret(kit, company_id, _purpose(adapter))
 
-    def build_credentials(self, kit: Kit, company_id: int, carrier: Carrier) -> dict[str, str]:
+    def build_credentials(self, kit: AppContext, company_id: int, carrier: Carrier) -> dict[str, str]:
         return {field.name: build_secret(kit, company_id, f"{carrier.name}/{field.name}") for field in carrier.fields}
 
-    async def get_address(self, kit: Kit, carrier: Carrier) -> str:
+    async def get_address(self, kit: AppContext, carrier: Carrier) -> str:
         """Never a carrier's real address, whatever is stored."""
         return f"{await kit.loopback.address()}/sandbox/{carrier.name}"
 

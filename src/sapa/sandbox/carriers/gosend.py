@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.sandbox import prices
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.areas import Point
@@ -58,7 +58,7 @@ _WORDS = {
 _BEFORE_PICKUP = frozenset({"finding_driver", "driver_assigned", "picking_up"})
 
 
-async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     company_id = find_company_id(kit, call.headers.get("pass-key", ""), f"{NAME}/pass_key")
     if company_id is None or call.headers.get("client-id") != build_secret(kit, company_id, f"{NAME}/client_id"):
         return _refuse(401, "Invalid Client-ID or Pass-Key")
@@ -75,7 +75,7 @@ async def answer(kit: Kit, call: HookCall) -> HookAnswer:
     return _refuse(404, "Not Found")
 
 
-def build_posting(kit: Kit, booking: Booking, step: Step) -> Posting | None:
+def build_posting(kit: AppContext, booking: Booking, step: Step) -> Posting | None:
     word = _WORDS.get(step.state)
     if word is None:
         return None
@@ -137,7 +137,7 @@ def _build_method(method: str, km: Decimal, price: Decimal | None) -> dict[str, 
     }
 
 
-async def _book(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
     routes = asked.get("routes")
     route = routes[0] if isinstance(routes, list) and routes and isinstance(routes[0], dict) else {}
     reference = str(route.get("storeOrderId") or "")
@@ -174,7 +174,7 @@ def _find_problem(asked: dict[str, Any], route: dict[str, Any]) -> str | None:
     return None if is_placed else "originLatLong and destinationLatLong are required"
 
 
-async def _track(kit: Kit, company_id: int, key: str) -> HookAnswer:
+async def _track(kit: AppContext, company_id: int, key: str) -> HookAnswer:
     async with kit.database.connection() as db:
         booking = await bookings.find(db, company_id, NAME, key)
     if booking is None:
@@ -210,7 +210,7 @@ async def _track(kit: Kit, company_id: int, key: str) -> HookAnswer:
     )
 
 
-async def _cancel(kit: Kit, company_id: int, order_no: str) -> HookAnswer:
+async def _cancel(kit: AppContext, company_id: int, order_no: str) -> HookAnswer:
     async with kit.database.transaction() as tx:
         booking = await bookings.lock(tx, company_id, NAME, order_no)
         if booking is None:

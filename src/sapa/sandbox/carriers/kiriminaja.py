@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.sandbox import areas, prices
 from sapa.sandbox.accounts import find_company_id
 from sapa.sandbox.carriers import bookings
@@ -72,10 +72,10 @@ _METHODS = {
     "returned": ("returned_packages", "returned_at"),
 }
 
-Handler = Callable[[Kit, int, dict[str, Any]], Awaitable[HookAnswer]]
+Handler = Callable[[AppContext, int, dict[str, Any]], Awaitable[HookAnswer]]
 
 
-async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     key = call.headers.get("authorization", "").removeprefix("Bearer ")
     company_id = find_company_id(kit, key, f"{NAME}/api_key")
     if company_id is None:
@@ -86,7 +86,7 @@ async def answer(kit: Kit, call: HookCall) -> HookAnswer:
     return await handler(kit, company_id, {**call.query, **read_json(call)})
 
 
-def build_posting(kit: Kit, booking: Booking, step: Step) -> Posting | None:
+def build_posting(kit: AppContext, booking: Booking, step: Step) -> Posting | None:
     """What has no method of its own is told with its code, as a parcel's status."""
     parcel: dict[str, Any] = {"order_id": booking.reference, "awb": booking.awb}
     if step.state in _METHODS:
@@ -99,12 +99,12 @@ def build_posting(kit: Kit, booking: Booking, step: Step) -> Posting | None:
     return Posting({}, msgspec.json.encode(body))
 
 
-async def _list_couriers(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+async def _list_couriers(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
     return answer_json({"status": True, "datas": [{"code": code, "name": name} for code, name in COURIERS]})
 
 
 def _list_areas(level: int, field: str, parent: str | None, found: str) -> Handler:
-    async def handle(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+    async def handle(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
         if parent is not None and parent not in asked:
             return answer_json({"status": False, "text": f"The {parent} field is required.", "code": 422})
         rows = []
@@ -124,7 +124,7 @@ def _list_areas(level: int, field: str, parent: str | None, found: str) -> Handl
     return handle
 
 
-async def _price(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+async def _price(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
     trouble = await find_trouble(asked.get("item_value"))
     if trouble is not None:
         return trouble
@@ -162,7 +162,7 @@ def _build_result(code: str, name: str, express: prices.Express, insurance: Deci
     }
 
 
-async def _book(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
     packages = asked.get("packages")
     package = packages[0] if isinstance(packages, list) and packages and isinstance(packages[0], dict) else {}
     reference = package.get("order_id")
@@ -223,7 +223,7 @@ def _find_problem(asked: dict[str, Any], package: dict[str, Any]) -> str | None:
     return None if number(package.get("item_value")) >= 1000 else "The item_value must be at least 1000."
 
 
-async def _track(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+async def _track(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
     async with kit.database.connection() as db:
         booking = await bookings.find(db, company_id, NAME, str(asked.get("order_id") or ""))
     if booking is None:
@@ -255,7 +255,7 @@ async def _track(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer
     )
 
 
-async def _cancel(kit: Kit, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+async def _cancel(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
     if not 5 <= len(str(asked.get("reason") or "")) <= 200:
         return answer_json({"status": False, "text": "The reason must be between 5 and 200 characters.", "code": 422})
     async with kit.database.transaction() as tx:

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 
 from msgspec import Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.sandbox.carriers.bookings import Build
 from sapa.sandbox.carriers.scenarios import Kind
 from sapa.values.hook_calls import HookAnswer, HookCall
@@ -13,7 +13,7 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 class Simulator(Struct, frozen=True):
     kind: Kind
     """How a booking goes on by itself."""
-    answer: Callable[[Kit, HookCall], Awaitable[HookAnswer]]
+    answer: Callable[[AppContext, HookCall], Awaitable[HookAnswer]]
     """Plays the carrier's API."""
     build_posting: Build
     """Writes the carrier's callbacks."""

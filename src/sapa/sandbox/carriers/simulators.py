@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from importlib import import_module
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.http.hooks import Hook
 from sapa.sandbox.carriers.simulator import Simulator
 from sapa.shipping.carriers.registry import CARRIERS
 
 SIMULATORS: Mapping[str, Simulator] = {name: import_module(f"{__package__}.{name}").SIMULATOR for name in CARRIERS}
 
-HOOKS: list[Hook[Kit]] = [Hook(f"/sandbox/{name}/", simulator.answer) for name, simulator in SIMULATORS.items()]
+HOOKS: list[Hook[AppContext]] = [Hook(f"/sandbox/{name}/", simulator.answer) for name, simulator in SIMULATORS.items()]

@@ -10,7 +10,7 @@ from hashlib import sha256
 
 from msgspec import Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.messaging.channels.interface import Field, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.accounts import HOOKS
@@ -48,12 +48,12 @@ class HookOwner(Struct, frozen=True):
     source: Source
 
 
-def build_hook_token(kit: Kit, company_id: int, source: Source) -> str:
+def build_hook_token(kit: AppContext, company_id: int, source: Source) -> str:
     """The last part of the address that the simulator of a channel calls back at."""
     return build_secret(kit, company_id, _purpose(source, HOOK))
 
 
-def find_hook(kit: Kit, token: str) -> HookOwner | None:
+def find_hook(kit: AppContext, token: str) -> HookOwner | None:
     if not token.startswith("sbx_"):
         return None
     for source in Source:
@@ -81,7 +81,7 @@ def build_public(company_id: int, source: Source, fields: Sequence[Field]) -> di
     }
 
 
-def build_credentials(kit: Kit, company_id: int, source: Source, fields: Sequence[Field]) -> dict[str, str]:
+def build_credentials(kit: AppContext, company_id: int, source: Source, fields: Sequence[Field]) -> dict[str, str]:
     return {
         field.name: build_secret(kit, company_id, _purpose(source, field.name)) for field in fields if field.is_secret
     }
@@ -98,7 +98,7 @@ class Account(Struct, frozen=True):
     """The path that callbacks are posted to."""
 
 
-def build_account(kit: Kit, company_id: int, source: Source) -> Account:
+def build_account(kit: AppContext, company_id: int, source: Source) -> Account:
     fields = CHANNELS[source].fields
     return Account(
         company_id,
@@ -109,7 +109,7 @@ def build_account(kit: Kit, company_id: int, source: Source) -> Account:
     )
 
 
-def find_account(kit: Kit, secret: str, field: str, sources: Sequence[Source]) -> Account | None:
+def find_account(kit: AppContext, secret: str, field: str, sources: Sequence[Source]) -> Account | None:
     """Whose access token or password it is."""
     for source in sources:
         company_id = find_company_id(kit, secret, _purpose(source, field))

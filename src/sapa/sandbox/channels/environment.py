@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection as Database
 from sapa.messaging.channels.interface import Connection, Identity, Source
 from sapa.messaging.channels.registry import CHANNELS
@@ -33,7 +33,7 @@ QUOTA = "sim_quota_10"
 class SimulatedAccounts:
     """A test company has an account with every simulator, without opening it and without a row."""
 
-    async def find_by_source(self, kit: Kit, db: Database, company: Company, source: Source) -> Opened | None:
+    async def find_by_source(self, kit: AppContext, db: Database, company: Company, source: Source) -> Opened | None:
         if not company.is_test:
             return None
         channel = CHANNELS[source]
@@ -50,11 +50,11 @@ class SimulatedAccounts:
         )
         return Opened(channel, connection)
 
-    async def find_by_id(self, kit: Kit, db: Database, company: Company, connection_id: str) -> Opened | None:
+    async def find_by_id(self, kit: AppContext, db: Database, company: Company, connection_id: str) -> Opened | None:
         source = find_source(company.id, connection_id)
         return await self.find_by_source(kit, db, company, source) if source else None
 
-    async def find_by_token(self, kit: Kit, db: Database, token: str) -> Opened | None:
+    async def find_by_token(self, kit: AppContext, db: Database, token: str) -> Opened | None:
         found = find_hook(kit, token)
         company = await find_company(db, found.company_id) if found else None
         return await self.find_by_source(kit, db, company, found.source) if found and company else None
@@ -62,7 +62,7 @@ class SimulatedAccounts:
     async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
         return list(CHANNELS)
 
-    async def list_infos(self, kit: Kit, db: Database, company: Company) -> Sequence[ConnectionInfo]:
+    async def list_infos(self, kit: AppContext, db: Database, company: Company) -> Sequence[ConnectionInfo]:
         return [
             ConnectionInfo(
                 id=build_connection_id(company.id, source),
@@ -77,7 +77,7 @@ class SimulatedAccounts:
             for source, channel in CHANNELS.items()
         ]
 
-    def find_hook(self, kit: Kit, company: Company, source: Source) -> str | None:
+    def find_hook(self, kit: AppContext, company: Company, source: Source) -> str | None:
         return f"{kit.settings.server.address}{HOOKS}{build_hook_token(kit, company.id, source)}"
 
 
@@ -111,6 +111,6 @@ class SandboxEnvironment:
             return None
         return "The clock was moved on, and the customer has not written since; send a template."
 
-    async def locate_file(self, kit: Kit, url: str) -> str:
+    async def locate_file(self, kit: AppContext, url: str) -> str:
         """Files are on this process's own loopback address."""
         return await kit.loopback.address() + files.PATH + url.removeprefix(files.ADDRESS)

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Mapping
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.http.errors import NotFound
 from sapa.values.hook_calls import HookAnswer, HookCall
 
@@ -33,7 +33,7 @@ _OGG = b"OggS\0\x02" + bytes(20)
 FILES: Mapping[str, bytes] = {"image": _PNG, "video": _MP4, "audio": _OGG, "document": _PDF}
 
 
-async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     """By the last part of the address, such as media_image."""
     kind = find_kind(call.path.removeprefix(PATH))
     if kind is None:

@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import social, templates, whatsapp
@@ -16,7 +16,7 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 PAGES = (Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL)
 
 
-async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     account = _find_account(kit, call)
     if account is None:
         return whatsapp.build_error(190)
@@ -27,7 +27,7 @@ async def answer(kit: Kit, call: HookCall) -> HookAnswer:
         return whatsapp.build_error(131008)
 
 
-async def _answer_edge(kit: Kit, account: Account, call: HookCall, node: str, edge: str) -> HookAnswer:
+async def _answer_edge(kit: AppContext, account: Account, call: HookCall, node: str, edge: str) -> HookAnswer:
     is_page = account.source in PAGES
     if node not in {"me", *account.public.values()} and find_kind(node) is None:
         return _unknown(node)
@@ -42,7 +42,7 @@ async def _answer_edge(kit: Kit, account: Account, call: HookCall, node: str, ed
     return _unknown(f"{node}/{edge}")
 
 
-def _find_account(kit: Kit, call: HookCall) -> Account | None:
+def _find_account(kit: AppContext, call: HookCall) -> Account | None:
     scheme, _, token = call.headers.get("authorization", "").partition(" ")
     return find_account(kit, token, "access_token", (*whatsapp.SOURCES, *PAGES)) if scheme == "Bearer" else None
 
@@ -69,4 +69,4 @@ def _unknown(path: str) -> HookAnswer:
     return build_answer({"error": {"message": words, "type": "GraphMethodException", "code": 100}}, 400)
 
 
-HOOKS: list[Hook[Kit]] = [Hook("/sandbox/graph/", answer), Hook("/sandbox/instagram/", answer)]
+HOOKS: list[Hook[AppContext]] = [Hook("/sandbox/graph/", answer), Hook("/sandbox/instagram/", answer)]

@@ -9,7 +9,7 @@ from email.mime.multipart import MIMEMultipart
 from email.mime.text import MIMEText
 from email.utils import format_datetime, make_msgid, parseaddr
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
 from sapa.outbound.mail_sink import PATH
@@ -25,7 +25,7 @@ SIGNATURE = "x-sapa-signature"
 _TEXT = {"content-type": "text/plain"}
 
 
-async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     """The status and the words are what the sending side is told."""
     account = find_account(kit, call.headers.get("password", ""), "password", [Source.MAIL])
     if account is None:
@@ -128,7 +128,7 @@ def _post(account: Account, mail: Message) -> Post:
     return Post(headers, body)
 
 
-HOOKS: list[Hook[Kit]] = [Hook(PATH, answer)]
+HOOKS: list[Hook[AppContext]] = [Hook(PATH, answer)]
 
 
 SIMULATOR = Simulator(

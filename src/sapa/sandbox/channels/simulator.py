@@ -10,7 +10,7 @@ from uuid import uuid4
 import msgspec
 from msgspec import Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.callbacks import schedule
@@ -49,7 +49,7 @@ class Simulator(Struct, frozen=True, kw_only=True):
     """Who plays one channel: where it listens, and how it tells that somebody wrote."""
 
     source: Source
-    find_address: Callable[[Kit], Awaitable[str]]
+    find_address: Callable[[AppContext], Awaitable[str]]
     build_inbound: Callable[[Account, Heard], Post]
     build_message_id: Callable[[], str]
     has_echoes: bool = False
@@ -58,10 +58,10 @@ class Simulator(Struct, frozen=True, kw_only=True):
     """Raises Invalid for what nobody can send over this channel."""
 
 
-def on_loopback(path: str) -> Callable[[Kit], Awaitable[str]]:
+def on_loopback(path: str) -> Callable[[AppContext], Awaitable[str]]:
     """On this process's own loopback address, wherever the channel's real one may be."""
 
-    async def find_address(kit: Kit) -> str:
+    async def find_address(kit: AppContext) -> str:
         return await kit.loopback.address() + path
 
     return find_address
@@ -97,7 +97,7 @@ def is_refused(script: Script, taken: Taken, count: int) -> bool:
 
 
 async def perform(
-    kit: Kit,
+    kit: AppContext,
     call: HookCall,
     taken: Taken,
     script: Script,

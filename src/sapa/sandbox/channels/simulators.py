@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import files, graph, mail, social, tiktok, whatsapp, widget
 from sapa.sandbox.channels.simulator import Simulator
 
-HOOKS: list[Hook[Kit]] = [*graph.HOOKS, *tiktok.HOOKS, *mail.HOOKS, widget.HOOK, Hook(files.PATH, files.answer)]
+HOOKS: list[Hook[AppContext]] = [*graph.HOOKS, *tiktok.HOOKS, *mail.HOOKS, widget.HOOK, Hook(files.PATH, files.answer)]
 
 _ALL = [*whatsapp.SIMULATORS, *social.SIMULATORS, tiktok.SIMULATOR, mail.SIMULATOR, widget.SIMULATOR]
 

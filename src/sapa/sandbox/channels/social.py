@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import Account
@@ -38,7 +38,7 @@ _ERRORS: Mapping[int, tuple[int, int, int, str]] = {
 }
 
 
-async def take_message(kit: Kit, account: Account, call: HookCall) -> HookAnswer:
+async def take_message(kit: AppContext, account: Account, call: HookCall) -> HookAnswer:
     """POST /{page or account}/messages"""
     asked = msgspec.json.decode(call.body, type=dict[str, Any])
     to, message = str((asked.get("recipient") or {}).get("id") or ""), asked.get("message") or {}

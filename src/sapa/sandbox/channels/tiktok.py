@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.http.errors import Invalid
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
@@ -41,7 +41,7 @@ _ERRORS: Mapping[int, tuple[int, str]] = {
 _FILE = "media_image"
 
 
-async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     account = find_account(kit, call.headers.get("access-token", ""), "access_token", [Source.SHORT_VIDEO])
     path = call.path.removeprefix(PREFIX + _VERSION)
     if path == "tt_user/oauth2/refresh_token/":
@@ -62,7 +62,7 @@ async def answer(kit: Kit, call: HookCall) -> HookAnswer:
     return _fail(40002, f"There is no {path}.")
 
 
-async def _take_message(kit: Kit, account: Account, call: HookCall) -> HookAnswer:
+async def _take_message(kit: AppContext, account: Account, call: HookCall) -> HookAnswer:
     asked = msgspec.json.decode(call.body, type=dict[str, Any])
     to, type = str(asked.get("recipient") or ""), str(asked.get("message_type") or "")
     if not to or asked.get("recipient_type") != "CONVERSATION" or type.lower() not in asked:
@@ -80,7 +80,7 @@ async def _take_message(kit: Kit, account: Account, call: HookCall) -> HookAnswe
     )  # fmt: skip
 
 
-async def _take_file(kit: Kit, account: Account, call: HookCall) -> HookAnswer:
+async def _take_file(kit: AppContext, account: Account, call: HookCall) -> HookAnswer:
     answer = _succeed({"media_id": f"{_FILE}_{new_token(8)}"})
     shown = HookCall(call.method, call.path, call.query, call.headers, b"(a picture)", call.address)
     async with kit.database.transaction() as tx:
@@ -150,7 +150,7 @@ def _post(account: Account, event: str, conversation: str, content: Mapping[str,
     return Post({"content-type": "application/json", "tiktok-signature": signature}, body)
 
 
-HOOKS: list[Hook[Kit]] = [Hook(PREFIX, answer)]
+HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, answer)]
 
 
 def check_inbound(given: SandboxInboundIn) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import Account, sign
@@ -40,7 +40,7 @@ _ERRORS: Mapping[int, tuple[int, str]] = {
 }
 
 
-async def take_message(kit: Kit, account: Account, call: HookCall) -> HookAnswer:
+async def take_message(kit: AppContext, account: Account, call: HookCall) -> HookAnswer:
     """POST /{phone_number_id}/messages"""
     asked = msgspec.json.decode(call.body, type=dict[str, Any])
     to = str(asked.get("recipient") or asked.get("to") or "").removeprefix("+")

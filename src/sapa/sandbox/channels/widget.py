@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.http.errors import Invalid
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Interaction, Source
@@ -38,7 +38,7 @@ _ERRORS: Mapping[int, tuple[int, str, str]] = {
 _NO_VISITOR = (404, "unknown_visitor", "No visitor of the chat has this id.")
 
 
-async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     """POST /sandbox/widget/messages"""
     secret = call.headers.get("authorization", "").removeprefix("Bearer ")
     account = find_account(kit, secret, "secret", [Source.WIDGET])
@@ -106,7 +106,7 @@ def _first_choice(given: calls.Handed) -> tuple[str, str, str] | None:
     return next(((kind, row.id, row.title) for kind, row in rows), None)
 
 
-HOOK: Hook[Kit] = Hook("/sandbox/widget/", answer)
+HOOK: Hook[AppContext] = Hook("/sandbox/widget/", answer)
 
 
 def check_inbound(given: SandboxInboundIn) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 from msgspec import Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.http.errors import Invalid, NotFound
 from sapa.shipping.areas import queries
@@ -40,7 +40,7 @@ class CoverageState(Struct, frozen=True):
     is_fresh: bool = False
 
 
-async def list_coverage(kit: Kit, company: Company, wanted: AreaRequest, search: str | None) -> list[Area]:
+async def list_coverage(kit: AppContext, company: Company, wanted: AreaRequest, search: str | None) -> list[Area]:
     """The places by name; raises NotFound for a parent that nobody knows."""
     async with kit.database.connection() as db:
         known = await _look(kit, db, company, wanted)
@@ -51,7 +51,7 @@ async def list_coverage(kit: Kit, company: Company, wanted: AreaRequest, search:
     return _choose(known.areas or [], wanted, search)
 
 
-async def list_pickup_cities(kit: Kit, db: Connection, company: Company, provider: str) -> Sequence[Area]:
+async def list_pickup_cities(kit: AppContext, db: Connection, company: Company, provider: str) -> Sequence[Area]:
     """The cities in which the provider fetches parcels. Not for use inside a transaction: the carrier may be asked."""
     wanted = AreaRequest(provider, "cities", None)
     known = await _look(kit, db, company, wanted)
@@ -95,7 +95,7 @@ async def _list_known(db: Connection, company: Company, carrier: Carrier, distri
     return _decode(cached.areas) if cached else ()
 
 
-async def _look(kit: Kit, db: Connection, company: Company, wanted: AreaRequest) -> CoverageState:
+async def _look(kit: AppContext, db: Connection, company: Company, wanted: AreaRequest) -> CoverageState:
     connected = None if PROVIDERS[wanted.provider].is_local else await get_carrier(kit, db, company, wanted.provider)
     if connected is None or not _has_list(connected.carrier, wanted):
         return CoverageState(None, await _list_from_dictionary(db, wanted), is_fresh=True)

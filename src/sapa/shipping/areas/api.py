@@ -7,7 +7,7 @@ from msgspec import Meta, Struct
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import Invalid, NotFound, Unauthorized
-from sapa.http.outbound_call import Errand
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.query_string import SearchText
 from sapa.shipping.areas import actions
 from sapa.shipping.areas.types import AreaRequest, CoverageArea
@@ -51,7 +51,7 @@ class SubDistrictsQuery(ProvincesQuery, frozen=True, kw_only=True, rename="camel
 
 
 @routes.get("/coverage/provinces", scope=Scope.ORDERS_READ, raises=RAISES)
-async def list_provinces(errand: Errand, query: ProvincesQuery) -> list[CoverageArea]:
+async def list_provinces(errand: OutboundCall, query: ProvincesQuery) -> list[CoverageArea]:
     """List the provinces that a provider serves.
 
     The first step of the chain that leads to the ids of districts and sub-districts, which express parcels need. Ids
@@ -61,7 +61,7 @@ async def list_provinces(errand: Errand, query: ProvincesQuery) -> list[Coverage
 
 
 @routes.get("/coverage/cities", scope=Scope.ORDERS_READ, raises=RAISES)
-async def list_cities(errand: Errand, query: CitiesQuery) -> list[CoverageArea]:
+async def list_cities(errand: OutboundCall, query: CitiesQuery) -> list[CoverageArea]:
     """List the cities and regencies of a province.
 
     With `provider=ev_courier`: the cities in which it fetches parcels, without a province; one of them is the
@@ -73,18 +73,18 @@ async def list_cities(errand: Errand, query: CitiesQuery) -> list[CoverageArea]:
 
 
 @routes.get("/coverage/districts", scope=Scope.ORDERS_READ, raises=RAISES)
-async def list_districts(errand: Errand, query: DistrictsQuery) -> list[CoverageArea]:
+async def list_districts(errand: OutboundCall, query: DistrictsQuery) -> list[CoverageArea]:
     """List the districts (kecamatan) of a city."""
     return await _list(errand, query, "districts", query.city_id)
 
 
 @routes.get("/coverage/sub-districts", scope=Scope.ORDERS_READ, raises=RAISES)
-async def list_sub_districts(errand: Errand, query: SubDistrictsQuery) -> list[CoverageArea]:
+async def list_sub_districts(errand: OutboundCall, query: SubDistrictsQuery) -> list[CoverageArea]:
     """List the sub-districts (kelurahan) of a district."""
     return await _list(errand, query, "sub-districts", query.district_id)
 
 
-async def _list(errand: Errand, query: ProvincesQuery, level: Level, parent: str | None) -> list[CoverageArea]:
+async def _list(errand: OutboundCall, query: ProvincesQuery, level: Level, parent: str | None) -> list[CoverageArea]:
     if query.search is not None and not query.search.strip():
         raise Invalid.field("search", "must hold more than blanks")
     wanted = AreaRequest(query.provider, level, parent)

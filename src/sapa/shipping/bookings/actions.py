@@ -6,7 +6,7 @@ import secrets
 import msgspec
 import structlog
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.db.retry import retry
 from sapa.http.errors import Invalid
@@ -114,7 +114,7 @@ async def put_back(tx: Tx, company: Company, stored: StoredShipment) -> StoredSh
 
 
 async def send(
-    kit: Kit, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
+    kit: AppContext, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
 ) -> Outcome | None:
     """Asks the carrier, once. None when another process is at it."""
 
@@ -134,7 +134,9 @@ async def send(
         return Rejected("CARRIER_UNREACHABLE", f"The carrier could not be reached: {error}")
 
 
-async def _ask(kit: Kit, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt) -> Outcome:
+async def _ask(
+    kit: AppContext, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
+) -> Outcome:
     try:
         outcome: Outcome = await connected.carrier.book(connected.connection, build_request(stored), attempt.reference)
     except NotSent:
@@ -258,7 +260,7 @@ async def resolve(tx: Tx, company: Company, stored: StoredShipment, given: Booki
     return await settle(tx, company, stored.id, attempt.number, outcome, "user")
 
 
-async def book(kit: Kit, company: Company, id: str) -> StoredShipment:
+async def book(kit: AppContext, company: Company, id: str) -> StoredShipment:
     """From the intent to the outcome, for people who book at the console or by a command. What is booked stays so."""
     async with kit.database.connection() as db:
         stored = await shipments.get_stored(db, company.id, id)

@@ -4,7 +4,7 @@ from sapa.access.types import Scope
 from sapa.db.pool import Tx
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import Unauthorized
-from sapa.http.outbound_call import Errand
+from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
 from sapa.shipping.bookings import cancel
 from sapa.shipping.carriers.interface import CancelPending, CancelRefused, CarrierAway
@@ -33,7 +33,9 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
         ShipmentNotFound, NotBooked, NotCancellable, BookingInProgress, ProviderNotConnected, CarrierUnavailable,
     ],
 )  # fmt: skip
-async def cancel_shipment(errand: Errand, id: ShipmentId, body: CancelIn = CancelIn()) -> Shipment | Accepted[Shipment]:
+async def cancel_shipment(
+    errand: OutboundCall, id: ShipmentId, body: CancelIn = CancelIn()
+) -> Shipment | Accepted[Shipment]:
     """Cancel a shipment.
 
     The carrier is told at once, where it has the shipment. `aggregator_carrier` and `ev_courier` need an awb;

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from sapa.access import actions as access
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.shipping.bookings import queries
 from sapa.shipping.carriers.interface import (
@@ -131,7 +131,7 @@ async def _get_shipped(connected: ConnectedCarrier, stored: StoredShipment) -> S
     return msgspec.structs.replace(shipped, order_no=found.order_no, awb=found.awb, booking_id=found.booking_id)
 
 
-async def settle_due(kit: Kit, due: DueShipment) -> None:
+async def settle_due(kit: AppContext, due: DueShipment) -> None:
     """Asks the carrier again about one cancellation that is due, unless another worker has it."""
     async with kit.database.connection() as db:
         if not await queries.take_cancelling(db, due, TAKEN_SECONDS):

@@ -4,7 +4,7 @@ import msgspec
 from msgspec import Struct
 
 from sapa.access import actions as access
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.shipping.bookings import actions, queries
 from sapa.shipping.bookings.actions import CERTAIN_LOOKS, CERTAIN_SECONDS, LOOKS, WATCH_HOURS
 from sapa.shipping.bookings.types import BookingAttempt, DueAttempt, Outcome, Unsure
@@ -43,7 +43,7 @@ class AlreadyCancelled(Struct, frozen=True):
     """The carrier had cancelled it already: what it told of it was old."""
 
 
-async def look_after(kit: Kit, due: DueAttempt) -> None:
+async def look_after(kit: AppContext, due: DueAttempt) -> None:
     """The worker's part in one attempt that is due, unless another worker has it."""
     async with kit.database.connection() as db:
         attempt = await queries.take(db, due, TAKEN_SECONDS)
@@ -64,13 +64,17 @@ async def look_after(kit: Kit, due: DueAttempt) -> None:
         await _find(kit, company, connected, stored, attempt)
 
 
-async def _settle(kit: Kit, company: Company, attempt: BookingAttempt, outcome: Outcome | None) -> None:
+async def _settle(kit: AppContext, company: Company, attempt: BookingAttempt, outcome: Outcome | None) -> None:
     async with kit.database.transaction() as tx:
         await actions.settle(tx, company, attempt.shipment_id, attempt.number, outcome, "worker")
 
 
 async def _send(
-    kit: Kit, company: Company, connected: ConnectedCarrier | None, stored: StoredShipment, attempt: BookingAttempt
+    kit: AppContext,
+    company: Company,
+    connected: ConnectedCarrier | None,
+    stored: StoredShipment,
+    attempt: BookingAttempt,
 ) -> None:
     """Whoever intended it died before sending it."""
     if connected is None:
@@ -81,7 +85,11 @@ async def _send(
 
 
 async def _find(
-    kit: Kit, company: Company, connected: ConnectedCarrier | None, stored: StoredShipment, attempt: BookingAttempt
+    kit: AppContext,
+    company: Company,
+    connected: ConnectedCarrier | None,
+    stored: StoredShipment,
+    attempt: BookingAttempt,
 ) -> None:
     """Asks the carrier for a booking by our reference."""
     answer = await _look(connected, stored, attempt)
@@ -125,7 +133,7 @@ def build_next_look(attempt: BookingAttempt) -> float | None:
     return min((*in_turn, *coming), default=None)
 
 
-async def _ask_for_help(kit: Kit, company: Company, attempt: BookingAttempt) -> None:
+async def _ask_for_help(kit: AppContext, company: Company, attempt: BookingAttempt) -> None:
     async with kit.database.transaction() as tx:
         stored = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
         if stored.shipping_status == "booking_unknown" and stored.reference == attempt.reference:
@@ -134,7 +142,11 @@ async def _ask_for_help(kit: Kit, company: Company, attempt: BookingAttempt) -> 
 
 
 async def _cancel(
-    kit: Kit, company: Company, connected: ConnectedCarrier | None, stored: StoredShipment, attempt: BookingAttempt
+    kit: AppContext,
+    company: Company,
+    connected: ConnectedCarrier | None,
+    stored: StoredShipment,
+    attempt: BookingAttempt,
 ) -> None:
     """A booking that came through although nobody wants it any more."""
     verdict = await _ask_to_cancel(connected, stored, attempt)

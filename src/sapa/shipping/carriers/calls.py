@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from sapa.db.retry import retry
-from sapa.outbound.client import Answer, NotSent, Unclear
+from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 from sapa.shipping.carriers import circuit
 from sapa.shipping.carriers.interface import CarrierAway, Connection
 from sapa.shipping.carriers.reading import Unreadable, decode
@@ -49,7 +49,7 @@ class Request(Struct, frozen=True):
     body: Any = None
 
 
-async def ask(connection: Connection, request: Request, patience: Patience = ASKING) -> Answer:
+async def ask(connection: Connection, request: Request, patience: Patience = ASKING) -> ProviderResponse:
     """A call that is safe to repeat: again after a moment when the carrier was not reached or too busy.
 
     Raises CarrierAway when no answer came that could mean anything.
@@ -73,7 +73,7 @@ class _TryLater(Exception):
         self.pause = random.uniform(0.1, 0.6) if pause is None else pause  # noqa: S311
 
 
-async def _ask(connection: Connection, request: Request, patience: Patience) -> Answer:
+async def _ask(connection: Connection, request: Request, patience: Patience) -> ProviderResponse:
     ask_once = partial(_ask_once, connection, request, patience, time.monotonic() + patience.seconds)
     try:
         return await retry(
@@ -83,7 +83,7 @@ async def _ask(connection: Connection, request: Request, patience: Patience) -> 
         raise CarrierAway(str(failure)) from None
 
 
-async def _ask_once(connection: Connection, request: Request, patience: Patience, ends: float) -> Answer:
+async def _ask_once(connection: Connection, request: Request, patience: Patience, ends: float) -> ProviderResponse:
     try:
         answer = await _call(connection, request, max(0.1, ends - time.monotonic()), patience.connect_seconds)
     except Unclear as error:
@@ -97,7 +97,7 @@ async def _ask_once(connection: Connection, request: Request, patience: Patience
     return answer
 
 
-async def send_once(connection: Connection, request: Request) -> Answer:
+async def send_once(connection: Connection, request: Request) -> ProviderResponse:
     """A call that must not happen twice: NotSent or Unclear as they come, and Unclear for a server's failure.
 
     Of a carrier that is too busy it is certain that it took nothing.
@@ -118,7 +118,7 @@ async def send_once(connection: Connection, request: Request) -> Answer:
     return answer
 
 
-async def _call(connection: Connection, request: Request, seconds: float, connect_seconds: float) -> Answer:
+async def _call(connection: Connection, request: Request, seconds: float, connect_seconds: float) -> ProviderResponse:
     headers = {"accept": "application/json", **request.headers}
     content = None
     if request.body is not None:
@@ -135,7 +135,7 @@ async def _call(connection: Connection, request: Request, seconds: float, connec
     )
 
 
-def parse(answer: Answer, shape: type[Shape]) -> Shape:
+def parse(answer: ProviderResponse, shape: type[Shape]) -> Shape:
     """The answer's body. Raises Unreadable."""
     try:
         return decode(answer.body, shape)
@@ -143,7 +143,7 @@ def parse(answer: Answer, shape: type[Shape]) -> Shape:
         raise Unreadable(f"it answered {answer.status} with something that cannot be read") from None
 
 
-def read(answer: Answer, shape: type[Shape]) -> Shape:
+def read(answer: ProviderResponse, shape: type[Shape]) -> Shape:
     """The same for a call that may be repeated."""
     try:
         return parse(answer, shape)
@@ -151,7 +151,7 @@ def read(answer: Answer, shape: type[Shape]) -> Shape:
         raise CarrierAway(str(error)) from None
 
 
-def read_booking(answer: Answer, shape: type[Shape]) -> Shape:
+def read_booking(answer: ProviderResponse, shape: type[Shape]) -> Shape:
     """The same for a booking: what cannot be read may be a booking all the same."""
     try:
         return parse(answer, shape)
@@ -169,7 +169,7 @@ class _Consent(Struct, frozen=True):
     statusCode: int | None = None  # noqa: N815 - a carrier's spelling
 
 
-def is_granted(answer: Answer) -> bool:
+def is_granted(answer: ProviderResponse) -> bool:
     """Whether a wish was met: the one place that says so. Raises CarrierAway for what is neither a yes nor a no."""
     if answer.status >= 400 or answer.status == 204:
         return answer.status == 204
@@ -212,6 +212,6 @@ def join_notes(notes: Sequence[str | None]) -> str:
     return " / ".join(" ".join(note.split()) for note in notes if note and note.strip())
 
 
-def _parse_pause(answer: Answer) -> float | None:
+def _parse_pause(answer: ProviderResponse) -> float | None:
     text = answer.headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdigit() else None

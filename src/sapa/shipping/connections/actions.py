@@ -10,7 +10,7 @@ from hashlib import sha256
 import msgspec
 
 from sapa.access.actions import get_company
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection as Db
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
@@ -38,7 +38,7 @@ Note = Callable[[Tx], Awaitable[None]]
 """Writes down who changed something."""
 
 
-async def find_carrier(kit: Kit, db: Db, company: Company, provider: str) -> ConnectedCarrier | None:
+async def find_carrier(kit: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier | None:
     """The carrier that serves a provider for the company; None when it has no working account."""
     stored = await queries.find(db, company.id, provider)
     if stored is not None:
@@ -47,7 +47,7 @@ async def find_carrier(kit: Kit, db: Db, company: Company, provider: str) -> Con
     return None if adapter is None else await _open_unstored(kit, company, adapter)
 
 
-async def get_carrier(kit: Kit, db: Db, company: Company, provider: str) -> ConnectedCarrier:
+async def get_carrier(kit: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier:
     connected = await find_carrier(kit, db, company, provider)
     if connected is None:
         raise ProviderNotConnected(
@@ -64,7 +64,7 @@ async def find_adapter(db: Db, company: Company, provider: str) -> str | None:
     return get_environment(company).find_adapter(provider)
 
 
-async def find_by_token(kit: Kit, db: Db, token: str) -> ConnectedCarrier | None:
+async def find_by_token(kit: AppContext, db: Db, token: str) -> ConnectedCarrier | None:
     """Whose callback address a token belongs to."""
     simulated = TEST.installed.find_token_owner(kit, token)
     if simulated is not None:
@@ -78,7 +78,7 @@ async def find_by_token(kit: Kit, db: Db, token: str) -> ConnectedCarrier | None
     return await _open(kit, company, stored) if stored else None
 
 
-async def list_connected(kit: Kit, db: Db, company: Company) -> dict[str, str]:
+async def list_connected(kit: AppContext, db: Db, company: Company) -> dict[str, str]:
     """Provider → the name of the adapter that serves it; `custom` and `parcel_carrier` need none and are not listed."""
     found = _list_unstored(company)
     for stored in await queries.list_all(db, company.id):
@@ -94,7 +94,7 @@ async def note_health(db: Db, company_id: int, connection_id: str, error: str | 
 
 
 async def connect(
-    kit: Kit,
+    kit: AppContext,
     company: Company,
     provider: str,
     adapter: str | None,
@@ -148,7 +148,7 @@ async def list_connections(db: Db, company: Company) -> list[CarrierConnection]:
     return sorted([*stored, *played], key=lambda info: info.provider)
 
 
-async def check(kit: Kit, company: Company, provider: str) -> Health:
+async def check(kit: AppContext, company: Company, provider: str) -> Health:
     """Asks the carrier whether the account works, and remembers what it said."""
     async with kit.database.connection() as db:
         stored = await queries.find(db, company.id, provider)
@@ -176,21 +176,21 @@ def _list_unstored(company: Company) -> dict[str, str]:
     return {provider: adapter for provider in list_providers() if (adapter := environment.find_adapter(provider))}
 
 
-async def _open(kit: Kit, company: Company, stored: StoredCarrierConnection) -> ConnectedCarrier:
+async def _open(kit: AppContext, company: Company, stored: StoredCarrierConnection) -> ConnectedCarrier:
     carrier = CARRIERS[stored.adapter]
     unsealed = kit.vault.open(stored.sealed, company.id, stored.id)
     credentials = msgspec.json.decode(unsealed, type=dict[str, str])
     return ConnectedCarrier(carrier, await _build_connection(kit, company, stored.id, carrier, credentials))
 
 
-async def _open_unstored(kit: Kit, company: Company, adapter: str) -> ConnectedCarrier:
+async def _open_unstored(kit: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
     carrier = CARRIERS[adapter]
     credentials = get_environment(company).build_credentials(kit, company.id, carrier)
     return ConnectedCarrier(carrier, await _build_connection(kit, company, _unstored_id(adapter), carrier, credentials))
 
 
 async def _build_connection(
-    kit: Kit, company: Company, id: str, carrier: Carrier, credentials: Mapping[str, str]
+    kit: AppContext, company: Company, id: str, carrier: Carrier, credentials: Mapping[str, str]
 ) -> Connection:
     address = await get_environment(company).get_address(kit, carrier)
     return Connection(company, id, carrier.name, address, credentials, kit.client)
@@ -219,7 +219,7 @@ async def _ask_health(connected: ConnectedCarrier, status: str) -> tuple[str, st
     return "connected", None
 
 
-def _check_credentials(kit: Kit, company: Company, carrier: Carrier, given: Mapping[str, str]) -> dict[str, str]:
+def _check_credentials(kit: AppContext, company: Company, carrier: Carrier, given: Mapping[str, str]) -> dict[str, str]:
     """All that is needed and nothing unknown; a simulator's account is known without being given."""
     names = {field.name for field in carrier.fields}
     unknown = sorted(set(given) - names)

@@ -6,7 +6,7 @@ from hashlib import sha256
 import msgspec
 from msgspec import Struct
 
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection, Database
 from sapa.shipping.areas import actions as areas
 from sapa.shipping.areas.types import AreaRequest
@@ -44,7 +44,7 @@ class QuoteLookup(Struct, frozen=True):
     key: bytes
 
 
-async def quote(kit: Kit, company: Company, body: QuoteIn) -> QuoteResult:
+async def quote(kit: AppContext, company: Company, body: QuoteIn) -> QuoteResult:
     """Nothing on offer is an answer with at least one message; raises CarrierUnavailable when nobody could say."""
     request = build_request(company, body)
     if PROVIDERS[body.provider].is_local:
@@ -57,7 +57,7 @@ async def quote(kit: Kit, company: Company, body: QuoteIn) -> QuoteResult:
         raise CarrierUnavailable(f"The carrier of {body.provider} did not answer in time; try again.") from None
 
 
-async def _quote(kit: Kit, company: Company, body: QuoteIn, request: ShipmentRequest) -> QuoteResult:
+async def _quote(kit: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> QuoteResult:
     async with kit.database.connection() as db:
         connected = await get_carrier(kit, db, company, body.provider)
         key = sha256(build_key(connected.carrier.name, connected.connection.id, request)).digest()
@@ -77,14 +77,16 @@ async def _check_ends(db: Connection, company: Company, connected: ConnectedCarr
         )
 
 
-async def _with_pickup_city(kit: Kit, company: Company, provider: str, request: ShipmentRequest) -> ShipmentRequest:
+async def _with_pickup_city(
+    kit: AppContext, company: Company, provider: str, request: ShipmentRequest
+) -> ShipmentRequest:
     """The city as the carrier writes it."""
     cities = await areas.list_coverage(kit, company, AreaRequest(provider, "cities", None), None)
     city = get_pickup_city("options.pickupCity", PROVIDERS[provider], request.wish.pickup_city, cities)
     return msgspec.structs.replace(request, wish=msgspec.structs.replace(request.wish, pickup_city=city.name))
 
 
-async def _ask(kit: Kit, company: Company, lookup: QuoteLookup) -> QuoteResult:
+async def _ask(kit: AppContext, company: Company, lookup: QuoteLookup) -> QuoteResult:
     carrier, connection = lookup.connected.carrier, lookup.connected.connection
     wanted = lookup.request.wish.service_type
     if wanted is not None and wanted not in carrier.service_types:

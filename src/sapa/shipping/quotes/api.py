@@ -3,7 +3,7 @@
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import Unauthorized
-from sapa.http.outbound_call import Errand
+from sapa.http.outbound_call import OutboundCall
 from sapa.shipping.connections.types import ProviderNotConnected
 from sapa.shipping.quotes import actions
 from sapa.shipping.quotes.types import QuoteAnswer, QuoteIn
@@ -13,7 +13,7 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
 
 
 @routes.post("/calculate-fee", scope=Scope.ORDERS_READ, status=200, raises=[ProviderNotConnected, CarrierUnavailable])
-async def calculate_fee(errand: Errand, body: QuoteIn) -> QuoteAnswer:
+async def calculate_fee(errand: OutboundCall, body: QuoteIn) -> QuoteAnswer:
     """Ask what a journey costs.
 
     The options of every provider look the same. Where nothing is offered, `options` is empty and `messages` say why

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from sapa.access import actions as access
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
 from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, CarrierEvent, Tracked
@@ -71,7 +71,7 @@ async def _apply(
     return await shipments.store(tx, company, shipment, after)
 
 
-async def poll(kit: Kit, due: DueShipment) -> None:
+async def poll(kit: AppContext, due: DueShipment) -> None:
     """Asks the carrier about one shipment that is due, unless another worker has it."""
     async with kit.database.connection() as db:
         if not await queries.take_untracked(db, due, TAKEN_SECONDS):

@@ -3,7 +3,7 @@
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import Unauthorized
-from sapa.http.outbound_call import Errand
+from sapa.http.outbound_call import OutboundCall
 from sapa.shipping.carriers.interface import Tracked
 from sapa.shipping.connections.actions import find_carrier
 from sapa.shipping.shipments import actions as shipments
@@ -16,7 +16,7 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
 
 
 @routes.get("/shipments/{id}/tracking", scope=Scope.ORDERS_READ, raises=[ShipmentNotFound])
-async def track_shipment(errand: Errand, id: ShipmentId) -> Tracking:
+async def track_shipment(errand: OutboundCall, id: ShipmentId) -> Tracking:
     """Track a shipment.
 
     The carrier is asked now, and its answer put to the history that is known. When it is away the last known state is

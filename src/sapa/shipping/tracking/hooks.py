@@ -5,7 +5,7 @@ import msgspec
 import structlog
 
 from sapa.access import actions as access
-from sapa.context import Kit
+from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Connection, Database, Tx
 from sapa.http.errors import MethodNotAllowed, NotFound, PayloadTooLarge, Unauthorized
@@ -37,7 +37,7 @@ log = structlog.get_logger()
 list_due = queries.list_due
 
 
-async def answer(kit: Kit, call: HookCall) -> HookAnswer:
+async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     """Whatever is properly signed is stored and thanked for, also what cannot be read yet."""
     if call.method != "POST":
         raise MethodNotAllowed(headers={"allow": "POST"})
@@ -64,7 +64,7 @@ def _read(connected: ConnectedCarrier, call: HookCall) -> list[CarrierEvent]:
         return []
 
 
-async def process(kit: Kit, due: DueCallback) -> None:
+async def process(kit: AppContext, due: DueCallback) -> None:
     """In one transaction with the mark that it is done."""
     stored = None
     try:

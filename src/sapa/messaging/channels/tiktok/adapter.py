@@ -26,7 +26,7 @@ from sapa.messaging.channels.reading import text
 from sapa.messaging.channels.tiktok.callbacks import check_signature, parse_callback
 from sapa.messaging.channels.tiktok.calls import build_image, build_text, parse_data, parse_sent
 from sapa.messaging.channels.tiktok.pictures import PICTURE, find_type
-from sapa.outbound.client import Answer, NotSent, Unclear
+from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 
 MOST_PICTURE_BYTES = 3 * 1_048_576
 A_DAY = 86_400.0
@@ -118,7 +118,7 @@ class TikTok:
 
 async def _call(
     connection: Connection, method: str, path: str, body: Any = None, params: Mapping[str, str] | None = None
-) -> Answer:
+) -> ProviderResponse:
     headers = {"access-token": connection.credentials["access_token"], "content-type": "application/json"}
     content = None if body is None else msgspec.json.encode(body)
     url = f"{connection.address}/{path}"

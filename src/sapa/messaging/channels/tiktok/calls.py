@@ -8,7 +8,7 @@ from sapa.messaging.channels.interface import Outgoing, Refused, Sent
 from sapa.messaging.channels.meta import Verdict
 from sapa.messaging.channels.reading import Node, get, node, parse_json, text
 from sapa.messaging.channels.render import render
-from sapa.outbound.client import Answer, Unclear
+from sapa.outbound.client import ProviderResponse, Unclear
 
 _VERDICTS: Mapping[int, Verdict] = {
     40001: Verdict("auth"),
@@ -41,7 +41,7 @@ def _quote(message: Outgoing) -> dict[str, Any]:
     return {"referenced_message_info": quoted} if message.quoted else {}
 
 
-def parse_sent(answer: Answer) -> Sent | Refused:
+def parse_sent(answer: ProviderResponse) -> Sent | Refused:
     data = parse_data(answer)
     if isinstance(data, Refused):
         return data
@@ -51,7 +51,7 @@ def parse_sent(answer: Answer) -> Sent | Refused:
     return Sent(message_id)
 
 
-def parse_data(answer: Answer) -> Node | Refused:
+def parse_data(answer: ProviderResponse) -> Node | Refused:
     """What an answer brings; raises Unclear when it does not say whether it is one."""
     found = parse_json(answer.body)
     code = get(found, "code")

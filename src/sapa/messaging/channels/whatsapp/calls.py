@@ -19,7 +19,7 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.meta import read_refusal
 from sapa.messaging.channels.reading import nodes, parse_json, text
 from sapa.messaging.channels.whatsapp.errors import judge
-from sapa.outbound.client import Answer, Unclear
+from sapa.outbound.client import ProviderResponse, Unclear
 
 
 def build_message(message: Outgoing) -> dict[str, Any]:
@@ -105,7 +105,7 @@ def _rows(rows: Sequence[Any]) -> list[dict[str, str]]:
     ]
 
 
-def parse_sent(answer: Answer, to: Identity) -> Sent | Refused:
+def parse_sent(answer: ProviderResponse, to: Identity) -> Sent | Refused:
     if refused := read_refusal(answer, judge):
         return refused
     found = parse_json(answer.body)

@@ -29,7 +29,7 @@ from sapa.messaging.channels.interface import (
     Unsigned,
 )
 from sapa.messaging.channels.widget.types import Picture, Shown
-from sapa.outbound.client import Answer, Unclear
+from sapa.outbound.client import ProviderResponse, Unclear
 
 SIGNATURE = "x-sapa-signature"
 TOO_FAST = "too_fast"
@@ -81,7 +81,7 @@ def build_handed(message: Outgoing) -> bytes:
     return msgspec.json.encode(Handed(message.reference, message.to.value, build_shown(message.content)))
 
 
-def parse_handed(answer: Answer) -> Sent | Refused:
+def parse_handed(answer: ProviderResponse) -> Sent | Refused:
     """Raises Unclear where nobody can tell what became of it."""
     try:
         said = msgspec.json.decode(answer.body, type=HandedAnswer)

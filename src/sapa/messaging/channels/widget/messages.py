@@ -2,7 +2,7 @@
 
 import msgspec
 
-from sapa.db.pool import Tx, ring_after_commit
+from sapa.db.pool import Tx, notify_after_commit
 from sapa.messaging.channels.widget import queries
 from sapa.messaging.channels.widget.types import Line, Shown, Visitor
 
@@ -25,7 +25,7 @@ async def hear(tx: Tx, company_id: int, visitor: Visitor, reference: str, shown:
 
 async def _append(tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, shown: Shown) -> Line:
     line = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(shown))
-    ring_after_commit(tx, BELL)
+    notify_after_commit(tx, BELL)
     return line
 
 

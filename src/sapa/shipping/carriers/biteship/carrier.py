@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from sapa.outbound.client import Answer, NotSent
+from sapa.outbound.client import NotSent, ProviderResponse
 from sapa.shipping.carriers.biteship import calls, wire
 from sapa.shipping.carriers.biteship.statuses import BY_WORD
 from sapa.shipping.carriers.calls import (
@@ -169,7 +169,7 @@ class Biteship:
             raise CarrierAway(_parse_problem(connection, answer).reason)
         return read(answer, wire.Order)
 
-    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> Answer:
+    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> ProviderResponse:
         answer = await ask(connection, _signed(connection, request), patience)
         if answer.status in {401, 403}:
             raise BadCredentials("Biteship refuses the API key")
@@ -187,7 +187,7 @@ class _Problem(msgspec.Struct, frozen=True):
     twin: wire.Twin | None
 
 
-def _parse_problem(connection: Connection, answer: Answer) -> _Problem:
+def _parse_problem(connection: Connection, answer: ProviderResponse) -> _Problem:
     try:
         problem = parse(answer, wire.Problem)
     except Unreadable:

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from sapa.outbound.client import Answer, NotSent
+from sapa.outbound.client import NotSent, ProviderResponse
 from sapa.shipping.carriers.calls import (
     ASKING,
     QUOTING,
@@ -148,7 +148,7 @@ class Dash:
             raise CarrierAway(_reason(connection, answer))
         return read(answer, wire.Delivery)
 
-    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> Answer:
+    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> ProviderResponse:
         """With a token that is good: one that has ended is replaced once."""
         for _ in range(2):
             token = await tokens.get_token(connection)
@@ -164,7 +164,7 @@ def _signed(request: Request, token: str) -> Request:
     return msgspec.structs.replace(request, headers=headers)
 
 
-def _reason(connection: Connection, answer: Answer) -> str:
+def _reason(connection: Connection, answer: ProviderResponse) -> str:
     try:
         problem = parse(answer, wire.Problem)
     except Unreadable:

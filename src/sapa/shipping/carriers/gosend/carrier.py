@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from sapa.outbound.client import Answer
+from sapa.outbound.client import ProviderResponse
 from sapa.shipping.carriers.calls import (
     ASKING,
     QUOTING,
@@ -160,7 +160,7 @@ class GoSend:
             raise CarrierAway(_reason(connection, answer))
         return read(answer, wire.Status)
 
-    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> Answer:
+    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> ProviderResponse:
         answer = await ask(connection, _signed(connection, request), patience)
         if answer.status in {401, 403}:
             raise BadCredentials("GoSend refuses the Client-ID and Pass-Key")
@@ -177,7 +177,7 @@ class _Errors(msgspec.Struct, frozen=True):
     errors: list[object] = []
 
 
-def _reason(connection: Connection, answer: Answer) -> str:
+def _reason(connection: Connection, answer: ProviderResponse) -> str:
     """In a header, or else in a list of the body."""
     said = answer.headers.get("error-message", "")
     if not said:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from sapa.outbound.client import Answer, NotSent, Unclear
+from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 from sapa.shipping.carriers.calls import (
     ASKING,
     QUOTING,
@@ -167,7 +167,7 @@ class KiriminAja:
     async def _track(self, connection: Connection, key: str) -> wire.Tracking:
         return read(await self._ask(connection, calls.build_track(key)), wire.Tracking)
 
-    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> Answer:
+    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> ProviderResponse:
         answer = await ask(connection, _signed(connection, request), patience)
         if answer.status in {401, 403}:
             raise BadCredentials("KiriminAja refuses the API key")
@@ -185,7 +185,7 @@ def _check(connection: Connection, verdict: wire.Verdict) -> None:
         raise CarrierAway(scrub(connection, verdict.reason))
 
 
-def _reason(connection: Connection, answer: Answer) -> str:
+def _reason(connection: Connection, answer: ProviderResponse) -> str:
     try:
         return scrub(connection, parse(answer, wire.Verdict).reason)
     except Unreadable:
