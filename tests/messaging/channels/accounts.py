@@ -47,4 +47,13 @@ def build_connection(
     source: Source, address: str, client: Client, company: Company = LIVE, **account: str
 ) -> Connection:
     known = {**ACCOUNTS[source], **account}
-    return Connection(company, "chan_01jc9y3q5me8w92v7x4t6r0n1k", source, address, known, SECRETS, client)
+    return Connection(
+        company,
+        "chan_01jc9y3q5me8w92v7x4t6r0n1k",
+        source,
+        address,
+        known,
+        SECRETS,
+        client,
+        is_simulated=company.is_test,
+    )
