@@ -1,9 +1,15 @@
+"""What the tests of shipping work with."""
+
 from collections.abc import AsyncIterator
 
 import httpx
 import pytest
 
+from sapa.context import AppContext
 from sapa.db.pool import Database
+from sapa.domains import build_process_kit
+from sapa.settings import read_settings
+from sapa.values.company import Company
 from tests.conftest import Installation, connect
 from tests.factories import Environments, make_key
 
@@ -16,3 +22,25 @@ async def sandbox(
     key = await make_key(database, company.test)
     async with connect(installation, key.raw) as client:
         yield client
+
+
+@pytest.fixture(scope="session")
+async def kit(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
+    """This process as one more of the installation's."""
+    server = installation.server
+    settings = read_settings({"SAPA_DATABASE_URL": server.app_url, "SAPA_SECRET_KEY": server.secret_key})
+    made = build_process_kit(settings, database)
+    yield made
+    await made.close()
+
+
+@pytest.fixture
+def tester(company: Environments) -> Company:
+    """The company's test environment."""
+    return Company(company.test, "test", "ID", "IDR")
+
+
+@pytest.fixture
+def owner(company: Environments) -> Company:
+    """The company's live environment."""
+    return Company(company.live, "live", "ID", "IDR")
