@@ -52,9 +52,9 @@ from sapa.sandbox import callbacks as sandbox
 from sapa.sandbox import jobs as sandbox_jobs
 from sapa.sandbox.carriers import api as sandbox_carriers
 from sapa.sandbox.carriers import simulators as carriers
-from sapa.sandbox.carriers.environment import SandboxEnvironment as SandboxShipping
+from sapa.sandbox.carriers.environment import SandboxShipping
 from sapa.sandbox.channels import simulators as channels
-from sapa.sandbox.channels.environment import SandboxEnvironment, SimulatedAccounts
+from sapa.sandbox.channels.environment import SandboxMessaging, SimulatedAccounts
 from sapa.settings import Settings
 from sapa.shipping import api as shipping
 from sapa.shipping import environment as shipping_environment
@@ -163,7 +163,7 @@ PAGES: list[Callable[[AppContext], list[Route]]] = [pages.build_pages, widget.pa
 PORTS: list[tuple[Port[Any], Any]] = [
     (TICKETS, tickets),
     (TEST_ACCOUNTS, SimulatedAccounts()),
-    (TEST_ENVIRONMENT, SandboxEnvironment()),
+    (TEST_ENVIRONMENT, SandboxMessaging()),
     (shipping_environment.TEST, SandboxShipping()),
 ]
 """Ports of lower rooms, each with the higher room's implementation."""

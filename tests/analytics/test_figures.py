@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from sapa.analytics import queries
 from sapa.analytics.report import build_record
-from sapa.analytics.window import Window
+from sapa.analytics.window import SampleRange
 from sapa.db.pool import Connection, Database
 from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.messaging.messages.types import Source
@@ -124,7 +124,7 @@ async def compare(database: Database, company_id: int, chance: random.Random) ->
     sources = chance.choice([None, *CHANNEL_NAMES.values()])
     async with database.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
         stored = await read_samples(db, company_id)
-        found = await queries.list_figures(db, company_id, Window(start, end), sources, None)
+        found = await queries.list_figures(db, company_id, SampleRange(start, end), sources, None)
     records = [{name: getattr(build_record(company_id, one), name) for name in RECORD} for one in found]
     assert told(records) == figures_of(stored, start, end, sources)
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.analytics.report import build_duration
-from sapa.analytics.window import Window, parse_window
+from sapa.analytics.window import SampleRange, parse_window
 from sapa.http.errors import Invalid
 
 NOW = datetime(2026, 3, 31, 12, tzinfo=UTC)
@@ -31,7 +31,7 @@ def instant(text: str) -> datetime:
     ],
 )  # fmt: skip
 def test_windows(start_at: str | None, end_at: str | None, start: str, end: str) -> None:
-    assert parse_window(start_at, end_at, NOW) == Window(instant(start), instant(end))
+    assert parse_window(start_at, end_at, NOW) == SampleRange(instant(start), instant(end))
 
 
 @pytest.mark.parametrize(
@@ -68,7 +68,7 @@ ANY = st.datetimes(timezones=st.just(UTC))
 @given(st.lists(NEAR | ANY, min_size=2, max_size=2).map(sorted), NEAR | ANY)
 def test_every_instant_of_a_window_is_in_a_whole_day_or_beside_them(ends: list[datetime], at: datetime) -> None:
     """As the statement asks: whole days by their dates, the rest by its instants; no instant in both or in neither."""
-    window = Window(*ends)
+    window = SampleRange(*ends)
     is_inside = window.start <= at <= window.end
     is_of_whole_day = window.first_day <= at.date() < window.past_day
     is_of_rest = is_inside and (at.date() < window.first_day or at.date() >= window.past_day)
@@ -84,7 +84,7 @@ def test_every_whole_day_is_in_a_whole_month_or_beside_them(drawn: list[datetime
         one if isinstance(one, datetime) else datetime.combine(one[0], time(), UTC) + timedelta(days=one[1])
         for one in drawn
     )
-    window = Window(start, end)
+    window = SampleRange(start, end)
     first, past = window.months
     assert window.first_day <= first <= past <= window.past_day
     assert first == past or (first.day, past.day) == (1, 1)
@@ -94,7 +94,7 @@ def test_every_whole_day_is_in_a_whole_month_or_beside_them(drawn: list[datetime
 
 @given(st.lists(NEAR, min_size=2, max_size=2).map(sorted))
 def test_only_days_at_the_ends_are_not_whole(ends: list[datetime]) -> None:
-    window = Window(*ends)
+    window = SampleRange(*ends)
     days = {date(2026, 2, 1) + timedelta(n) for n in range(-1, 6)}
     inside = {day for day in days if window.start.date() < day < window.end.date()}
     assert inside <= {day for day in days if window.first_day <= day < window.past_day}

@@ -5,10 +5,10 @@ import pytest
 from sapa.messaging import environment, tickets
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections.accounts import Accounts
-from sapa.messaging.environment import Environment
+from sapa.messaging.environment import MessagingEnvironment
 from sapa.messaging.tickets import Tickets
 from sapa.ports import NotInstalled, Port
-from sapa.sandbox.channels.environment import SandboxEnvironment, SimulatedAccounts
+from sapa.sandbox.channels.environment import SandboxMessaging, SimulatedAccounts
 from sapa.support import actions
 from sapa.values.company import Company
 
@@ -23,7 +23,7 @@ def test_support_keeps_the_tickets() -> None:
 
 def test_a_test_company_is_the_sandbox_s_and_a_live_one_is_not() -> None:
     simulated: Accounts = SimulatedAccounts()
-    sandbox: Environment = SandboxEnvironment()
+    sandbox: MessagingEnvironment = SandboxMessaging()
     assert isinstance(accounts.get_accounts(TEST), type(simulated))
     assert isinstance(environment.get_environment(TEST), type(sandbox))
     assert accounts.get_accounts(LIVE) is accounts.STORED

@@ -21,7 +21,7 @@ def test_there_are_enough_of_each() -> None:
 
 
 @pytest.mark.parametrize("place", ALL, ids=lambda place: place.name)
-def test_every_place_lies_in_its_parent_and_has_places_down_to_the_last_level(place: areas.SandboxPlace) -> None:
+def test_every_place_lies_in_its_parent_and_has_places_down_to_the_last_level(place: areas.SandboxArea) -> None:
     digits = {PROVINCES: 2, CITIES: 4, DISTRICTS: 6, SUB_DISTRICTS: 10}
     assert len(str(place.id)) == digits[place.level]
     assert place.parent_id is None or str(place.id).startswith(str(place.parent_id))

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.sandbox import prices
-from sapa.sandbox.areas import Point
+from sapa.sandbox.areas import SandboxPoint
 
-points = st.builds(Point, st.floats(-11.5, 6.5), st.floats(94.5, 141.5))
+points = st.builds(SandboxPoint, st.floats(-11.5, 6.5), st.floats(94.5, 141.5))
 kilometres = st.decimals(0, 2_000, places=1)
 kilograms = st.decimals("0.001", 100, places=3)
 centimetres = st.decimals(1, 300, places=1)
@@ -18,11 +18,11 @@ area_ids = st.integers(1, 9_999_999_999)
 
 def test_a_known_way_is_as_long_as_it_is() -> None:
     """Monas to Senayan: 5.9 km as the crow flies."""
-    assert prices.build_distance(Point(-6.1754, 106.8272), Point(-6.2253, 106.8097)) == Decimal("7.7")
+    assert prices.build_distance(SandboxPoint(-6.1754, 106.8272), SandboxPoint(-6.2253, 106.8097)) == Decimal("7.7")
 
 
 @given(points, points)
-def test_a_way_is_as_long_in_both_directions(one: Point, other: Point) -> None:
+def test_a_way_is_as_long_in_both_directions(one: SandboxPoint, other: SandboxPoint) -> None:
     there, back = prices.build_distance(one, other), prices.build_distance(other, one)
     assert abs(there - back) <= Decimal("0.1")
     assert there >= 0

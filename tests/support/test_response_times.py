@@ -9,23 +9,23 @@ from hypothesis import strategies as st
 from sapa.analytics.report import build_duration
 from sapa.messaging.messages.types import Source
 from sapa.support.response_times import (
+    Actor,
+    AgentMessage,
+    CustomerMessage,
     Cycle,
-    Doer,
-    HandedOver,
+    CycleRef,
+    Handover,
     Happening,
-    Heard,
-    Resolved,
-    Said,
-    Scene,
+    Resolution,
     advance,
 )
 from sapa.support.samples.types import Metric, Sample
 
-SARI, BUDI = Doer(1, "human"), Doer(2, "human")
-BOT, TWIN = Doer(8, "ai"), Doer(9, "ai")
-SCENE = Scene("tkt_1", Source.MSGAPP_CLOUD, 1)
+SARI, BUDI = Actor(1, "human"), Actor(2, "human")
+BOT, TWIN = Actor(8, "ai"), Actor(9, "ai")
+SCENE = CycleRef("tkt_1", Source.MSGAPP_CLOUD, 1)
 
-Expected = list[tuple[Doer, str, int]]
+Expected = list[tuple[Actor, str, int]]
 
 
 def at(clock: str) -> datetime:
@@ -34,20 +34,20 @@ def at(clock: str) -> datetime:
     return datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=hours, minutes=minutes, seconds=seconds)
 
 
-def heard(clock: str) -> Heard:
-    return Heard(at(clock))
+def heard(clock: str) -> CustomerMessage:
+    return CustomerMessage(at(clock))
 
 
-def said(clock: str, agent: Doer, *, is_handover: bool = False) -> Said:
-    return Said(at(clock), agent, f"message at {clock}", is_handover)
+def said(clock: str, agent: Actor, *, is_handover: bool = False) -> AgentMessage:
+    return AgentMessage(at(clock), agent, f"message at {clock}", is_handover)
 
 
-def handed_over(clock: str) -> HandedOver:
-    return HandedOver(at(clock))
+def handed_over(clock: str) -> Handover:
+    return Handover(at(clock))
 
 
-def resolved(clock: str, owner: Doer | None, resolver: Doer | None = None) -> Resolved:
-    return Resolved(at(clock), owner, resolver)
+def resolved(clock: str, owner: Actor | None, resolver: Actor | None = None) -> Resolution:
+    return Resolution(at(clock), owner, resolver)
 
 
 def measure(happenings: list[Happening]) -> list[Sample]:
@@ -122,11 +122,11 @@ def test_measured(name: str) -> None:
     happenings, expected = CASES[name]
     assert timed(measure(happenings)) == {(agent.id, metric, float(seconds)) for agent, metric, seconds in expected}
     assert len(measure(happenings)) == len(expected) + sum(
-        isinstance(one, Said) or (isinstance(one, Resolved) and one.owner is not None) for one in happenings
+        isinstance(one, AgentMessage) or (isinstance(one, Resolution) and one.owner is not None) for one in happenings
     )
 
 
-def printed(samples: list[Sample], agent: Doer, metric: str) -> str:
+def printed(samples: list[Sample], agent: Actor, metric: str) -> str:
     micros = [one.micros for one in samples if (one.agent_id, one.metric) == (agent.id, metric)]
     return build_duration(sum(micros), len(micros))
 
@@ -140,7 +140,7 @@ def printed(samples: list[Sample], agent: Doer, metric: str) -> str:
         ("more than four days", SARI, ("125:03:09", "125:03:09", "00:00:00")),
     ],
 )
-def test_printed(name: str, agent: Doer, expected: tuple[str, ...]) -> None:
+def test_printed(name: str, agent: Actor, expected: tuple[str, ...]) -> None:
     samples = measure(CASES[name][0])
     assert tuple(printed(samples, agent, of) for of in ("first_response", "response", "resolution")) == expected
 
@@ -155,10 +155,10 @@ def test_a_sample_says_what_it_is_of() -> None:
 INSTANTS = st.integers(0, 3600).map(lambda second: datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=second))
 AGENTS = st.sampled_from([SARI, BUDI, BOT, TWIN])
 HAPPENINGS = st.one_of(
-    st.builds(Heard, INSTANTS),
-    st.builds(Said, INSTANTS, AGENTS, st.just("m"), st.booleans()),
-    st.builds(HandedOver, INSTANTS),
-    st.builds(Resolved, INSTANTS, st.none() | AGENTS, st.none() | AGENTS),
+    st.builds(CustomerMessage, INSTANTS),
+    st.builds(AgentMessage, INSTANTS, AGENTS, st.just("m"), st.booleans()),
+    st.builds(Handover, INSTANTS),
+    st.builds(Resolution, INSTANTS, st.none() | AGENTS, st.none() | AGENTS),
 )
 
 
@@ -168,8 +168,8 @@ def test_whatever_happens_in_whatever_order(happenings: list[Happening]) -> None
     assert all(one.seconds >= 0 and one.started_at <= one.at for one in found)
     responses = [one for one in found if one.metric is Metric.RESPONSE]
     firsts = [one for one in found if one.metric is Metric.FIRST_RESPONSE]
-    waits = sum(isinstance(one, Heard) for one in happenings)
+    waits = sum(isinstance(one, CustomerMessage) for one in happenings)
     assert len(firsts) <= min(2, len(responses)) and len(responses) <= waits  # noqa: PT018
-    handled = sum(isinstance(one, Said) for one in happenings)
-    owned = sum(isinstance(one, Resolved) and one.owner is not None for one in happenings)
+    handled = sum(isinstance(one, AgentMessage) for one in happenings)
+    owned = sum(isinstance(one, Resolution) and one.owner is not None for one in happenings)
     assert sum(one.metric is Metric.HANDLED for one in found) == handled + owned

@@ -24,7 +24,7 @@ from sapa.webhooks.listen import (
     Listener,
     Listeners,
     StreamPosition,
-    TooManyStreams,
+    TooManyListeners,
     parse_position,
 )
 from tests.conftest import TLS, Installation, connect, start_installation, stop_installation
@@ -221,7 +221,7 @@ async def test_the_places_of_a_process_are_bounded_and_become_free(
     listeners = Listeners(database, "https://sapa.example.com")
     streams = [await listeners.open(await make_token(database, company.live), [], None) for _ in range(3)]
     one_more = await make_token(database, company.live)
-    with pytest.raises(TooManyStreams):
+    with pytest.raises(TooManyListeners):
         await listeners.open(one_more, [], None)
     listeners.close(streams[0])
     await listeners.open(one_more, [], None)
@@ -232,7 +232,7 @@ async def test_one_token_gets_five_places_and_the_others_keep_theirs(
 ) -> None:
     listeners = Listeners(database, "https://sapa.example.com")
     streams = [await listeners.open(token, [], None) for _ in range(5)]
-    with pytest.raises(TooManyStreams, match="this token") as refusal:
+    with pytest.raises(TooManyListeners, match="this token") as refusal:
         await listeners.open(token, [], None)
     assert (refusal.value.status, refusal.value.headers["retry-after"]) == (503, "30")
     await listeners.open(await make_token(database, company.live), [], None)

@@ -5,10 +5,10 @@ from datetime import datetime
 from typing import get_args
 
 from sapa.analytics import queries
-from sapa.analytics.queries import Figures
+from sapa.analytics.queries import AgentFigures
 from sapa.analytics.report import build_duration, build_record
 from sapa.analytics.types import AgentRecord, KindRecord
-from sapa.analytics.window import INSTANT, Window
+from sapa.analytics.window import INSTANT, SampleRange
 from sapa.db.pool import Connection
 from sapa.messaging.channels.registry import CHANNEL_NAMES
 from sapa.support.types import AgentType
@@ -19,12 +19,12 @@ async def compare(
 ) -> tuple[list[AgentRecord], list[KindRecord]]:
     """Agent by agent as the API reports them, and people against AI agents; the end is not included."""
     sources = CHANNEL_NAMES[channel] if channel else None
-    found = await queries.list_figures(db, company_id, Window(start, end - INSTANT), sources, None)
+    found = await queries.list_figures(db, company_id, SampleRange(start, end - INSTANT), sources, None)
     kinds = [_add_up(kind, [one for one in found if one.type == kind]) for kind in get_args(AgentType)]
     return [build_record(company_id, one) for one in found if one.is_active or one.has_data], kinds
 
 
-def _add_up(kind: AgentType, found: Sequence[Figures]) -> KindRecord:
+def _add_up(kind: AgentType, found: Sequence[AgentFigures]) -> KindRecord:
     """The mean of all samples, not of the agents' means: who has no sample of a kind does not count as quick."""
     return KindRecord(
         agent_type=kind,

@@ -8,7 +8,7 @@ from sapa.access.types import Scope
 from sapa.analytics import queries
 from sapa.analytics.report import build_record
 from sapa.analytics.types import AgentsData, AgentsReport, Range, SampleRow
-from sapa.analytics.window import Window, parse_window
+from sapa.analytics.window import SampleRange, parse_window
 from sapa.db.listing import contains
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
@@ -38,7 +38,7 @@ class WindowQuery(Struct, frozen=True, kw_only=True, rename="camel"):
     channel: ChannelFilter | None = None
 
 
-class AgentsQuery(WindowQuery, frozen=True, kw_only=True):
+class AgentReportQuery(WindowQuery, frozen=True, kw_only=True):
     """Whose figures, of which window."""
 
     agent_name: Annotated[SearchText, Meta(description="A part of the agent's name, in any case.")] | None = None
@@ -53,7 +53,7 @@ class SamplesQuery(WindowQuery, frozen=True, kw_only=True):
 
 
 @routes.get("/agents", scope=Scope.ANALYTICS_READ)
-async def report_agents(call: Call, query: AgentsQuery) -> AgentsReport:
+async def report_agents(call: Call, query: AgentReportQuery) -> AgentsReport:
     """Get what each agent achieved.
 
     Every active agent is listed, those without anything in the window with zeros; one that is not active is listed
@@ -81,7 +81,7 @@ async def list_samples(call: Call, id: AgentPathId, query: SamplesQuery) -> Page
     return build_page(samples, query.page, query.limit, total)
 
 
-async def _window(call: Call, query: WindowQuery) -> Window:
+async def _window(call: Call, query: WindowQuery) -> SampleRange:
     return parse_window(query.start_at, query.end_at, await queries.get_now(call.db, call.company.id))
 
 

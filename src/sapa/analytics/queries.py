@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec import Struct
 
 from sapa.analytics.types import SampleRow
-from sapa.analytics.window import Window
+from sapa.analytics.window import SampleRange
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
@@ -14,7 +14,7 @@ from sapa.messaging.channels.interface import Source
 from sapa.support.types import AgentType
 
 
-class Figures(Struct, frozen=True):
+class AgentFigures(Struct, frozen=True):
     """An agent, and what its samples in the window add up to."""
 
     agent_id: int
@@ -114,7 +114,7 @@ FIGURES = sql(
         ON f.agent_id = a.id
      WHERE a.company_id = $1 AND ($9::text IS NULL OR a.name_text LIKE $9)
      ORDER BY a.name_text, a.id""",
-    row=Figures,
+    row=AgentFigures,
 )
 
 _CHOSEN = """
@@ -142,15 +142,15 @@ async def get_now(db: Connection, company_id: int) -> datetime:
 
 
 async def list_figures(
-    db: Connection, company_id: int, window: Window, sources: Sequence[Source] | None, name: str | None
-) -> list[Figures]:
+    db: Connection, company_id: int, window: SampleRange, sources: Sequence[Source] | None, name: str | None
+) -> list[AgentFigures]:
     """Of every agent whose name the pattern fits, by name."""
     days = window.first_day, window.past_day
     return await FIGURES.all(db, company_id, window.start, window.end, *days, *window.months, sources, name)
 
 
 async def list_samples(
-    db: Connection, company_id: int, agent_id: int, window: Window, sources: Sequence[Source] | None,
+    db: Connection, company_id: int, agent_id: int, window: SampleRange, sources: Sequence[Source] | None,
     metric: str | None, limit: int, offset: int,
 ) -> tuple[list[SampleRow], int]:  # fmt: skip
     """One page, the newest first, and how many there are in all."""

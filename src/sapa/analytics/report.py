@@ -1,11 +1,11 @@
 """Figures as the report prints them."""
 
-from sapa.analytics.queries import Figures
+from sapa.analytics.queries import AgentFigures
 from sapa.analytics.types import AgentRecord
 from sapa.support.samples.types import MICROSECONDS
 
 
-def build_record(company_id: int, figures: Figures) -> AgentRecord:
+def build_record(company_id: int, figures: AgentFigures) -> AgentRecord:
     return AgentRecord(
         company_id=company_id,
         agent_id=figures.agent_id,

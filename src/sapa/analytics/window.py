@@ -23,7 +23,7 @@ ADVICE = (
 _DATE = re.compile(r"\d{4}-\d\d-\d\d", re.ASCII).fullmatch
 
 
-class Window(Struct, frozen=True):
+class SampleRange(Struct, frozen=True):
     """From one instant to another; a sample at either of them is in it."""
 
     start: datetime
@@ -54,13 +54,13 @@ class Window(Struct, frozen=True):
         return show(self.start), show(self.end)
 
 
-def parse_window(start_at: str | None, end_at: str | None, now: datetime) -> Window:
+def parse_window(start_at: str | None, end_at: str | None, now: datetime) -> SampleRange:
     """Up to now and the 30 days before, unless one end or both are given."""
     end = parse_instant("endAt", end_at, is_end=True) if end_at is not None else now
     start = parse_instant("startAt", start_at, is_end=False) if start_at is not None else _before(end)
     if start > end:
         raise Invalid.field("startAt", f"must not be after endAt, which is {show(end)}")
-    return Window(start, end)
+    return SampleRange(start, end)
 
 
 def parse_instant(name: str, text: str, is_end: bool) -> datetime:

@@ -15,12 +15,13 @@ from sapa.access.actions import get_company
 from sapa.cli.connect import AsJson, CompanyId, show
 from sapa.cli.outside import open_context
 from sapa.context import AppContext
-from sapa.shipping.carriers.interface import Carrier, Field
+from sapa.shipping.carriers.interface import Carrier
 from sapa.shipping.carriers.registry import list_adapters
 from sapa.shipping.connections import actions as connections
 from sapa.shipping.connections.types import CarrierConnection, NewCarrierConnection
 from sapa.shipping.providers import PROVIDERS
 from sapa.values.company import Company
+from sapa.values.provider_accounts import AccountField
 
 app = typer.Typer(no_args_is_help=True, help="A company's accounts with carriers.")
 
@@ -142,7 +143,7 @@ def _gather(carrier: Carrier, given: Mapping[str, str], is_asking: bool) -> dict
     return found
 
 
-def _prompt(carrier: Carrier, field: Field) -> str:
+def _prompt(carrier: Carrier, field: AccountField) -> str:
     answer: str = typer.prompt(f"{carrier.label}: {field.label}", hide_input=field.is_secret, err=True)
     return answer
 

@@ -15,16 +15,17 @@ from sapa.access.actions import get_company
 from sapa.cli.connect import AsJson, CompanyId, harmless, show
 from sapa.cli.outside import open_context
 from sapa.context import AppContext
-from sapa.messaging.channels.interface import Channel, Field, Source
+from sapa.messaging.channels.interface import Channel, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.channels.widget.adapter import Widget
 from sapa.messaging.channels.widget.types import Snippet, SnippetShownOnce
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections import actions as connecting
-from sapa.messaging.connections.types import ChannelNotConnected, ConnectionInfo, NewConnection
+from sapa.messaging.connections.types import ChannelConnection, ChannelNotConnected, NewChannelConnection
 from sapa.messaging.inbound import hooks as inbound
 from sapa.sandbox.channels.accounts import build_credentials, build_hook_token
 from sapa.values.company import Company
+from sapa.values.provider_accounts import AccountField
 
 app = typer.Typer(no_args_is_help=True, help="Channels: WhatsApp, Messenger, Instagram, TikTok, mail, web chat.")
 
@@ -74,7 +75,7 @@ def connect(
     """Connect an account, or change the one that is connected: what is not given stays. Its hook is shown once."""
     fields = _parse_fields(CHANNELS[source], given or [])
 
-    async def run(kit: AppContext, company: Company) -> NewConnection:
+    async def run(kit: AppContext, company: Company) -> NewChannelConnection:
         async with kit.database.connection() as db:
             draft = await connecting.prepare(kit, db, company, source, fields)
         if not no_check:
@@ -84,7 +85,7 @@ def connect(
             if not no_check:
                 await connecting.note_verified(tx, company, made.connection.id, None)
             info = await connecting.get_info(kit, tx, company, made.connection.id)
-            return NewConnection(info, made.hook_url, made.generated, made.snippet)
+            return NewChannelConnection(info, made.hook_url, made.generated, made.snippet)
 
     _show_new(_run(company, run), json)
 
@@ -93,7 +94,7 @@ def connect(
 def list_(company: CompanyId, json: AsJson = False) -> None:
     """List a company's channels with their health, without their secrets."""
 
-    async def run(kit: AppContext, company: Company) -> Sequence[ConnectionInfo]:
+    async def run(kit: AppContext, company: Company) -> Sequence[ChannelConnection]:
         async with kit.database.connection() as db:
             return await accounts.get_accounts(company).list_infos(kit, db, company)
 
@@ -190,11 +191,11 @@ def _read_value(value: str) -> str:
         raise typer.BadParameter(f"{value[1:]} cannot be read: {error}") from None
 
 
-def _name(field: Field) -> str:
+def _name(field: AccountField) -> str:
     return field.name if field.is_required else f"{field.name}?"
 
 
-def _show_new(made: NewConnection, json: bool) -> None:
+def _show_new(made: NewChannelConnection, json: bool) -> None:
     if json:
         show(made, json, "", [])
         return

@@ -12,7 +12,7 @@ from sapa.console.routes import (
 from sapa.http.errors import NotFound
 from sapa.messaging.connections import actions as connections
 from sapa.messaging.connections.accounts import get_accounts
-from sapa.messaging.connections.types import ConnectionInfo
+from sapa.messaging.connections.types import ChannelConnection
 from sapa.messaging.messages.types import Channel
 from sapa.values.company import Company
 
@@ -86,7 +86,7 @@ def _get_channel(visit: PageRequest) -> Channel:
     return channel
 
 
-async def _list_present(visit: PageRequest, company: Company) -> dict[str, ConnectionInfo]:
+async def _list_present(visit: PageRequest, company: Company) -> dict[str, ChannelConnection]:
     """Of each channel the account that is connected, or the last one that was."""
     async with visit.kit.database.connection() as db:
         infos = await get_accounts(company).list_infos(visit.kit, db, company)
@@ -100,7 +100,7 @@ def _list_given(visit: PageRequest, channel: Channel) -> dict[str, str]:
     return {field.name: given[field.name] for field in channel.fields if given[field.name] or not field.is_secret}
 
 
-def _list_plain(visit: PageRequest, channel: Channel, info: ConnectionInfo | None) -> dict[str, str]:
+def _list_plain(visit: PageRequest, channel: Channel, info: ChannelConnection | None) -> dict[str, str]:
     """What may stand in the form: never a secret, not even one that was just typed."""
     known = info.account if info else {}
     plain = [field.name for field in channel.fields if not field.is_secret]

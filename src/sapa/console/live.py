@@ -16,7 +16,7 @@ import asyncpg
 from sapa.console.rendering import HEADERS
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
-from sapa.db.hub import Subscription
+from sapa.db.hub import ChannelSubscription
 from sapa.db.pool import Database
 from sapa.http.errors import ApiError, ServiceUnavailable
 from sapa.http.event_stream import KEEP_ALIVE, READY, EventStreamResponse, build_event
@@ -35,7 +35,7 @@ Look = Callable[[], Awaitable[str | None]]
 """What a page shows by now, in a word that differs when it does; None when its session is over."""
 
 
-class TooManyStreams(ServiceUnavailable):
+class TooManyLivePages(ServiceUnavailable):
     """Too many pages listen at once; close some, or look again later."""
 
 
@@ -57,13 +57,13 @@ class Live:
     def __init__(self, kit: AppContext) -> None:
         self._database: Database = kit.database
         self._closing = kit.closing
-        self._watches: dict[Watch, Subscription] = {}
+        self._watches: dict[Watch, ChannelSubscription] = {}
 
     def open(self, watch: Watch) -> EventStreamResponse:
         """The answer to the page; the watch has its place until that ends."""
         of_person = Counter(other.user_id for other in self._watches)[watch.user_id]
         if of_person >= MOST_STREAMS_OF_A_PERSON or len(self._watches) >= MOST_STREAMS or self._closing.is_set():
-            raise TooManyStreams(headers={"retry-after": str(RETRY_SECONDS)})
+            raise TooManyLivePages(headers={"retry-after": str(RETRY_SECONDS)})
         self._watches[watch] = self._database.hub.subscribe(watch.bell, lambda _: watch.news.set())
         return EventStreamResponse(self.run(watch), partial(self.close, watch), HEADERS)
 

@@ -23,7 +23,7 @@ ANSWER_SECONDS = 1.0
 log = structlog.get_logger()
 
 
-class Subscription(Struct, eq=False, frozen=True):
+class ChannelSubscription(Struct, eq=False, frozen=True):
     """Interest in a channel, from `Hub.subscribe` until `Hub.unsubscribe`."""
 
     channel: str
@@ -41,7 +41,7 @@ class Hub:
     def __init__(self, url: str, application: str) -> None:
         self.application = f"{application} listener"
         self._url = url
-        self._subscriptions: set[Subscription] = set()
+        self._subscriptions: set[ChannelSubscription] = set()
         self._heard: set[str] = set()
         self._changed = asyncio.Event()
         self._listening: asyncio.Task[None] | None = None
@@ -52,9 +52,9 @@ class Hub:
         notify: Callable[[str], object],
         up: Callable[[], object] | None = None,
         down: Callable[[], object] = lambda: None,
-    ) -> Subscription:
+    ) -> ChannelSubscription:
         """Without `up`, a channel that begins to be heard is a notification without a payload."""
-        subscription = Subscription(channel, notify, up or partial(notify, ""), down)
+        subscription = ChannelSubscription(channel, notify, up or partial(notify, ""), down)
         self._subscriptions.add(subscription)
         self._changed.set()
         if channel in self._heard:
@@ -63,7 +63,7 @@ class Hub:
             self._listening = asyncio.create_task(self._listen(), name="database listener")
         return subscription
 
-    def unsubscribe(self, subscription: Subscription) -> None:
+    def unsubscribe(self, subscription: ChannelSubscription) -> None:
         self._subscriptions.discard(subscription)
         self._changed.set()
 
@@ -122,5 +122,5 @@ class Hub:
         for subscription in self._list_subscriptions(channel):
             subscription.notify(str(payload))
 
-    def _list_subscriptions(self, channel: str) -> list[Subscription]:
+    def _list_subscriptions(self, channel: str) -> list[ChannelSubscription]:
         return [subscription for subscription in self._subscriptions if subscription.channel == channel]

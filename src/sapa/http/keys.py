@@ -10,7 +10,7 @@ from hashlib import sha256
 import structlog
 from msgspec import Struct
 
-from sapa.db.hub import Subscription
+from sapa.db.hub import ChannelSubscription
 from sapa.db.pool import Connection, Database
 from sapa.http.allow_list import AllowList
 from sapa.http.errors import InvalidApiKey
@@ -89,7 +89,7 @@ class KeyRing:
         self._keys: dict[bytes, tuple[Key, float]] = {}
         self._is_heard = False
         self._generation = 0
-        self._subscription: Subscription | None = None
+        self._subscription: ChannelSubscription | None = None
         self.uses: dict[str, str] = {}
         """Key id → the address it was last used from, until somebody records it."""
 

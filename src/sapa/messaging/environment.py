@@ -6,13 +6,13 @@ from typing import Protocol
 from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.messaging.channels.interface import Identity
-from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.messages.types import ClockReading
 from sapa.ports import Port
 from sapa.values.company import Company
 
 
-class Environment(Protocol):
+class MessagingEnvironment(Protocol):
     is_paced: bool
     """Whether messages wait for their turn, no faster than the channel takes them."""
     has_template_review: bool
@@ -24,7 +24,7 @@ class Environment(Protocol):
         self,
         db: Connection,
         company: Company,
-        opened: Opened,
+        opened: ConnectedChannel,
         to: Identity,
         clock: ClockReading,
         last_inbound_at: datetime | None,
@@ -35,7 +35,7 @@ class Environment(Protocol):
         """Where a file that a channel names can be fetched."""
 
 
-class LiveEnvironment:
+class LiveMessaging:
     is_paced = True
     has_template_review = True
     has_simulated_people = False
@@ -44,7 +44,7 @@ class LiveEnvironment:
         self,
         db: Connection,
         company: Company,
-        opened: Opened,
+        opened: ConnectedChannel,
         to: Identity,
         clock: ClockReading,
         last_inbound_at: datetime | None,
@@ -57,9 +57,9 @@ class LiveEnvironment:
         return url
 
 
-LIVE = LiveEnvironment()
-TEST: Port[Environment] = Port("the test environment")
+LIVE = LiveMessaging()
+TEST: Port[MessagingEnvironment] = Port("the test environment")
 
 
-def get_environment(company: Company) -> Environment:
+def get_environment(company: Company) -> MessagingEnvironment:
     return TEST.installed if company.is_test else LIVE

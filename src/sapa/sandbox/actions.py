@@ -12,8 +12,8 @@ from sapa.messaging.sending.preflight import parse_recipient
 from sapa.sandbox.callbacks import schedule
 from sapa.sandbox.channels import outbox
 from sapa.sandbox.channels.accounts import build_account
-from sapa.sandbox.channels.inbound import Heard
-from sapa.sandbox.channels.simulator import Simulator
+from sapa.sandbox.channels.inbound import SimulatedInbound
+from sapa.sandbox.channels.simulator import ChannelSimulator
 from sapa.sandbox.channels.simulators import SIMULATORS
 from sapa.sandbox.types import Clock, SandboxInbound, SandboxInboundIn, TestKeyRequired
 from sapa.values.company import Company
@@ -30,7 +30,7 @@ async def speak(kit: AppContext, tx: Tx, company: Company, given: SandboxInbound
     simulator = SIMULATORS[source]
     _check(simulator, given)
     account = build_account(kit, company.id, source)
-    heard = Heard(
+    heard = SimulatedInbound(
         sender=sender,
         message_id=simulator.build_message_id(),
         at=await outbox.get_now(tx, company.id),
@@ -58,7 +58,7 @@ def _parse_sender(company: Company, given: SandboxInboundIn) -> tuple[Source, st
         raise Invalid.field("from", (error.details or [])[0].message) from None
 
 
-def _check(simulator: Simulator, given: SandboxInboundIn) -> None:
+def _check(simulator: ChannelSimulator, given: SandboxInboundIn) -> None:
     if given.text is None and given.button is None and given.media is None:
         raise Invalid.field("text", "must be given, or a button, or media")
     if given.button is not None and (given.text is not None or given.media is not None):

@@ -21,45 +21,45 @@ PICKUP_CITIES = frozenset({3171, 3172, 3173, 3174, 3175, 3273, 3275, 3578, 3671,
 """The cities in which the sandbox's electric couriers fetch parcels."""
 
 
-class Point(NamedTuple):
+class SandboxPoint(NamedTuple):
     lat: float
     lng: float
 
 
-class SandboxPlace(Struct, frozen=True):
+class SandboxArea(Struct, frozen=True):
     id: int
     name: str
     level: int
     parent_id: int | None
     zip: str | None
     """Of sub-districts; a district has its first sub-district's."""
-    centre: Point | None
+    centre: SandboxPoint | None
     """Of districts and what lies in them."""
 
 
-def _read_places() -> Iterator[SandboxPlace]:
+def _read_places() -> Iterator[SandboxArea]:
     for (province_id, province), cities in PLACES.items():
-        yield SandboxPlace(province_id, province, PROVINCES, None, None, None)
+        yield SandboxArea(province_id, province, PROVINCES, None, None, None)
         for (city_id, city), districts in cities.items():
-            yield SandboxPlace(city_id, city, CITIES, province_id, None, None)
+            yield SandboxArea(city_id, city, CITIES, province_id, None, None)
             for (district_id, district, lat, lng), villages in districts.items():
-                centre = Point(lat, lng)
-                yield SandboxPlace(district_id, district, DISTRICTS, city_id, villages[0][1], centre)
+                centre = SandboxPoint(lat, lng)
+                yield SandboxArea(district_id, district, DISTRICTS, city_id, villages[0][1], centre)
                 for number, (village, zip) in enumerate(villages, 1):
                     village_id = district_id * 10_000 + 1_000 + number
-                    yield SandboxPlace(village_id, village, SUB_DISTRICTS, district_id, zip, centre)
+                    yield SandboxArea(village_id, village, SUB_DISTRICTS, district_id, zip, centre)
 
 
 _BY_ID = {place.id: place for place in _read_places()}
 
 
-def find_place(id: int | str | None) -> SandboxPlace | None:
+def find_place(id: int | str | None) -> SandboxArea | None:
     """By its number, also written as text."""
     text = str(id)
     return _BY_ID.get(int(text)) if text.isascii() and text.isdigit() and len(text) in _LEVELS else None
 
 
-def list_places(level: int, parent_id: int | str | None = None, search: str | None = None) -> Sequence[SandboxPlace]:
+def list_places(level: int, parent_id: int | str | None = None, search: str | None = None) -> Sequence[SandboxArea]:
     """The places of a level by name; of all parents when none is given."""
     parent = find_place(parent_id) if parent_id is not None else None
     if parent_id is not None and parent is None:
@@ -73,17 +73,17 @@ def list_places(level: int, parent_id: int | str | None = None, search: str | No
     return sorted(found, key=lambda place: (place.name, place.id))
 
 
-def list_pickup_cities(search: str | None = None) -> Sequence[SandboxPlace]:
+def list_pickup_cities(search: str | None = None) -> Sequence[SandboxArea]:
     return [place for place in list_places(CITIES, None, search) if place.id in PICKUP_CITIES]
 
 
-def find_city(name: str) -> SandboxPlace | None:
+def find_city(name: str) -> SandboxArea | None:
     """By its whole name in any case; `Kota` and `Kabupaten` may be left out."""
     wanted = _bare(name)
     return next((place for place in _BY_ID.values() if place.level == CITIES and _bare(place.name) == wanted), None)
 
 
-def find_centre(id: int | str | None) -> Point | None:
+def find_centre(id: int | str | None) -> SandboxPoint | None:
     """Of a district or sub-district; of a city or province, that of its first district."""
     place = find_place(id)
     if place is None or place.centre is not None:
@@ -93,7 +93,7 @@ def find_centre(id: int | str | None) -> Point | None:
     )
 
 
-def find_by_zip(zip: str) -> SandboxPlace | None:
+def find_by_zip(zip: str) -> SandboxArea | None:
     """The first sub-district with this postal code."""
     return next((place for place in _BY_ID.values() if place.level == SUB_DISTRICTS and place.zip == zip), None)
 

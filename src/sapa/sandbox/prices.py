@@ -7,7 +7,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from sapa.sandbox.areas import Point, find_centre
+from sapa.sandbox.areas import SandboxPoint, find_centre
 
 Vehicle = Literal["bike", "car"]
 
@@ -32,7 +32,7 @@ class Express(Struct, frozen=True):
     most_days: int
 
 
-def build_distance(origin: Point, destination: Point) -> Decimal:
+def build_distance(origin: SandboxPoint, destination: SandboxPoint) -> Decimal:
     """Kilometres by road, which is taken to be 1.3 times the straight way, rounded up to 0.1."""
     straight = Decimal(_build_straight(origin, destination))
     return (straight * _ROAD_FACTOR).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
@@ -99,7 +99,7 @@ def build_cash_on_delivery_fee(amount: Decimal) -> Decimal:
     return max(Decimal(2_500), _ceil_to(amount * Decimal("0.03"), 1))
 
 
-def _build_straight(origin: Point, destination: Point) -> float:
+def _build_straight(origin: SandboxPoint, destination: SandboxPoint) -> float:
     lat1, lng1, lat2, lng2 = map(radians, (*origin, *destination))
     half = sin((lat2 - lat1) / 2) ** 2 + cos(lat1) * cos(lat2) * sin((lng2 - lng1) / 2) ** 2
     return 2 * _EARTH_KM * asin(sqrt(min(1.0, half)))

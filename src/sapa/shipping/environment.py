@@ -6,11 +6,11 @@ from typing import Protocol
 
 from sapa.context import AppContext
 from sapa.ports import Port
-from sapa.shipping.carriers.interface import Area, Carrier
+from sapa.shipping.carriers.interface import Carrier, CarrierArea
 from sapa.values.company import Company
 
 
-class Environment(Protocol):
+class ShippingEnvironment(Protocol):
     """How a company reaches carriers."""
 
     @property
@@ -36,11 +36,11 @@ class Environment(Protocol):
     async def get_address(self, kit: AppContext, carrier: Carrier) -> str:
         """Where the carrier's API listens."""
 
-    def find_sub_districts(self, district_id: int) -> Sequence[Area] | None:
+    def find_sub_districts(self, district_id: int) -> Sequence[CarrierArea] | None:
         """The sub-districts of a district; None where only what the carrier listed before tells them."""
 
 
-class LiveEnvironment:
+class LiveShipping:
     coverage_days = 7
     has_movable_clock = False
 
@@ -59,13 +59,13 @@ class LiveEnvironment:
     async def get_address(self, kit: AppContext, carrier: Carrier) -> str:
         return kit.settings.upstreams.get(carrier.name) or carrier.address
 
-    def find_sub_districts(self, district_id: int) -> Sequence[Area] | None:
+    def find_sub_districts(self, district_id: int) -> Sequence[CarrierArea] | None:
         return None
 
 
-LIVE: Environment = LiveEnvironment()
-TEST: Port[Environment] = Port("shipping's test environment")
+LIVE: ShippingEnvironment = LiveShipping()
+TEST: Port[ShippingEnvironment] = Port("shipping's test environment")
 
 
-def get_environment(company: Company) -> Environment:
+def get_environment(company: Company) -> ShippingEnvironment:
     return TEST.installed if company.is_test else LIVE

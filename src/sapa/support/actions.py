@@ -15,14 +15,14 @@ from sapa.http.errors import translate
 from sapa.messaging.tickets import InboundMessage, OutboundMessage, TakenOver, TicketLink
 from sapa.support import queries
 from sapa.support.agents import actions as agents
-from sapa.support.response_times import Doer, Said
-from sapa.support.ticket_change import Chapter, build_happening
+from sapa.support.response_times import Actor, AgentMessage
+from sapa.support.ticket_change import TicketChange, build_happening
 from sapa.support.timeline_entries import tell
 from sapa.support.types import (
     TICKET_ID,
     Agent,
     AnotherTicketActive,
-    Held,
+    LockedTicket,
     Ticket,
     TicketClosed,
     TicketOpened,
@@ -58,14 +58,14 @@ async def _look_again(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
 async def _admit(tx: Tx, company: Company, message: InboundMessage) -> str:
     latest = await queries.find_locked_latest(tx, company.id, message.connection_id, message.contact_id)
     if latest is not None and latest.is_active:
-        chapter = Chapter(latest)
+        chapter = TicketChange(latest)
         is_burst = chapter.waiting_since is not None
         await _write_heard(tx, company, chapter, message)
         if not is_burst:
             await tell(tx, company, chapter.held, "customer_wrote")
         return latest.id
     if latest is not None and await _is_reopened(tx, company, latest, message.at):
-        return await _reopen(tx, company, Chapter(latest), message)
+        return await _reopen(tx, company, TicketChange(latest), message)
     return await _open(tx, company, message)
 
 
@@ -75,7 +75,7 @@ async def _open(tx: Tx, company: Company, message: InboundMessage) -> str:
         tx, company.id, id, message.source, message.connection_id, message.contact_id, message.customer_id,
         message.identity, message.client_number, message.connected_number, message.at,
     )  # fmt: skip
-    chapter = Chapter(await queries.lock_ticket(tx, company.id, id))
+    chapter = TicketChange(await queries.lock_ticket(tx, company.id, id))
     chapter.open(message.at)
     ticket = await _write_heard(tx, company, chapter, message)
     await tell(tx, company, chapter.held, "ticket_opened")
@@ -83,12 +83,12 @@ async def _open(tx: Tx, company: Company, message: InboundMessage) -> str:
     return id
 
 
-async def _is_reopened(tx: Tx, company: Company, resolved: Held, at: datetime) -> bool:
+async def _is_reopened(tx: Tx, company: Company, resolved: LockedTicket, at: datetime) -> bool:
     hours = (await agents.get_settings(tx, company)).reopen_window_hours
     return bool(hours) and at <= datetime.fromisoformat(resolved.resolved_at or "") + timedelta(hours=hours)
 
 
-async def _reopen(tx: Tx, company: Company, chapter: Chapter, message: InboundMessage) -> str:
+async def _reopen(tx: Tx, company: Company, chapter: TicketChange, message: InboundMessage) -> str:
     owner = await find_next_owner(tx, company, chapter.held)
     chapter.reopen(message.at, owner)
     ticket = await _write_heard(tx, company, chapter, message)
@@ -97,13 +97,13 @@ async def _reopen(tx: Tx, company: Company, chapter: Chapter, message: InboundMe
     return ticket.id
 
 
-async def find_next_owner(tx: Tx, company: Company, held: Held) -> Agent | None:
+async def find_next_owner(tx: Tx, company: Company, held: LockedTicket) -> Agent | None:
     """Whose a reopened ticket is."""
     settings = await agents.get_settings(tx, company)
     return await agents.find_able(tx, company, held.agent_id) if settings.reopen_assignee == "previous" else None
 
 
-async def _write_heard(tx: Tx, company: Company, chapter: Chapter, message: InboundMessage) -> Ticket:
+async def _write_heard(tx: Tx, company: Company, chapter: TicketChange, message: InboundMessage) -> Ticket:
     chapter.change(
         customer_id=message.customer_id or chapter.held.customer_id,
         identity=message.identity,
@@ -121,9 +121,9 @@ async def merge_contacts(tx: Tx, company: Company, contact_id: str, others: Sequ
 
 
 async def _merge_contacts(tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:
-    kept: dict[str, Chapter] = {}
+    kept: dict[str, TicketChange] = {}
     for held in await queries.lock_active_of(tx, company.id, contact_id, [contact_id, *others]):
-        chapter = Chapter(held)
+        chapter = TicketChange(held)
         staying = kept.setdefault(held.connection_id, chapter)
         if staying is not chapter:
             staying.inherit(chapter)
@@ -155,17 +155,17 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
     if held is None:
         return None
     agent = await agents.get_able(tx, company, message.agent_id)
-    chapter, at = Chapter(held), await queries.read_now(tx, company.id)
+    chapter, at = TicketChange(held), await queries.read_now(tx, company.id)
     is_taken = _take(chapter, agent, at)
     chapter.say(at, agent, message.message_id, message.body, is_handover=message.is_handover)
     is_given = message.is_handover and held.is_active
     if is_given:
-        chapter.hand_over(at, Doer(agent.id, agent.type), None)
+        chapter.hand_over(at, Actor(agent.id, agent.type), None)
     await _write_owner(tx, company, chapter, is_taken or is_given)
     return TicketLink(held.id, at)
 
 
-async def _lock_meant(tx: Tx, company: Company, message: OutboundMessage) -> Held | None:
+async def _lock_meant(tx: Tx, company: Company, message: OutboundMessage) -> LockedTicket | None:
     """A reply's own ticket, else the one that is active on the thread. What is written after a resolution stands in the
     resolved ticket only as long as there is no other."""
     if message.ticket_id is None:
@@ -179,7 +179,7 @@ async def _lock_meant(tx: Tx, company: Company, message: OutboundMessage) -> Hel
     return held
 
 
-def _take(chapter: Chapter, agent: Agent, at: datetime) -> bool:
+def _take(chapter: TicketChange, agent: Agent, at: datetime) -> bool:
     """Whether the ticket became the agent's: nobody's becomes that of the first who answers, an AI agent's that of the
     first human who does."""
     held = chapter.held
@@ -192,7 +192,7 @@ def _take(chapter: Chapter, agent: Agent, at: datetime) -> bool:
     return False
 
 
-async def _write_owner(tx: Tx, company: Company, chapter: Chapter, is_new: bool) -> None:
+async def _write_owner(tx: Tx, company: Company, chapter: TicketChange, is_new: bool) -> None:
     ticket = await chapter.write(tx, company)
     if is_new:
         await tell(tx, company, chapter.held, "ticket_assigned")
@@ -205,10 +205,10 @@ async def link_echo(tx: Tx, company: Company, message: InboundMessage) -> Ticket
     if held is None or not held.is_active:
         return None
     agent = await agents.find_or_create_business_app(tx, company)
-    chapter = Chapter(held)
+    chapter = TicketChange(held)
     is_taken = _take(chapter, agent, message.at)
     chapter.say(message.at, agent, message.message_id, message.body)
-    chapter.count(Said(message.at, Doer(agent.id, agent.type), message.message_id))
+    chapter.count(AgentMessage(message.at, Actor(agent.id, agent.type), message.message_id))
     await _write_owner(tx, company, chapter, is_taken)
     await _tell_answer(tx, company, chapter)
     return TicketLink(held.id, message.at, agent.id)
@@ -217,7 +217,7 @@ async def link_echo(tx: Tx, company: Company, message: InboundMessage) -> Ticket
 async def settle(tx: Tx, company: Company, ticket_id: str, message_id: str) -> None:
     """An agent's message has gone out, or after all it has not. If something else happened since it was written, the
     cycle is measured again."""
-    chapter = Chapter(await queries.lock_ticket(tx, company.id, ticket_id))
+    chapter = TicketChange(await queries.lock_ticket(tx, company.id, ticket_id))
     entry = await queries.find_entry(tx, company.id, ticket_id, message_id)
     if entry is None:
         return
@@ -230,7 +230,7 @@ async def settle(tx: Tx, company: Company, ticket_id: str, message_id: str) -> N
     await _tell_answer(tx, company, chapter)
 
 
-async def _tell_answer(tx: Tx, company: Company, chapter: Chapter) -> None:
+async def _tell_answer(tx: Tx, company: Company, chapter: TicketChange) -> None:
     """Once for all that the customer wrote before it, though it turn out later that somebody else was faster."""
     if chapter.answers > 0:
         await tell(tx, company, chapter.held, "ticket_answered")

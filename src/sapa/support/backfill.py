@@ -6,7 +6,7 @@ from functools import partial
 from sapa.access.actions import get_company
 from sapa.db.pool import Database, Tx
 from sapa.support import queries
-from sapa.support.ticket_change import Chapter
+from sapa.support.ticket_change import TicketChange
 from sapa.values.company import Company
 
 BATCH = 500
@@ -16,7 +16,7 @@ Progress = Callable[[int], None]
 
 async def rebuild(tx: Tx, company: Company, ticket_id: str) -> None:
     """The samples of one ticket. The last cycle comes last, and leaves the ticket's clock as it should be."""
-    chapter = Chapter(await queries.lock_ticket(tx, company.id, ticket_id))
+    chapter = TicketChange(await queries.lock_ticket(tx, company.id, ticket_id))
     for cycle in range(1, chapter.held.cycle + 1):
         await chapter.replay(tx, company, cycle)
 

@@ -9,7 +9,7 @@ from sapa.access.actions import get_company
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.support import queries, tickets
-from sapa.support.types import Silent
+from sapa.support.types import SilentTicket
 
 BATCH = 200
 RUN_SECONDS = 12.0
@@ -28,7 +28,7 @@ async def resolve_silent(database: Database) -> None:
             return
 
 
-async def _resolve(database: Database, silent: Silent) -> bool:
+async def _resolve(database: Database, silent: SilentTicket) -> bool:
     """Unless somebody wrote in the meantime. What stands in one ticket's way is not in the others'."""
     try:
         async with database.transaction() as tx:

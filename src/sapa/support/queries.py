@@ -9,7 +9,16 @@ from sapa.db.sql import sql
 from sapa.http.errors import NotFound
 from sapa.messaging.messages.types import Source
 from sapa.support.response_times import Cycle
-from sapa.support.types import Entry, Held, Note, PastEntry, Place, Silent, Ticket, TicketEvent
+from sapa.support.types import (
+    LockedTicket,
+    NewTicketEntry,
+    Note,
+    ReplyTarget,
+    SilentTicket,
+    StoredTicketEntry,
+    Ticket,
+    TicketEvent,
+)
 from sapa.values.json import encode
 
 _NAME = "(SELECT c.name FROM contacts c WHERE c.company_id = $1 AND c.id = r.contact_id)"
@@ -41,23 +50,23 @@ LIST_SILENT = sql(
      WHERE coalesce(s.auto_resolve_hours, {DEFAULT_RESOLVE_HOURS}) > 0
      ORDER BY due.place, due.silent_since
      LIMIT $1""",
-    row=Silent,
+    row=SilentTicket,
     crosses="the worker looks for due work over all companies, then resolves ticket by ticket",
 )
 
 GET = sql(f"SELECT {_SHOWN} FROM tickets r WHERE company_id = $1 AND id = $2", row=Ticket)
 
 GET_PLACE = sql(
-    "SELECT source, connection_id, identity, contact_id FROM tickets WHERE company_id = $1 AND id = $2", row=Place
+    "SELECT source, connection_id, identity, contact_id FROM tickets WHERE company_id = $1 AND id = $2", row=ReplyTarget
 )
 
-_OWN = Held.__struct_fields__[:-1]
+_OWN = LockedTicket.__struct_fields__[:-1]
 _HELD = (
     ", ".join(f"t.{name}" for name in _OWN)
     + ", (SELECT a.type FROM agents a WHERE a.company_id = $1 AND a.id = t.agent_id) AS agent_type"
 )
 
-LOCK = sql(f"SELECT {_HELD} FROM tickets t WHERE t.company_id = $1 AND t.id = $2 FOR UPDATE", row=Held)
+LOCK = sql(f"SELECT {_HELD} FROM tickets t WHERE t.company_id = $1 AND t.id = $2 FOR UPDATE", row=LockedTicket)
 
 # The one that is active, else the one that was resolved last.
 LOCK_LATEST = sql(
@@ -68,7 +77,7 @@ LOCK_LATEST = sql(
      ORDER BY t.resolved_at DESC NULLS FIRST
      LIMIT 1
        FOR UPDATE""",
-    row=Held,
+    row=LockedTicket,
 )
 
 # Those of the contact who stays come first, then the oldest.
@@ -79,7 +88,7 @@ LOCK_ACTIVE_OF = sql(
      WHERE t.company_id = $1 AND t.contact_id = ANY($3::text[]) AND t.status <> 'resolved'
      ORDER BY t.contact_id <> $2, t.id
        FOR UPDATE""",
-    row=Held,
+    row=LockedTicket,
 )
 
 MOVE = sql(
@@ -130,7 +139,7 @@ UPDATE = sql(
 
 SET_CLOCK = sql("UPDATE tickets SET clock = $3, waiting_since = $4 WHERE company_id = $1 AND id = $2")
 
-_ENTRY = Entry.__struct_fields__
+_ENTRY = NewTicketEntry.__struct_fields__
 
 INSERT_ENTRIES = sql(
     f"""
@@ -148,7 +157,7 @@ LIST_ENTRIES = sql(
       LEFT JOIN messages m ON m.company_id = $1 AND m.id = e.message_id
      WHERE e.company_id = $1 AND e.ticket_id = $2 AND ($3::int IS NULL OR e.cycle = $3)
      ORDER BY e.number""",
-    row=PastEntry,
+    row=StoredTicketEntry,
 )
 
 FIND_ENTRY = sql(
@@ -157,7 +166,7 @@ FIND_ENTRY = sql(
       FROM ticket_events e
       JOIN messages m ON m.company_id = $1 AND m.id = e.message_id
      WHERE e.company_id = $1 AND e.message_id = $2 AND e.ticket_id = $3 AND e.kind IN ('said', 'announced')""",
-    row=PastEntry,
+    row=StoredTicketEntry,
 )
 
 LIST_EVENTS = sql(
@@ -212,25 +221,25 @@ async def get_ticket(db: Connection, company_id: int, id: str) -> Ticket:
     return _found(await GET.find(db, company_id, id))
 
 
-async def get_place(db: Connection, company_id: int, id: str) -> Place:
+async def get_place(db: Connection, company_id: int, id: str) -> ReplyTarget:
     place = await GET_PLACE.find(db, company_id, id)
     if place is None:
         raise NotFound
     return place
 
 
-async def lock_ticket(tx: Tx, company_id: int, id: str) -> Held:
+async def lock_ticket(tx: Tx, company_id: int, id: str) -> LockedTicket:
     held = await LOCK.find(tx, company_id, id)
     if held is None:
         raise NotFound
     return held
 
 
-async def find_locked_latest(tx: Tx, company_id: int, connection_id: str, contact_id: str) -> Held | None:
+async def find_locked_latest(tx: Tx, company_id: int, connection_id: str, contact_id: str) -> LockedTicket | None:
     return await LOCK_LATEST.find(tx, company_id, connection_id, contact_id)
 
 
-async def lock_active_of(tx: Tx, company_id: int, first: str, contact_ids: Sequence[str]) -> list[Held]:
+async def lock_active_of(tx: Tx, company_id: int, first: str, contact_ids: Sequence[str]) -> list[LockedTicket]:
     return await LOCK_ACTIVE_OF.all(tx, company_id, first, list(contact_ids))
 
 
@@ -255,7 +264,7 @@ async def insert_ticket(
     )  # fmt: skip
 
 
-async def update_ticket(tx: Tx, company_id: int, held: Held, clock: Cycle, left: str) -> Ticket:
+async def update_ticket(tx: Tx, company_id: int, held: LockedTicket, clock: Cycle, left: str) -> Ticket:
     """`left` is the cell that it leaves."""
     return _found(
         await UPDATE.find(
@@ -271,17 +280,17 @@ async def set_clock(tx: Tx, company_id: int, id: str, clock: Cycle) -> None:
     await SET_CLOCK.run(tx, company_id, id, encode(clock), clock.waiting_since)
 
 
-async def insert_entries(tx: Tx, company_id: int, ticket_id: str, entries: Sequence[Entry]) -> None:
+async def insert_entries(tx: Tx, company_id: int, ticket_id: str, entries: Sequence[NewTicketEntry]) -> None:
     columns = [[getattr(entry, name) for entry in entries] for name in _ENTRY]
     await INSERT_ENTRIES.run(tx, company_id, ticket_id, *columns)
 
 
-async def list_entries(db: Connection, company_id: int, ticket_id: str, cycle: int | None) -> list[PastEntry]:
+async def list_entries(db: Connection, company_id: int, ticket_id: str, cycle: int | None) -> list[StoredTicketEntry]:
     """All that happened to a ticket, or in one cycle of it."""
     return await LIST_ENTRIES.all(db, company_id, ticket_id, cycle)
 
 
-async def find_entry(db: Connection, company_id: int, ticket_id: str, message_id: str) -> PastEntry | None:
+async def find_entry(db: Connection, company_id: int, ticket_id: str, message_id: str) -> StoredTicketEntry | None:
     """Where an agent's message stands in its ticket."""
     return await FIND_ENTRY.find(db, company_id, message_id, ticket_id)
 
@@ -317,6 +326,6 @@ def _found(ticket: Ticket | None) -> Ticket:
     return ticket
 
 
-async def list_silent(db: Connection, most: int) -> list[Silent]:
+async def list_silent(db: Connection, most: int) -> list[SilentTicket]:
     """Tickets of all companies in which nobody has written for as long as their company waits."""
     return await LIST_SILENT.all(db, most)

@@ -29,44 +29,44 @@ class Cycle(Struct, frozen=True, omit_defaults=True):
     """Who has responded: of each kind only the first response is a first response."""
 
 
-class Doer(Struct, frozen=True):
+class Actor(Struct, frozen=True):
     """An agent, as what it was at the time."""
 
     id: int
     type: AgentType
 
 
-class Heard(Struct, frozen=True):
+class CustomerMessage(Struct, frozen=True):
     """The customer wrote."""
 
     at: datetime
 
 
-class Said(Struct, frozen=True):
+class AgentMessage(Struct, frozen=True):
     """An agent wrote; one who only announces somebody else's answer does not respond."""
 
     at: datetime
-    agent: Doer
+    agent: Actor
     message_id: str
     is_handover: bool = False
 
 
-class HandedOver(Struct, frozen=True):
+class Handover(Struct, frozen=True):
     """An AI agent gave the ticket to people."""
 
     at: datetime
 
 
-class Resolved(Struct, frozen=True):
+class Resolution(Struct, frozen=True):
     at: datetime
-    owner: Doer | None
-    resolver: Doer | None
+    owner: Actor | None
+    resolver: Actor | None
 
 
-Happening = Heard | Said | HandedOver | Resolved
+Happening = CustomerMessage | AgentMessage | Handover | Resolution
 
 
-class Scene(Struct, frozen=True):
+class CycleRef(Struct, frozen=True):
     """Which ticket's cycle it is."""
 
     ticket_id: str
@@ -74,20 +74,20 @@ class Scene(Struct, frozen=True):
     number: int
 
 
-def advance(scene: Scene, cycle: Cycle, happening: Happening) -> tuple[Cycle, list[Sample]]:
+def advance(scene: CycleRef, cycle: Cycle, happening: Happening) -> tuple[Cycle, list[Sample]]:
     """The cycle after something happened in it, and what can be measured by it."""
     match happening:
-        case Heard(at=at):
+        case CustomerMessage(at=at):
             return replace(cycle, started_at=cycle.started_at or at, waiting_since=cycle.waiting_since or at), []
-        case HandedOver(at=at):
+        case Handover(at=at):
             return replace(cycle, handover_at=at), []
-        case Said():
+        case AgentMessage():
             return _respond(scene, cycle, happening)
-        case Resolved():
+        case Resolution():
             return Cycle(answered_by=cycle.answered_by), _resolve(scene, cycle, happening)
 
 
-def _respond(scene: Scene, cycle: Cycle, said: Said) -> tuple[Cycle, list[Sample]]:
+def _respond(scene: CycleRef, cycle: Cycle, said: AgentMessage) -> tuple[Cycle, list[Sample]]:
     samples = [_sample(scene, Metric.HANDLED, said.agent, said.at, said.at, said.message_id)]
     if said.is_handover:
         return cycle, samples
@@ -100,7 +100,7 @@ def _respond(scene: Scene, cycle: Cycle, said: Said) -> tuple[Cycle, list[Sample
     return replace(cycle, waiting_since=None, answered_by=answered_by), samples
 
 
-def _resolve(scene: Scene, cycle: Cycle, resolved: Resolved) -> list[Sample]:
+def _resolve(scene: CycleRef, cycle: Cycle, resolved: Resolution) -> list[Sample]:
     """It is its owner's doing; that of whoever resolved it where nobody owned it."""
     credited = resolved.owner or resolved.resolver
     samples = []
@@ -118,7 +118,7 @@ def _start(cycle: Cycle, start: datetime, kind: AgentType) -> datetime:
 
 
 def _sample(
-    scene: Scene, metric: Metric, agent: Doer, start: datetime, at: datetime, message_id: str | None = None
+    scene: CycleRef, metric: Metric, agent: Actor, start: datetime, at: datetime, message_id: str | None = None
 ) -> Sample:
     """Clocks differ: what seems to end before it began took no time."""
     seconds = max(0.0, (at - start).total_seconds())

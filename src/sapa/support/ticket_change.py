@@ -9,18 +9,25 @@ from sapa.db.pool import Tx, notify_after_commit
 from sapa.messaging.tickets import build_bell
 from sapa.support import queries
 from sapa.support.response_times import (
+    Actor,
+    AgentMessage,
+    CustomerMessage,
     Cycle,
-    Doer,
-    HandedOver,
+    Handover,
     Happening,
-    Heard,
-    Resolved,
-    Said,
+    Resolution,
     advance,
 )
 from sapa.support.samples import actions as sample_actions
 from sapa.support.samples.types import Metric, Sample
-from sapa.support.types import Agent, Entry, Held, PastEntry, Reason, Ticket
+from sapa.support.types import (
+    Agent,
+    LockedTicket,
+    NewTicketEntry,
+    Reason,
+    StoredTicketEntry,
+    Ticket,
+)
 from sapa.values.company import Company
 
 LONGEST_PREVIEW = 200
@@ -28,17 +35,17 @@ IN_FORCE = frozenset({"sent", "delivered", "read"})
 """The statuses of a message that has gone out, as far as anybody knows."""
 
 
-class Chapter:
+class TicketChange:
     """Changes of a locked ticket. What agents wrote is noted before it leaves, and counts once it has gone out."""
 
-    def __init__(self, held: Held) -> None:
+    def __init__(self, held: LockedTicket) -> None:
         self.held = held
         self.answers = 0
         """How many waits more are known to have ended than before; fewer, where an answer was taken back."""
         self._samples: list[Sample] = []
         self._left = held.cell
         self._clock = held.read_clock()
-        self._entries: list[Entry] = []
+        self._entries: list[NewTicketEntry] = []
 
     @property
     def waiting_since(self) -> datetime | None:
@@ -53,7 +60,7 @@ class Chapter:
 
     def hear(self, at: datetime, message_id: str, body: str | None) -> None:
         self._note("heard", at, message_id=message_id)
-        self._advance(Heard(at))
+        self._advance(CustomerMessage(at))
         self._show(at, body)
 
     def say(self, at: datetime, agent: Agent, message_id: str, body: str | None, *, is_handover: bool = False) -> None:
@@ -73,7 +80,7 @@ class Chapter:
         self.change(agent_id=agent.id, agent_type=agent.type, status="assigned", ai_paused=agent.type == "human")
         self._note("assigned", at, agent_id=agent.id, agent_type=agent.type)
 
-    def hand_over(self, at: datetime, giver: Doer | None, to: Agent | None) -> None:
+    def hand_over(self, at: datetime, giver: Actor | None, to: Agent | None) -> None:
         """From the clock of people the time before counts only if no AI agent held the ticket then."""
         self.change(
             agent_id=to.id if to else None,
@@ -89,9 +96,9 @@ class Chapter:
             actor_type=giver.type if giver else None,
         )  # fmt: skip
         if giver is not None and giver.type == "ai":
-            self._advance(HandedOver(at))
+            self._advance(Handover(at))
 
-    def resolve(self, at: datetime, resolver: Doer | None, reason: Reason) -> None:
+    def resolve(self, at: datetime, resolver: Actor | None, reason: Reason) -> None:
         owner = find_doer(self.held.agent_id, self.held.agent_type)
         self._note(
             "resolved", at,
@@ -101,22 +108,22 @@ class Chapter:
             actor_type=resolver.type if resolver else None,
             reason=reason,
         )  # fmt: skip
-        self._advance(Resolved(at, owner, resolver))
+        self._advance(Resolution(at, owner, resolver))
         self.change(status="resolved", resolved_at=at.isoformat(), resolved_reason=reason)
 
     def merge(self, at: datetime) -> None:
         """Its conversation goes on in another ticket: nobody resolved it, and nothing is measured by that."""
         self._note("resolved", at, agent_id=self.held.agent_id, agent_type=self.held.agent_type, reason="merged")
-        self._advance(Resolved(at, None, None))
+        self._advance(Resolution(at, None, None))
         self.change(status="resolved", resolved_at=at.isoformat(), resolved_reason="merged")
 
-    def inherit(self, other: "Chapter") -> None:
+    def inherit(self, other: "TicketChange") -> None:
         """What the customer waits for in a ticket that is about to be merged into this one."""
         since = other.waiting_since
         if since is None or self.waiting_since is not None:
             return
         self._note("heard", since)
-        self._advance(Heard(since))
+        self._advance(CustomerMessage(since))
         self._show(since, other.held.last_message)
 
     def reopen(self, at: datetime, owner: Agent | None) -> None:
@@ -161,7 +168,7 @@ class Chapter:
 
     def _note(self, kind: str, at: datetime, **fields: Any) -> None:
         self.change(number=self.held.number + 1)
-        self._entries.append(Entry(self.held.number, self.held.cycle, kind, at, **fields))
+        self._entries.append(NewTicketEntry(self.held.number, self.held.cycle, kind, at, **fields))
 
     def _advance(self, happening: Happening) -> None:
         self._clock, samples = advance(self.held.scene, self._clock, happening)
@@ -177,24 +184,24 @@ class Chapter:
         )
 
 
-def build_happening(entry: PastEntry) -> Happening | None:
+def build_happening(entry: StoredTicketEntry) -> Happening | None:
     """What an entry means to the clock; nothing if it was a message that did not go out."""
     at = datetime.fromisoformat(entry.at)
     agent, actor = find_doer(entry.agent_id, entry.agent_type), find_doer(entry.actor_id, entry.actor_type)
     match entry.kind:
         case "heard":
-            return Heard(at)
+            return CustomerMessage(at)
         case "said" | "announced" if entry.status in IN_FORCE and agent and entry.message_id:
-            return Said(at, agent, entry.message_id, entry.kind == "announced")
+            return AgentMessage(at, agent, entry.message_id, entry.kind == "announced")
         case "handover" if actor is not None and actor.type == "ai":
-            return HandedOver(at)
+            return Handover(at)
         case "resolved":
-            return Resolved(at, agent, actor) if entry.reason != "merged" else Resolved(at, None, None)
+            return Resolution(at, agent, actor) if entry.reason != "merged" else Resolution(at, None, None)
     return None
 
 
-def find_doer(id: int | None, type: Any) -> Doer | None:
-    return None if id is None or type is None else Doer(id, type)
+def find_doer(id: int | None, type: Any) -> Actor | None:
+    return None if id is None or type is None else Actor(id, type)
 
 
 def _later(known: str, at: datetime) -> str:

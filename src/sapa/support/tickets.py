@@ -7,13 +7,13 @@ from sapa.messaging.tickets import TakenOver, build_bell
 from sapa.support import queries
 from sapa.support.actions import find_next_owner
 from sapa.support.agents import actions as agents
-from sapa.support.response_times import Doer
-from sapa.support.ticket_change import Chapter, find_doer
+from sapa.support.response_times import Actor
+from sapa.support.ticket_change import TicketChange, find_doer
 from sapa.support.timeline_entries import tell
 from sapa.support.types import (
     NOTE_ID,
     HandoverIn,
-    Held,
+    LockedTicket,
     Note,
     NoteIn,
     Reason,
@@ -32,7 +32,7 @@ async def assign(tx: Tx, company: Company, id: str, agent_id: int | None) -> Tic
     is_let_in = agent is not None and agent.type == "ai" and held.ai_paused
     if held.agent_id == agent_id and not is_let_in:
         return await queries.get_ticket(tx, company.id, id)
-    chapter = Chapter(held)
+    chapter = TicketChange(held)
     chapter.assign(await queries.read_now(tx, company.id), agent)
     return await _announce_owner(tx, company, chapter)
 
@@ -44,19 +44,19 @@ async def hand_over(tx: Tx, company: Company, id: str, given: HandoverIn) -> Tic
     if to is not None and to.id == held.agent_id:
         raise Invalid.field("agentId", "names the agent who has the ticket already")
     giver = await _find_giver(tx, company, held, given.from_agent_id)
-    chapter = Chapter(held)
+    chapter = TicketChange(held)
     chapter.hand_over(await queries.read_now(tx, company.id), giver, to)
     return await _announce_owner(tx, company, chapter)
 
 
-async def _find_giver(tx: Tx, company: Company, held: Held, agent_id: int | None) -> Doer | None:
+async def _find_giver(tx: Tx, company: Company, held: LockedTicket, agent_id: int | None) -> Actor | None:
     """Its owner, unless another one says so: an AI agent has nothing to give any more once people have taken over."""
     if agent_id is None:
         return find_doer(held.agent_id, held.agent_type)
     agent = await agents.get_able(tx, company, agent_id, "fromAgentId")
     if agent.type == "ai" and held.ai_paused:
         raise TakenOver
-    return Doer(agent.id, agent.type)
+    return Actor(agent.id, agent.type)
 
 
 async def resolve(tx: Tx, company: Company, id: str, agent_id: int | None) -> Ticket:
@@ -69,13 +69,13 @@ async def resolve(tx: Tx, company: Company, id: str, agent_id: int | None) -> Ti
         return await close(tx, company, held, None, "api")
     if resolver.type == "ai" and held.ai_paused:
         raise TakenOver
-    doer = Doer(resolver.id, resolver.type)
+    doer = Actor(resolver.id, resolver.type)
     return await close(tx, company, held, doer, "ai" if resolver.type == "ai" else "manual")
 
 
-async def close(tx: Tx, company: Company, held: Held, resolver: Doer | None, reason: Reason) -> Ticket:
+async def close(tx: Tx, company: Company, held: LockedTicket, resolver: Actor | None, reason: Reason) -> Ticket:
     """Resolves a ticket that is locked."""
-    chapter = Chapter(held)
+    chapter = TicketChange(held)
     chapter.resolve(await queries.read_now(tx, company.id), resolver, reason)
     ticket = await chapter.write(tx, company)
     await tell(tx, company, chapter.held, "ticket_resolved")
@@ -88,7 +88,7 @@ async def reopen(tx: Tx, company: Company, id: str) -> Ticket:
     held = await queries.lock_ticket(tx, company.id, id)
     if held.is_active:
         return await queries.get_ticket(tx, company.id, id)
-    chapter = Chapter(held)
+    chapter = TicketChange(held)
     chapter.reopen(await queries.read_now(tx, company.id), await find_next_owner(tx, company, held))
     ticket = await chapter.write(tx, company)
     await tell(tx, company, chapter.held, "ticket_reopened")
@@ -107,14 +107,14 @@ async def note(tx: Tx, company: Company, id: str, given: NoteIn) -> Note:
     return await queries.insert_note(tx, company.id, NOTE_ID.new(), id, agent.id, given.body, at)
 
 
-async def _lock_active(tx: Tx, company: Company, id: str) -> Held:
+async def _lock_active(tx: Tx, company: Company, id: str) -> LockedTicket:
     held = await queries.lock_ticket(tx, company.id, id)
     if not held.is_active:
         raise TicketResolved
     return held
 
 
-async def _announce_owner(tx: Tx, company: Company, chapter: Chapter) -> Ticket:
+async def _announce_owner(tx: Tx, company: Company, chapter: TicketChange) -> Ticket:
     ticket = await chapter.write(tx, company)
     await tell(tx, company, chapter.held, "ticket_assigned")
     await emit(tx, company, TicketUpdated(ticket))

@@ -15,7 +15,7 @@ from sapa.messaging.messages.types import (
     MessageId2,
     Source,
 )
-from sapa.support.response_times import Cycle, Scene
+from sapa.support.response_times import Cycle, CycleRef
 from sapa.values.api_base import Base
 from sapa.values.ids import CustomerId, IdKind, NumberKind
 
@@ -200,7 +200,7 @@ class SupportSettingsPatch(Struct, frozen=True, kw_only=True, rename="camel", fo
     reopen_assignee: Literal["previous", "queue"] | UnsetType = UNSET
 
 
-class Held(Struct, frozen=True):
+class LockedTicket(Struct, frozen=True):
     """A ticket that is locked."""
 
     id: str
@@ -230,8 +230,8 @@ class Held(Struct, frozen=True):
         return build_cell(self.status, self.source)
 
     @property
-    def scene(self) -> Scene:
-        return Scene(self.id, Source(self.source), self.cycle)
+    def scene(self) -> CycleRef:
+        return CycleRef(self.id, Source(self.source), self.cycle)
 
     @property
     def is_active(self) -> bool:
@@ -241,7 +241,7 @@ class Held(Struct, frozen=True):
         return msgspec.json.decode(self.clock, type=Cycle)
 
 
-class Entry(Struct, frozen=True):
+class NewTicketEntry(Struct, frozen=True):
     """Something that happened to a ticket; the fields are the columns."""
 
     number: int
@@ -256,7 +256,7 @@ class Entry(Struct, frozen=True):
     reason: str | None = None
 
 
-class PastEntry(Struct, frozen=True):
+class StoredTicketEntry(Struct, frozen=True):
     """An entry as it is read again, with what became of its message."""
 
     number: int
@@ -272,7 +272,7 @@ class PastEntry(Struct, frozen=True):
     status: str | None
 
 
-class Place(Struct, frozen=True):
+class ReplyTarget(Struct, frozen=True):
     """Where replies go."""
 
     source: str
@@ -281,7 +281,7 @@ class Place(Struct, frozen=True):
     contact_id: str
 
 
-class Silent(Struct, frozen=True):
+class SilentTicket(Struct, frozen=True):
     """An active ticket in which nobody has written for a while."""
 
     company_id: int

@@ -54,7 +54,7 @@ class InvalidToken(ApiError):
     code = "INVALID_TOKEN"
 
 
-class TooManyStreams(ServiceUnavailable):
+class TooManyListeners(ServiceUnavailable):
     """Too many listeners are connected to this server; try again later."""
 
 
@@ -223,9 +223,9 @@ class Listeners:
     def _take_place(self, token: bytes) -> None:
         wait = {"retry-after": str(RETRY_SECONDS)}
         if self._places[token] >= MOST_STREAMS_PER_TOKEN:
-            raise TooManyStreams("Too many listeners use this token; end one, or try again later.", headers=wait)
+            raise TooManyListeners("Too many listeners use this token; end one, or try again later.", headers=wait)
         if self._places.total() >= MOST_STREAMS or self._stopping.is_set():
-            raise TooManyStreams(headers=wait)
+            raise TooManyListeners(headers=wait)
         self._places[token] += 1
 
     def close(self, stream: Listener) -> None:

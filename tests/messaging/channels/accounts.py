@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sapa.messaging.channels.interface import Connection, Identity, Source
+from sapa.messaging.channels.interface import ChannelAccount, Identity, Source
 from sapa.outbound.client import Client
 from sapa.values.company import Company
 
@@ -45,9 +45,9 @@ RECIPIENTS: Mapping[Source, Identity] = {
 
 def build_connection(
     source: Source, address: str, client: Client, company: Company = LIVE, **account: str
-) -> Connection:
+) -> ChannelAccount:
     known = {**ACCOUNTS[source], **account}
-    return Connection(
+    return ChannelAccount(
         company,
         "chan_01jc9y3q5me8w92v7x4t6r0n1k",
         source,

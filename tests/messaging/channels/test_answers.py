@@ -5,7 +5,13 @@ from typing import Any
 
 import pytest
 
-from sapa.messaging.channels.interface import BadAccount, Media, Outgoing, Refused, Source
+from sapa.messaging.channels.interface import (
+    BadAccount,
+    Media,
+    OutgoingMessage,
+    SendRefusal,
+    Source,
+)
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.outbound.client import Client, NotSent, Unclear
 from sapa.settings import WebhookSettings
@@ -41,7 +47,7 @@ WAITS = {4: 60, 80007: 60, 130429: 1, 131056: 6, 131049: 86_400}
 async def send(source: Source, peer: Peer, client: Client, *answers: Any, kind: str = "text") -> object:
     peer.answers = list(answers)
     connection = build_connection(source, peer.address, client)
-    return await CHANNELS[source].send(connection, Outgoing(REFERENCE, RECIPIENTS[source], CONTENTS[kind]))
+    return await CHANNELS[source].send(connection, OutgoingMessage(REFERENCE, RECIPIENTS[source], CONTENTS[kind]))
 
 
 def graph_error(code: int, message: str = "no", **more: Any) -> dict[str, Any]:
@@ -53,7 +59,7 @@ async def test_whatsapps_codes_mean_what_the_table_says(category: str, code: int
     body = graph_error(code, error_data={"messaging_product": "whatsapp", "details": "in detail"})
     refused = await send(Source.MSGAPP_CLOUD, peer, client, (400, body))
     wait = WAITS.get(code, 10 if category == "transient" else None)
-    assert refused == Refused(str(code), f"({code}) in detail", category, wait)  # type: ignore[arg-type]
+    assert refused == SendRefusal(str(code), f"({code}) in detail", category, wait)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("source", [Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL])
@@ -76,14 +82,14 @@ async def test_the_codes_of_messenger_and_instagram(
     source: Source, code: int, message: str, category: str, peer: Peer, client: Client
 ) -> None:
     refused = await send(source, peer, client, (400, graph_error(code, message)))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, SendRefusal)
     assert (refused.code, refused.reason, refused.category) == (str(code), f"({code}) {message}", category)
     assert (refused.retry_after is not None) == (category in {"rate", "transient"})
 
 
 async def test_a_channel_that_asks_for_a_longer_pause_gets_it(peer: Peer, client: Client) -> None:
     refused = await send(Source.MSGAPP_CLOUD, peer, client, (429, graph_error(130429)))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, SendRefusal)
     assert refused.retry_after == 1
 
 
@@ -100,7 +106,7 @@ async def test_tiktoks_errors_are_in_the_body(
     code: int, message: str, category: str, peer: Peer, client: Client
 ) -> None:
     refused = await send(Source.SHORT_VIDEO, peer, client, (200, {"code": code, "message": message, "data": {}}))
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, SendRefusal)
     assert (refused.code, refused.reason, refused.category) == (str(code), message, category)
 
 
@@ -119,7 +125,7 @@ async def test_what_cannot_be_told_is_called_unclear(source: Source, answer: Any
 async def test_what_never_left_is_not_sent(source: Source, client: Client) -> None:
     connection = build_connection(source, "http://127.0.0.1:9", client)
     with pytest.raises(NotSent):
-        await CHANNELS[source].send(connection, Outgoing(REFERENCE, RECIPIENTS[source], CONTENTS["text"]))
+        await CHANNELS[source].send(connection, OutgoingMessage(REFERENCE, RECIPIENTS[source], CONTENTS["text"]))
 
 
 @pytest.mark.parametrize("answer", [(404, b""), (200, b"GIF89a"), None, (200, b"\x89PNG\r\n\x1a\n" + b"p" * 3_200_000)])
@@ -127,9 +133,9 @@ async def test_a_picture_that_tiktok_would_not_take_is_refused(answer: Any, peer
     connection = build_connection(Source.SHORT_VIDEO, peer.address, client)
     peer.answers = [answer]
     to = RECIPIENTS[Source.SHORT_VIDEO]
-    message = Outgoing(REFERENCE, to, Media("image", f"{peer.address}/x"))
+    message = OutgoingMessage(REFERENCE, to, Media("image", f"{peer.address}/x"))
     refused = await CHANNELS[Source.SHORT_VIDEO].send(connection, message)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, SendRefusal)
     assert refused.category == "media"
     assert {asked.method for asked in peer.asked} == {"GET"}
 
@@ -137,10 +143,10 @@ async def test_a_picture_that_tiktok_would_not_take_is_refused(answer: Any, peer
 async def test_a_picture_is_fetched_through_the_guard(peer: Peer) -> None:
     guarded = Client(WebhookSettings(allow_insecure=False, allowed_networks=()))
     connection = build_connection(Source.SHORT_VIDEO, peer.address, guarded)
-    message = Outgoing(REFERENCE, RECIPIENTS[Source.SHORT_VIDEO], Media("image", f"{peer.address}/x.png"))
+    message = OutgoingMessage(REFERENCE, RECIPIENTS[Source.SHORT_VIDEO], Media("image", f"{peer.address}/x.png"))
     refused = await CHANNELS[Source.SHORT_VIDEO].send(connection, message)
     await guarded.close()
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, SendRefusal)
     assert "could not be fetched" in refused.reason
     assert peer.asked == []
 
@@ -150,7 +156,7 @@ async def test_a_picture_whose_upload_is_unclear_was_not_sent(answer: Any, peer:
     """An upload alone reaches nobody."""
     connection = build_connection(Source.SHORT_VIDEO, peer.address, client)
     peer.answers = [(200, b"\xff\xd8\xff picture"), answer]
-    message = Outgoing(REFERENCE, RECIPIENTS[Source.SHORT_VIDEO], Media("image", f"{peer.address}/x.jpg"))
+    message = OutgoingMessage(REFERENCE, RECIPIENTS[Source.SHORT_VIDEO], Media("image", f"{peer.address}/x.jpg"))
     with pytest.raises(NotSent):
         await CHANNELS[Source.SHORT_VIDEO].send(connection, message)
 

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from sapa.messaging.channels.interface import (
-    Amendment,
     Identity,
-    Inbound,
     InboundMedia,
     Interaction,
     Item,
+    MessageAmendment,
     NumberChanged,
+    ReceivedItem,
     Source,
     StatusReport,
     TemplateVerdict,
@@ -79,7 +79,9 @@ def test_every_array_of_whatsapp_is_walked() -> None:
         {"statuses": [status(6)]},
     )
     value["entry"].append(value["entry"][1])
-    ids = [item.message_id for item in read(Source.MSGAPP_CLOUD, value) if isinstance(item, Inbound | StatusReport)]
+    ids = [
+        item.message_id for item in read(Source.MSGAPP_CLOUD, value) if isinstance(item, ReceivedItem | StatusReport)
+    ]
     assert ids == [f"wamid.{number}" for number in (1, 2, 3, 4, 5, 6)] * 2
 
 
@@ -87,7 +89,7 @@ def test_a_text_tells_who_wrote_it_and_what_it_answers() -> None:
     contacts = [{"profile": {"name": "Budi"}, "wa_id": "628123456789", "user_id": "ID.1349"}]
     parts = message(type="text", text={"body": "Halo ☕"}, context={"from": "6281100001111", "id": "wamid.out"})
     [item] = read(Source.MSGAPP_CLOUD, whatsapp({"contacts": contacts, **parts}))
-    assert item == Inbound(
+    assert item == ReceivedItem(
         "wamid.in", [*BUDI, Identity("bsuid", "ID.1349")], AT, "text", "Halo ☕", "Budi", quoted="wamid.out"
     )
 
@@ -96,7 +98,7 @@ def test_people_without_a_number_are_known_by_their_id() -> None:
     contacts = [{"profile": {"name": "Ayu", "username": "ayu"}, "user_id": "ID.1349"}]
     parts = {"id": "wamid.in", "from_user_id": "ID.1349", "timestamp": SECONDS, "type": "text", "text": {"body": "Hi"}}
     [item] = read(Source.MSGAPP_CLOUD, whatsapp({"contacts": contacts, "messages": [parts]}))
-    assert item == Inbound("wamid.in", [Identity("bsuid", "ID.1349")], AT, "text", "Hi", "Ayu")
+    assert item == ReceivedItem("wamid.in", [Identity("bsuid", "ID.1349")], AT, "text", "Hi", "Ayu")
 
 
 FILE = {"id": "media-1", "mime_type": "image/jpeg", "sha256": "x", "caption": "Nota", "filename": "nota.jpg"}
@@ -141,7 +143,7 @@ FILE = {"id": "media-1", "mime_type": "image/jpeg", "sha256": "x", "caption": "N
 )  # fmt: skip
 def test_each_kind_of_message(parts: dict[str, Any], expected: dict[str, Any]) -> None:
     [item] = read(Source.MSGAPP_CLOUD, whatsapp(message(**parts)))
-    assert item == Inbound("wamid.in", BUDI, AT, **expected)
+    assert item == ReceivedItem("wamid.in", BUDI, AT, **expected)
 
 
 @pytest.mark.parametrize(
@@ -149,22 +151,22 @@ def test_each_kind_of_message(parts: dict[str, Any], expected: dict[str, Any]) -
     [
         (
             {"type": "reaction", "reaction": {"message_id": "wamid.out", "emoji": "👍"}},
-            Amendment("reaction", "wamid.out", AT, "👍", BUDI[0]),
+            MessageAmendment("reaction", "wamid.out", AT, "👍", BUDI[0]),
         ),
         (
             {"type": "reaction", "reaction": {"message_id": "wamid.out", "emoji": ""}},
-            Amendment("reaction", "wamid.out", AT, None, BUDI[0]),
+            MessageAmendment("reaction", "wamid.out", AT, None, BUDI[0]),
         ),
         (
             {
                 "type": "edit",
                 "edit": {"original_message_id": "wamid.1", "message": {"type": "text", "text": {"body": "baru"}}},
             },
-            Amendment("edit", "wamid.1", AT, "baru", BUDI[0]),
+            MessageAmendment("edit", "wamid.1", AT, "baru", BUDI[0]),
         ),
         (
             {"type": "revoke", "revoke": {"original_message_id": "wamid.1"}},
-            Amendment("revoke", "wamid.1", AT, None, BUDI[0]),
+            MessageAmendment("revoke", "wamid.1", AT, None, BUDI[0]),
         ),
         (
             {"type": "system", "system": {"type": "user_changed_number", "wa_id": "62899", "body": "changed"}},
@@ -197,8 +199,8 @@ def test_an_echo_is_the_customers_and_ours_at_once() -> None:
         field="smb_message_echoes",
     )
     assert read(Source.MSGAPP_COEX, value) == [
-        Inbound("wamid.e", BUDI, AT, "text", "dari HP", is_echo=True),
-        Amendment("revoke", "wamid.1", AT, None, BUDI[0]),
+        ReceivedItem("wamid.e", BUDI, AT, "text", "dari HP", is_echo=True),
+        MessageAmendment("revoke", "wamid.1", AT, None, BUDI[0]),
     ]
 
 
@@ -213,8 +215,8 @@ def test_history_is_marked_as_imported() -> None:
         field="history",
     )
     assert read(Source.MSGAPP_COEX, value) == [
-        Inbound("a", BUDI, AT, "text", "a", is_imported=True),
-        Inbound("b", BUDI, AT, "text", "b", is_echo=True, is_imported=True),
+        ReceivedItem("a", BUDI, AT, "text", "a", is_imported=True),
+        ReceivedItem("b", BUDI, AT, "text", "b", is_echo=True, is_imported=True),
     ]
 
 
@@ -251,12 +253,12 @@ def test_messengers_messages(at: str) -> None:
     value["entry"] += page(event(message={"mid": "m_6", "text": "dua"}), at=at)["entry"]
     files = [InboundMedia("image", url="https://cdn.example/1"), InboundMedia("document", url="https://cdn.example/2")]
     assert read(Source.SOCIAL_NETWORK, value) == [
-        Inbound("m_1", [PSID], AT, "text", "Halo", media=[], quoted="m_0"),
-        Inbound("m_2", [PSID], AT, "button", "Ya", media=[], interaction=Interaction("button", "yes", "Ya")),
-        Inbound("m_3", [PSID], AT, "image", media=files),
-        Inbound("m_4", [PSID], AT, "unsupported", media=[]),
-        Inbound("m_5", [PSID], AT, "button", "Mulai", interaction=Interaction("button", "start", "Mulai")),
-        Inbound("m_6", [PSID], AT, "text", "dua", media=[]),
+        ReceivedItem("m_1", [PSID], AT, "text", "Halo", media=[], quoted="m_0"),
+        ReceivedItem("m_2", [PSID], AT, "button", "Ya", media=[], interaction=Interaction("button", "yes", "Ya")),
+        ReceivedItem("m_3", [PSID], AT, "image", media=files),
+        ReceivedItem("m_4", [PSID], AT, "unsupported", media=[]),
+        ReceivedItem("m_5", [PSID], AT, "button", "Mulai", interaction=Interaction("button", "start", "Mulai")),
+        ReceivedItem("m_6", [PSID], AT, "text", "dua", media=[]),
     ]
 
 
@@ -283,8 +285,8 @@ def test_messengers_echoes_bring_our_reference_back() -> None:
         {**ours, "message": {"mid": "m_3", "text": "x", "is_echo": True, "metadata": f"caption of {REFERENCE}"}},
     )
     assert read(Source.SOCIAL_NETWORK, value) == [
-        Inbound("m_1", [PSID], AT, "text", "x", media=[], is_echo=True, reference=REFERENCE),
-        Inbound("m_2", [PSID], AT, "text", "x", media=[], is_echo=True),
+        ReceivedItem("m_1", [PSID], AT, "text", "x", media=[], is_echo=True, reference=REFERENCE),
+        ReceivedItem("m_2", [PSID], AT, "text", "x", media=[], is_echo=True),
     ]
 
 
@@ -302,11 +304,11 @@ def test_instagrams_own_ways() -> None:
     )
     assert read(Source.PHOTO_SOCIAL, value) == [
         StatusReport("read", AT, "m_1", recipient=IGSID),
-        Amendment("revoke", "m_2", AT, None, IGSID),
-        Amendment("reaction", "m_1", AT, "❤", IGSID),
-        Amendment("reaction", "m_1", AT, None, IGSID),
-        Amendment("edit", "m_2", AT, "baru", IGSID),
-        Inbound("m_9", [IGSID], AT, "text", "trial", media=[]),
+        MessageAmendment("revoke", "m_2", AT, None, IGSID),
+        MessageAmendment("reaction", "m_1", AT, "❤", IGSID),
+        MessageAmendment("reaction", "m_1", AT, None, IGSID),
+        MessageAmendment("edit", "m_2", AT, "baru", IGSID),
+        ReceivedItem("m_9", [IGSID], AT, "text", "trial", media=[]),
     ]
 
 
@@ -320,20 +322,23 @@ def test_another_page_of_the_same_app_is_passed_over() -> None:
         (
             tiktok("im_receive_msg", message_id="t1", type="text", text={"body": "Halo"},
                    referenced_message_info={"referenced_message_id": "t0"}, **{"from": "budi"}),
-            Inbound("t1", [TALK], AT, "text", "Halo", "budi", media=[], quoted="t0"),
+            ReceivedItem("t1", [TALK], AT, "text", "Halo", "budi", media=[], quoted="t0"),
         ),
         (
             tiktok("im_receive_msg", message_id="t2", type="image", image={"media_id": "m1"}),
-            Inbound("t2", [TALK], AT, "image", media=[InboundMedia("image", media_id="conversation-1 t2 m1")]),
+            ReceivedItem("t2", [TALK], AT, "image", media=[InboundMedia("image", media_id="conversation-1 t2 m1")]),
         ),
         (
             tiktok("im_receive_msg", message_id="t3", type="share_post", share_post={"embed_url": "https://t.example"}),
-            Inbound("t3", [TALK], AT, "share_post", "https://t.example", media=[]),
+            ReceivedItem("t3", [TALK], AT, "share_post", "https://t.example", media=[]),
         ),
-        (tiktok("im_receive_msg", message_id="t4", type="dance"), Inbound("t4", [TALK], AT, "unsupported", media=[])),
+        (
+            tiktok("im_receive_msg", message_id="t4", type="dance"),
+            ReceivedItem("t4", [TALK], AT, "unsupported", media=[]),
+        ),
         (
             tiktok("im_send_msg", message_id="t5", type="text", text={"body": "x"}, **{"from": "shop"}),
-            Inbound("t5", [TALK], AT, "text", "x", media=[], is_echo=True),
+            ReceivedItem("t5", [TALK], AT, "text", "x", media=[], is_echo=True),
         ),
         (
             tiktok("im_mark_read_msg", read={"last_read_timestamp": MILLISECONDS}),

@@ -7,7 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from sapa.messaging.channels.interface import Identity, Media, Outgoing, Sent, Source
+from sapa.messaging.channels.interface import (
+    Identity,
+    Media,
+    OutgoingMessage,
+    SendReceipt,
+    Source,
+)
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.outbound.client import Client
 from tests.messaging.channels.accounts import RECIPIENTS, REFERENCE, TOKEN, build_connection
@@ -55,8 +61,8 @@ async def test_a_request_is_what_the_channel_documents(source: Source, kind: str
     # The picture that TikTok is handed is fetched in a test of its own.
     company = msgspec.structs.replace(build_connection(source, "", client).company, environment="test")
     connection = build_connection(source, f"{peer.address}/v25.0", client, company)
-    outcome = await CHANNELS[source].send(connection, Outgoing(REFERENCE, RECIPIENTS[source], CONTENTS[kind]))
-    assert outcome == Sent(IDS[folder])
+    outcome = await CHANNELS[source].send(connection, OutgoingMessage(REFERENCE, RECIPIENTS[source], CONTENTS[kind]))
+    assert outcome == SendReceipt(IDS[folder])
     asked = next(asked for asked in peer.asked if asked.path == PATHS[folder])
     assert asked.json == json.loads((FIXTURES / folder / f"{kind}.json").read_text())
     assert (asked.method, asked.headers["content-type"]) == ("POST", "application/json")
@@ -71,7 +77,7 @@ async def test_a_caption_follows_where_a_file_goes_without_words(source: Source,
     folder = FOLDERS[source]
     company = msgspec.structs.replace(build_connection(source, "", client).company, environment="test")
     connection = build_connection(source, f"{peer.address}/v25.0", client, company)
-    message = Outgoing(REFERENCE, RECIPIENTS[source], CONTENTS["image"])
+    message = OutgoingMessage(REFERENCE, RECIPIENTS[source], CONTENTS["image"])
     refusal = {"error": {"message": "Too fast", "type": "OAuthException", "code": 613}}
     caption_answers: list[tuple[Any, str]] = [
         ((200, ANSWERS[folder]), ""),
@@ -83,7 +89,7 @@ async def test_a_caption_follows_where_a_file_goes_without_words(source: Source,
         peer.asked.clear()
         peer.answers = [(200, ANSWERS[folder]), caption_answer]
         sent = await CHANNELS[source].send(connection, message)
-        assert isinstance(sent, Sent)
+        assert isinstance(sent, SendReceipt)
         assert (sent.message_id, bool(sent.missing)) == (IDS[folder], bool(missing))
         assert missing in (sent.missing or "")
         assert len(peer.asked) == 2
@@ -93,8 +99,8 @@ async def test_a_caption_follows_where_a_file_goes_without_words(source: Source,
 async def test_whatsapp_quotes_and_reaches_people_without_a_number(peer: Peer, client: Client) -> None:
     peer.answers = [(200, {"contacts": [{"input": "x", "user_id": "ID.1349"}], "messages": [{"id": "wamid.2"}]})]
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
-    message = Outgoing(REFERENCE, Identity("bsuid", "ID.1349"), CONTENTS["text"], quoted="wamid.0")
-    assert await CHANNELS[Source.MSGAPP_CLOUD].send(connection, message) == Sent("wamid.2")
+    message = OutgoingMessage(REFERENCE, Identity("bsuid", "ID.1349"), CONTENTS["text"], quoted="wamid.0")
+    assert await CHANNELS[Source.MSGAPP_CLOUD].send(connection, message) == SendReceipt("wamid.2")
     asked = peer.asked[0].json
     assert (asked["recipient"], asked["context"]) == ("ID.1349", {"message_id": "wamid.0"})
     assert "to" not in asked
@@ -114,8 +120,8 @@ async def test_whatsapps_own_name_for_a_recipient_is_told(
 ) -> None:
     peer.answers = [(200, {"contacts": [contact], "messages": [{"id": "wamid.3"}]})]
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
-    message = Outgoing(REFERENCE, RECIPIENTS[Source.MSGAPP_CLOUD], CONTENTS["text"])
-    assert await CHANNELS[Source.MSGAPP_CLOUD].send(connection, message) == Sent("wamid.3", alias)
+    message = OutgoingMessage(REFERENCE, RECIPIENTS[Source.MSGAPP_CLOUD], CONTENTS["text"])
+    assert await CHANNELS[Source.MSGAPP_CLOUD].send(connection, message) == SendReceipt("wamid.3", alias)
 
 
 async def test_tiktok_quotes_and_hands_over_pictures(peer: Peer, client: Client) -> None:
@@ -124,7 +130,9 @@ async def test_tiktok_quotes_and_hands_over_pictures(peer: Peer, client: Client)
     connection = build_connection(Source.SHORT_VIDEO, peer.address, client)
     to = RECIPIENTS[Source.SHORT_VIDEO]
     send = CHANNELS[Source.SHORT_VIDEO].send
-    assert await send(connection, Outgoing(REFERENCE, to, Media("image", f"{peer.address}/kopi.png"))) == Sent("tt_1")
+    assert await send(
+        connection, OutgoingMessage(REFERENCE, to, Media("image", f"{peer.address}/kopi.png"))
+    ) == SendReceipt("tt_1")
     fetched, uploaded, sent = peer.asked
     assert (fetched.method, fetched.path) == ("GET", "/kopi.png")
     assert TOKEN not in str(fetched.headers)
@@ -133,5 +141,5 @@ async def test_tiktok_quotes_and_hands_over_pictures(peer: Peer, client: Client)
     for part in (b'name="business_id"\r\n\r\nopen-id-1', b'name="media_type"\r\n\r\nIMAGE', b"image/png", picture):
         assert part in uploaded.body
     assert sent.json["image"] == {"media_id": "media-1"}
-    await send(connection, Outgoing(REFERENCE, to, CONTENTS["text"], quoted="tt_0"))
+    await send(connection, OutgoingMessage(REFERENCE, to, CONTENTS["text"], quoted="tt_0"))
     assert peer.asked[-1].json["referenced_message_info"] == {"referenced_message_id": "tt_0"}

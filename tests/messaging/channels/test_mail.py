@@ -10,9 +10,9 @@ from sapa.messaging.channels.interface import (
     BadAccount,
     Content,
     Identity,
-    Outgoing,
-    Refused,
-    Sent,
+    OutgoingMessage,
+    SendReceipt,
+    SendRefusal,
     Source,
     Text,
 )
@@ -36,15 +36,17 @@ async def server() -> AsyncIterator[MailServer]:
 
 async def send(
     server: MailServer, client: Client, content: Content | None = None, to: str = BUDI.value, **more: Any
-) -> Sent | Refused:
+) -> SendReceipt | SendRefusal:
     account = more.pop("account", {})
     connection = build_connection(Source.MAIL, server.address, client, more.pop("company", LIVE), **account)
-    return await MAIL.send(connection, Outgoing(REFERENCE, Identity("email", to), content or CONTENTS["text"], **more))
+    return await MAIL.send(
+        connection, OutgoingMessage(REFERENCE, Identity("email", to), content or CONTENTS["text"], **more)
+    )
 
 
 async def test_a_mail_has_its_headers_and_its_words(server: MailServer, client: Client) -> None:
     thread = ["<a@example.com>", "<b@example.com>"]
-    assert await send(server, client, thread=thread, quoted="<b@example.com>") == Sent(ID)
+    assert await send(server, client, thread=thread, quoted="<b@example.com>") == SendReceipt(ID)
     [mail] = server.mails
     assert server.envelopes == [("halo@shop.example", ["budi@example.com"])]
     assert server.logins == [("halo", SECRETS["password"])]
@@ -94,7 +96,7 @@ async def test_mail_that_nobody_wrote_by_hand_says_so(server: MailServer, client
     ],
 )
 async def test_every_kind_can_be_read(kind: str, words: str, page: str, server: MailServer, client: Client) -> None:
-    assert await send(server, client, CONTENTS[kind]) == Sent(ID)
+    assert await send(server, client, CONTENTS[kind]) == SendReceipt(ID)
     plain, html = server.mails[0].get_body(("plain",)), server.mails[0].get_body(("html",))
     assert plain is not None
     assert html is not None
@@ -133,7 +135,7 @@ async def test_what_the_server_says_no_to_is_refused(
 ) -> None:
     server.answers[verb] = answer
     refused = await send(server, client)
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, SendRefusal)
     assert (refused.category, refused.retry_after is not None) == (category, has_retry)
     if verb != "AUTH":
         assert f"{refused.code} {refused.reason}" == answer
@@ -169,13 +171,13 @@ async def test_mail_is_encrypted_as_the_account_says(
         trusted = tmp_path / "authority.pem"
         server.authority.cert_pem.write_to_path(trusted)
         monkeypatch.setenv("SSL_CERT_FILE", str(trusted))
-        assert await send(server, client, account={"security": security}) == Sent(ID)
+        assert await send(server, client, account={"security": security}) == SendReceipt(ID)
     assert server.encrypted == [True]
 
 
 async def test_a_password_is_never_sent_in_the_clear_where_tls_is_asked_for(server: MailServer, client: Client) -> None:
     refused = await send(server, client, account={"security": "starttls"})
-    assert isinstance(refused, Refused)
+    assert isinstance(refused, SendRefusal)
     assert refused.category == "config"
     assert (server.logins, server.mails) == ([], [])
 
@@ -185,7 +187,7 @@ async def test_a_live_companys_server_is_reached_through_the_guard(server: MailS
     guarded = Client(WebhookSettings(allow_insecure=False, allowed_networks=()))
     with pytest.raises(NotSent, match="may not reach"):
         await send(server, guarded)
-    assert await send(server, guarded, company=Company(8, "test", "ID", "IDR")) == Sent(ID)
+    assert await send(server, guarded, company=Company(8, "test", "ID", "IDR")) == SendReceipt(ID)
     await guarded.close()
 
 
@@ -200,5 +202,5 @@ async def test_an_account_is_verified_without_a_mail(server: MailServer, client:
 
 @pytest.mark.parametrize("to", ["büdi@example.com", "budi@münchen.example"])
 async def test_addresses_may_have_letters_of_all_kinds(to: str, server: MailServer, client: Client) -> None:
-    assert await send(server, client, to=to) == Sent(ID)
+    assert await send(server, client, to=to) == SendReceipt(ID)
     assert server.envelopes[0][1] == [to.replace("münchen", "xn--mnchen-3ya")]

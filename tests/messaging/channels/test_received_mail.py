@@ -9,9 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sapa.messaging.channels.interface import Identity, Inbound, Source, StatusReport, Unsigned
+from sapa.messaging.channels.interface import (
+    Identity,
+    ReceivedItem,
+    Source,
+    StatusReport,
+)
 from sapa.messaging.channels.mail.adapter import MAIL, sign
 from sapa.outbound.client import Client, Unclear
+from sapa.values.provider_accounts import BadSignature
 from tests import depth
 from tests.messaging.channels.accounts import ACCOUNTS, REFERENCE, SECRETS, build_connection
 
@@ -46,7 +52,7 @@ def read(mail: EmailMessage | bytes, credentials: dict[str, str] | None = None, 
 def test_a_letter_tells_what_it_answers() -> None:
     mail = letter(In_Reply_To="<b@shop.example>", References="<a@shop.example> <b@shop.example>")
     assert read(mail) == [
-        Inbound(
+        ReceivedItem(
             "<in@example.com>",
             [BUDI],
             AT,
@@ -204,7 +210,7 @@ def test_mail_is_signed_where_the_account_says_so() -> None:
     assert len(read(body)) == 1
     assert len(read(body, signed, **{"x-sapa-signature": sign("planted-hook-secret", body)})) == 1
     for headers in ({}, {"x-sapa-signature": sign("other", body)}, {"x-sapa-signature": "☕"}):
-        with pytest.raises(Unsigned):
+        with pytest.raises(BadSignature):
             read(body, signed, **headers)
 
 

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sapa.messaging.channels.interface import Source, Unsigned
+from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNELS
+from sapa.values.provider_accounts import BadSignature
 from tests import depth
 from tests.messaging.channels.accounts import ACCOUNTS, SECRETS, WORD
 from tests.messaging.channels.signing import META, SIGNED, sign
@@ -37,7 +38,7 @@ def test_what_is_signed_wrongly_is_refused(source: Source) -> None:
         ({**SECRETS, "app_secret": ""}, sign(source, body, ""), body),
     ]
     for credentials, headers, raw in wrong:
-        with pytest.raises(Unsigned):
+        with pytest.raises(BadSignature):
             channel.check_callback(credentials, headers, raw)
 
 
@@ -46,7 +47,7 @@ def test_tiktoks_signature_ages(age: int, is_taken: bool) -> None:
     body = b"{}"
     headers = sign(Source.SHORT_VIDEO, body, at=time.time() - age)
     channel = CHANNELS[Source.SHORT_VIDEO]
-    outcome: AbstractContextManager[object] = nullcontext() if is_taken else pytest.raises(Unsigned)
+    outcome: AbstractContextManager[object] = nullcontext() if is_taken else pytest.raises(BadSignature)
     with outcome:
         channel.check_callback(SECRETS, headers, body)
 

@@ -10,11 +10,11 @@ import pytest
 
 from sapa.context import AppContext
 from sapa.db.pool import Database
-from sapa.messaging.channels.interface import Outgoing, Sent, Source
+from sapa.messaging.channels.interface import OutgoingMessage, SendReceipt, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections import jobs as renewing
-from sapa.messaging.connections.queries import Due
+from sapa.messaging.connections.queries import DueRenewal
 from sapa.messaging.connections.types import CONNECTION_ID
 from sapa.sandbox.channels.accounts import build_hook_token
 from sapa.values.company import Company
@@ -257,7 +257,7 @@ async def test_tokens_that_end_are_renewed_in_time(desk: Desk, peer: Peer, kit: 
         await db.execute("UPDATE channel_connections SET renew_at = now() WHERE company_id = $1", live.id)
     peer.asked.clear()
     peer.answers = [(200, {"code": 0, "data": {"access_token": "t2", "refresh_token": "r2", "expires_in": 86400}})]
-    due = Due(live.id, made["connection"]["id"], Source.SHORT_VIDEO)
+    due = DueRenewal(live.id, made["connection"]["id"], Source.SHORT_VIDEO)
     await asyncio.gather(*(renewing.renew(from_here, due) for _ in range(3)))
     [asked] = peer.asked
     assert (asked.path, asked.json) == (
@@ -280,5 +280,5 @@ async def test_the_operators_address_takes_the_place_of_the_channels(
     async with kit.database.connection() as db:
         opened = await accounts.get_accounts(live).find_by_source(kit, db, live, Source.MSGAPP_CLOUD)
     assert opened is not None
-    message = Outgoing(REFERENCE, RECIPIENTS[Source.MSGAPP_CLOUD], CONTENTS["text"])
-    assert await CHANNELS[Source.MSGAPP_CLOUD].send(opened.connection, message) == Sent("wamid.1")
+    message = OutgoingMessage(REFERENCE, RECIPIENTS[Source.MSGAPP_CLOUD], CONTENTS["text"])
+    assert await CHANNELS[Source.MSGAPP_CLOUD].send(opened.connection, message) == SendReceipt("wamid.1")

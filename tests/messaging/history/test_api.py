@@ -18,7 +18,7 @@ from sapa.messaging.history.queries import (
     EARLIEST,
     LATEST,
     NewRecord,
-    Wanted,
+    RecordFilter,
 )
 from sapa.messaging.history.types import RECORD_ID
 from sapa.settings import read_settings
@@ -225,10 +225,10 @@ async def test_totals_and_pages_are_exact_for_every_window(quiet: Database) -> N
     await store(quiet, other.live, now, "a", now)
     for round_ in range(3):
         for _ in range(40):
-            wanted = Wanted(rng.choice([None, "a", "b", "c"]), edge(rng, now), edge(rng, now))
+            wanted = RecordFilter(rng.choice([None, "a", "b", "c"]), edge(rng, now), edge(rng, now))
             await compare(quiet, company.live, records, wanted, rng)
         for template in (None, "a"):
-            await compare(quiet, company.live, records, Wanted(template, EARLIEST, LATEST), rng)
+            await compare(quiet, company.live, records, RecordFilter(template, EARLIEST, LATEST), rng)
         if round_ == 0:
             await fold(quiet)
         else:
@@ -237,7 +237,11 @@ async def test_totals_and_pages_are_exact_for_every_window(quiet: Database) -> N
 
 
 async def compare(
-    database: Database, company_id: int, records: list[tuple[datetime, str | None]], wanted: Wanted, rng: random.Random
+    database: Database,
+    company_id: int,
+    records: list[tuple[datetime, str | None]],
+    wanted: RecordFilter,
+    rng: random.Random,
 ) -> None:
     fitting = sorted(
         (at for at, template in records
@@ -282,7 +286,7 @@ async def test_old_months_go_with_their_totals_and_the_rest_stays(
         await keep_partitions(quiet)
         async with quiet.connection() as db:
             for template in (None, "a"):
-                wanted = Wanted(template, EARLIEST, LATEST)
+                wanted = RecordFilter(template, EARLIEST, LATEST)
                 assert await queries.count_records(db, company.live, wanted) == 2
                 assert len(await queries.list_records(db, company.live, wanted, 10, 0)) == 2
             tables = {

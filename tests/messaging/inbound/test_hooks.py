@@ -11,7 +11,7 @@ from sapa.context import AppContext, build_context
 from sapa.db.pool import Database
 from sapa.messaging.inbound import hooks as callbacks
 from sapa.messaging.inbound import jobs as inbound
-from sapa.messaging.inbound.queries import Lane
+from sapa.messaging.inbound.queries import CallbackLane
 from sapa.settings import read_settings
 from tests.cli.command import sapa
 from tests.conftest import TLS, Installation
@@ -138,7 +138,7 @@ async def test_two_workers_deal_with_each_item_once_and_in_order(
 ) -> None:
     """Besides the installation's own worker, three more that look all the time."""
     kits = [open_kit(installation, database) for _ in range(3)]
-    lane = Lane(company.live, hooked.connection_id)
+    lane = CallbackLane(company.live, hooked.connection_id)
     is_over = asyncio.Event()
 
     async def hurry(kit: AppContext) -> None:

@@ -9,7 +9,7 @@ import pytest
 from sapa.access.actions import get_company
 from sapa.context import AppContext, build_context
 from sapa.db.pool import Database, open_database
-from sapa.messaging.channels.interface import Connection, InboundMedia, Source
+from sapa.messaging.channels.interface import ChannelAccount, InboundMedia, Source
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections import actions as connecting
 from sapa.messaging.media import jobs as media
@@ -34,7 +34,7 @@ async def kit(installation: Installation) -> AsyncIterator[AppContext]:
         await made.close()
 
 
-async def connect_page(kit: AppContext) -> Connection:
+async def connect_page(kit: AppContext) -> ChannelAccount:
     made = await make_company(kit.database)
     async with kit.database.transaction() as tx:
         company = await get_company(tx, made.live)
@@ -45,7 +45,7 @@ async def connect_page(kit: AppContext) -> Connection:
     return opened.connection
 
 
-async def bring(kit: AppContext, connection: Connection, *urls: str) -> str:
+async def bring(kit: AppContext, connection: ChannelAccount, *urls: str) -> str:
     """A message with these files; its id."""
     id = str(uuid4())
     async with kit.database.transaction() as tx:

@@ -12,7 +12,14 @@ import pytest
 
 from sapa.access.actions import get_company
 from sapa.db.pool import Database
-from sapa.messaging.channels.interface import Amendment, Identity, Inbound, Source, Status, StatusReport
+from sapa.messaging.channels.interface import (
+    Identity,
+    MessageAmendment,
+    ReceivedItem,
+    Source,
+    Status,
+    StatusReport,
+)
 from sapa.messaging.contacts.types import Contact
 from sapa.messaging.inbound import actions as inbox
 from sapa.messaging.messages import actions as messages
@@ -183,7 +190,7 @@ async def test_a_watermark_speaks_of_all_before_it_and_none_after(
     assert found[3] != "read"
 
 
-def build_inbound(**fields: Any) -> Inbound:
+def build_inbound(**fields: Any) -> ReceivedItem:
     given: Json = {
         "message_id": f"wamid.{datetime.now(UTC).timestamp()}",
         "sender": [Identity("wa_id", NUMBER.removeprefix("+"))],
@@ -191,10 +198,10 @@ def build_inbound(**fields: Any) -> Inbound:
         "type": "text",
         "body": "OK",
     }
-    return Inbound(**{**given, **fields})
+    return ReceivedItem(**{**given, **fields})
 
 
-async def receive(database: Database, owner: Company, inbound: Inbound) -> Any:
+async def receive(database: Database, owner: Company, inbound: ReceivedItem) -> Any:
     async with database.transaction() as tx:
         return await inbox.receive(tx, owner, "chan_x", Source.MSGAPP_CLOUD, inbound, Contact("ctc_x", None, []))
 
@@ -272,9 +279,9 @@ async def test_what_is_changed_afterwards_stays_to_be_seen(
     for _ in range(2):
         async with database.transaction() as tx:
             for amendment in (
-                Amendment("edit", "wamid.edited", at, "Halo semua"),
-                Amendment("reaction", "wamid.edited", at, "👍"),
-                Amendment("revoke", "wamid.edited", at),
+                MessageAmendment("edit", "wamid.edited", at, "Halo semua"),
+                MessageAmendment("reaction", "wamid.edited", at, "👍"),
+                MessageAmendment("revoke", "wamid.edited", at),
             ):
                 await messages.amend(tx, owner, Source.MSGAPP_CLOUD, amendment)
     found = await get_message(sandbox, message.message_id2)

@@ -11,7 +11,7 @@ from sapa.messaging.channels.interface import Status
 from sapa.messaging.messages.state import (
     RANKS,
     STEPS,
-    State,
+    DeliveryState,
     merge,
 )
 
@@ -26,7 +26,7 @@ def at(seconds: float) -> datetime:
     return CREATED + timedelta(seconds=seconds)
 
 
-def apply_all(state: State, reports: list[Report]) -> State:
+def apply_all(state: DeliveryState, reports: list[Report]) -> DeliveryState:
     for status, when in reports:
         state = merge(state, status, when, NOW).state
     return state
@@ -53,7 +53,7 @@ def expected_instant(reports: list[Report], step: Status, floor: datetime) -> da
 
 
 def check(reports: list[Report]) -> None:
-    state = apply_all(State("pending", CREATED), reports)
+    state = apply_all(DeliveryState("pending", CREATED), reports)
     assert (state.status, state.conflict) == expected_status(reports)
     assert state.sent_at == expected_instant(reports, "sent", CREATED)
     assert state.delivered_at == expected_instant(reports, "delivered", CREATED)
@@ -82,7 +82,7 @@ def test_any_reports_in_any_order(reports: list[Report]) -> None:
 @given(reports_strategy)
 def test_hearing_everything_again_changes_nothing(reports: list[Report]) -> None:
     positive = [report for report in reports if report[0] != "failed"]
-    once = apply_all(State("pending", CREATED), positive)
+    once = apply_all(DeliveryState("pending", CREATED), positive)
     assert apply_all(once, positive) == once
 
 
@@ -91,23 +91,25 @@ def test_without_failures_the_order_does_not_matter(reports: list[Report], rando
     positive = [report for report in reports if report[0] != "failed"]
     shuffled = positive.copy()
     random.shuffle(shuffled)  # type: ignore[attr-defined]
-    assert apply_all(State("pending", CREATED), shuffled) == apply_all(State("pending", CREATED), positive)
+    assert apply_all(DeliveryState("pending", CREATED), shuffled) == apply_all(
+        DeliveryState("pending", CREATED), positive
+    )
 
 
 @given(reports_strategy)
 def test_when_the_channel_took_it_stays_as_it_was_answered(reports: list[Report]) -> None:
     """What the caller was told of the sending is not changed by a channel that counts in whole seconds."""
-    taken = State("sent", CREATED, accepted_at=at(0.7), sent_at=at(0.7))
+    taken = DeliveryState("sent", CREATED, accepted_at=at(0.7), sent_at=at(0.7))
     state = apply_all(taken, reports)
     assert state.sent_at == at(0.7)
     assert all(when >= at(0.7) for when in (state.delivered_at, state.read_at, state.failed_at) if when)
 
 
 def test_a_read_message_was_delivered_though_nobody_said_so() -> None:
-    merged = merge(State("sent", CREATED, sent_at=at(1)), "read", at(5), NOW)
+    merged = merge(DeliveryState("sent", CREATED, sent_at=at(1)), "read", at(5), NOW)
     assert list(merged.implied) == ["delivered"]
     assert (merged.state.delivered_at, merged.state.read_at) == (at(5), at(5))
 
 
 def test_a_report_from_the_future_is_of_now() -> None:
-    assert merge(State("sent", CREATED), "delivered", NOW + timedelta(days=1), NOW).state.delivered_at == NOW
+    assert merge(DeliveryState("sent", CREATED), "delivered", NOW + timedelta(days=1), NOW).state.delivered_at == NOW

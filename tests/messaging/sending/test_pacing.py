@@ -8,9 +8,14 @@ import pytest
 
 from sapa.context import AppContext
 from sapa.db.pool import Database
-from sapa.messaging.channels.interface import Media, Outgoing, Source, Text
+from sapa.messaging.channels.interface import (
+    Media,
+    OutgoingMessage,
+    Source,
+    Text,
+)
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.sending.pacing import (
     book,
     find_gap,
@@ -86,9 +91,9 @@ async def test_a_slow_channel_delays_no_other(
     async def send(source: Source, address: str) -> float:
         connection = build_connection(source, address, client, live)
         channel = CHANNELS[source]
-        await wait_until_free(kit, Opened(channel, connection), CONTENTS["text"])
+        await wait_until_free(kit, ConnectedChannel(channel, connection), CONTENTS["text"])
         begun = time.monotonic()
-        await channel.send(connection, Outgoing(REFERENCE, RECIPIENTS[source], CONTENTS["text"]))
+        await channel.send(connection, OutgoingMessage(REFERENCE, RECIPIENTS[source], CONTENTS["text"]))
         return time.monotonic() - begun
 
     slow = [asyncio.create_task(send(Source.MSGAPP_CLOUD, peer.address)) for _ in range(200)]
@@ -116,7 +121,7 @@ async def test_the_pace_is_kept_by_what_really_leaves(
     connection = build_connection(Source.MSGAPP_COEX, peer.address, client, live)
 
     async def send() -> float:
-        await wait_until_free(kit, Opened(channel, connection), CONTENTS["text"])
+        await wait_until_free(kit, ConnectedChannel(channel, connection), CONTENTS["text"])
         return time.monotonic()
 
     begun = time.monotonic()
@@ -128,6 +133,6 @@ async def test_simulators_take_what_they_are_given(kit: AppContext, client: Clie
     tester = Company(company.test, "test", "ID", "IDR")
     connection = build_connection(Source.MSGAPP_COEX, "", client, tester)
     for _ in range(50):
-        await wait_until_free(kit, Opened(CHANNELS[Source.MSGAPP_COEX], connection), CONTENTS["text"])
+        await wait_until_free(kit, ConnectedChannel(CHANNELS[Source.MSGAPP_COEX], connection), CONTENTS["text"])
     async with kit.database.connection() as db:
         assert await db.fetchval("SELECT count(*) FROM channel_paces WHERE company_id = $1", company.test) == 0

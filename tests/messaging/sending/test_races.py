@@ -14,16 +14,16 @@ import pytest
 from sapa.access.actions import get_company
 from sapa.context import AppContext, build_context
 from sapa.db.pool import Database
-from sapa.messaging.channels.interface import Sent, Source
+from sapa.messaging.channels.interface import SendReceipt, Source
 from sapa.messaging.connections import actions as connections
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.queries import insert_message
 from sapa.messaging.messages.types import MESSAGE_ID, NewMessage
 from sapa.messaging.sending.pacing import book
 from sapa.sandbox.channels import social, tiktok
-from sapa.sandbox.channels.accounts import Account, build_account
-from sapa.sandbox.channels.scripts import Step
-from sapa.sandbox.channels.simulator import Post, Taken
+from sapa.sandbox.channels.accounts import SandboxAccount, build_account
+from sapa.sandbox.channels.scripts import ScriptStep
+from sapa.sandbox.channels.simulator import AcceptedMessage, Post
 from sapa.settings import read_settings
 from tests.conftest import TLS, Installation
 from tests.factories import Environments
@@ -55,7 +55,7 @@ async def kit(installation: Installation, database: Database) -> AsyncIterator[A
     await made.close()
 
 
-async def call_back(installation: Installation, account: Account, post: Post | None) -> None:
+async def call_back(installation: Installation, account: SandboxAccount, post: Post | None) -> None:
     assert post is not None
     async with httpx.AsyncClient(verify=TLS) as client:
         answer = await client.post(installation.address + account.hook, content=post.body, headers=post.headers)
@@ -67,7 +67,9 @@ async def test_a_watermark_that_comes_before_our_call_is_answered_is_not_lost(
 ) -> None:
     sent = await send(sandbox, 202, to=SILENT, sources="SOCIAL_NETWORK")
     account, at = build_account(kit, company.test, Source.SOCIAL_NETWORK), datetime.now(UTC) + timedelta(seconds=1)
-    await call_back(installation, account, social.play(Taken(account, SILENT, "", at), Step(0, "read"), at, {}))
+    await call_back(
+        installation, account, social.play(AcceptedMessage(account, SILENT, "", at), ScriptStep(0, "read"), at, {})
+    )
 
     async def is_put_off() -> bool | None:
         async with database.connection() as db:
@@ -78,7 +80,7 @@ async def test_a_watermark_that_comes_before_our_call_is_answered_is_not_lost(
     async with database.transaction() as tx:
         owner = await get_company(tx, company.test)
         now = (await messages.read_clock(tx, owner)).now
-        await messages.accept(tx, owner, Source.SOCIAL_NETWORK, sent["messageId2"], Sent("m_1"), now)
+        await messages.accept(tx, owner, Source.SOCIAL_NETWORK, sent["messageId2"], SendReceipt("m_1"), now)
     seen = await await_message(sandbox, sent["messageId2"], lambda message: message["readAt"])
     assert (seen["status"], seen["messageId"]) == ("read", "m_1")
 
@@ -93,8 +95,8 @@ async def test_an_echo_settles_buttons_that_went_out_as_text(
     text = json.loads((await read_outbox(sandbox))[0]["body"])["text"]
     assert text["body"] != BUTTONS["body"]
     account, at = build_account(kit, company.test, Source.SHORT_VIDEO), datetime.now(UTC)
-    taken, content = Taken(account, SILENT, "t_1", at), {"type": "text", "text": text}
-    await call_back(installation, account, tiktok.play(taken, Step(0, "sent"), at, content))
+    taken, content = AcceptedMessage(account, SILENT, "t_1", at), {"type": "text", "text": text}
+    await call_back(installation, account, tiktok.play(taken, ScriptStep(0, "sent"), at, content))
     id = answer.json()["data"]["messageId2"]
     message = await await_message(sandbox, id, lambda message: message["sentAt"])
     assert (message["status"], message["messageId"], message["error"]) == ("sent", "t_1", None)

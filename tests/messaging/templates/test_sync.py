@@ -1,7 +1,7 @@
 """Templates at the channel that approves them."""
 
-from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate, TemplateBook
-from sapa.messaging.channels.interface import Refused, Source
+from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate, TemplateStore
+from sapa.messaging.channels.interface import SendRefusal, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.outbound.client import Client
 from tests.messaging.channels.accounts import TOKEN, build_connection
@@ -20,14 +20,14 @@ NEW = NewTemplate(
 )
 
 
-def book(source: Source = Source.MSGAPP_CLOUD) -> TemplateBook:
+def book(source: Source = Source.MSGAPP_CLOUD) -> TemplateStore:
     channel = CHANNELS[source]
-    assert isinstance(channel, TemplateBook)
+    assert isinstance(channel, TemplateStore)
     return channel
 
 
 def test_only_whatsapp_keeps_templates() -> None:
-    keepers = {source for source, channel in CHANNELS.items() if isinstance(channel, TemplateBook)}
+    keepers = {source for source, channel in CHANNELS.items() if isinstance(channel, TemplateStore)}
     assert keepers == {Source.MSGAPP_CLOUD, Source.MSGAPP_COEX}
 
 
@@ -76,7 +76,7 @@ async def test_a_template_is_put_before_the_channel(peer: Peer, client: Client) 
 async def test_a_template_that_the_channel_does_not_want_is_refused(peer: Peer, client: Client) -> None:
     peer.answers = [(400, {"error": {"message": "Invalid parameter", "code": 100, "error_user_msg": "Name is taken"}})]
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
-    assert await book().submit_template(connection, NEW) == Refused("100", "(100) Name is taken", "validation")
+    assert await book().submit_template(connection, NEW) == SendRefusal("100", "(100) Name is taken", "validation")
 
 
 async def test_a_template_is_deleted_by_its_name(peer: Peer, client: Client) -> None:
@@ -91,4 +91,4 @@ async def test_a_template_is_deleted_by_its_name(peer: Peer, client: Client) -> 
     assert (peer.asked[0].method, peer.asked[0].query) == ("DELETE", {"name": "order_update"})
     assert await book().delete_template(connection, "order_update") is None
     assert await book().delete_template(connection, "order_update") is None
-    assert await book().delete_template(connection, "order_update") == Refused("200", "(200) not yours", "auth")
+    assert await book().delete_template(connection, "order_update") == SendRefusal("200", "(200) not yours", "auth")

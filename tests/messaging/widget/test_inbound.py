@@ -9,13 +9,14 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.messaging.channels.interface import Inbound, StatusReport, Unsigned
+from sapa.messaging.channels.interface import ReceivedItem, StatusReport
 from sapa.messaging.channels.widget import calls
 from sapa.messaging.channels.widget.adapter import Widget
-from sapa.messaging.channels.widget.calls import PlayedMessage, PlayedStatus
+from sapa.messaging.channels.widget.calls import SimulatedMessage, SimulatedStatus
 from sapa.messaging.widget.inbound import LONGEST_TEXT
 from sapa.messaging.widget.limits import MOST_BY_VISITOR
 from sapa.messaging.widget.pages import MOST_BYTES
+from sapa.values.provider_accounts import BadSignature
 from tests.factories import Environments
 from tests.messaging.conversation_steps import list_events
 from tests.messaging.shop_site import Browser, Chat, new_id
@@ -139,9 +140,9 @@ async def test_whoever_writes_too_fast_has_to_wait(page: Browser, client: httpx.
 
 
 NOW = datetime(2026, 11, 15, 9, 30, tzinfo=UTC)
-PLAYED: list[PlayedStatus | PlayedMessage] = [
-    PlayedStatus("read", "sim_happy.1", NOW, "0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"),
-    PlayedMessage("sim_happy.2", "sim_happy", NOW, "Halo"),
+PLAYED: list[SimulatedStatus | SimulatedMessage] = [
+    SimulatedStatus("read", "sim_happy.1", NOW, "0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35"),
+    SimulatedMessage("sim_happy.2", "sim_happy", NOW, "Halo"),
 ]
 
 
@@ -153,7 +154,7 @@ def test_a_signed_callback_is_read_whole() -> None:
     assert (status.status, status.message_id, status.reference, status.at) == (
         "read", "sim_happy.1", "0199a1f0-7c3e-7d52-9b1a-4e6f2c8d0a35", NOW,
     )  # fmt: skip
-    assert isinstance(message, Inbound)
+    assert isinstance(message, ReceivedItem)
     assert (message.body, message.sender[0].value) == ("Halo", "sim_happy")
 
 
@@ -166,7 +167,7 @@ async def test_a_callback_with_another_signature_is_refused(
         "as for a visitor": chat.prove(body.decode()),
         "of another secret": calls.build_signature("guessed", body),
     }.get(signature, signature)
-    with pytest.raises(Unsigned):
+    with pytest.raises(BadSignature):
         Widget().check_callback({"secret": chat.secret}, headers | {calls.SIGNATURE: forged}, body)
     answer = await client.post(f"/hooks/channels/{chat.key}", headers=headers | {calls.SIGNATURE: forged}, content=body)
     assert answer.status_code == 401

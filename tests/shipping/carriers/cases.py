@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from sapa.shipping.carriers.interface import Carrier, Connection, Shipped
+from sapa.shipping.carriers.interface import BookedShipment, Carrier, CarrierAccount
 from tests.shipping.carriers.journeys import build_journey, build_scheduled
 
 REFERENCE = "SP01JC9Y3Q5ME8W92V"
@@ -17,12 +17,12 @@ CREDENTIALS: Mapping[str, dict[str, str]] = {
     "biteship": {"api_key": "biteship-key", "signature_header": "X-Signature", "signature_secret": "biteship-sign"},
 }
 
-KIRIMINAJA = Shipped(REFERENCE, "KA-1001", "JNE0001234567", "KA-1001", "EXPRESS", False)
-GOSEND = Shipped(REFERENCE, "GK-11-170563", None, "170563", "INSTANT", False)
-DASH = Shipped(REFERENCE, "dlv-77", "dlv-77", "dlv-77", "SAME_DAY", False)
-BITESHIP = Shipped(REFERENCE, "5dd599ebdefcd4158eb8470b", "JNE0001234567", "trk-1", "EXPRESS", False)
+KIRIMINAJA = BookedShipment(REFERENCE, "KA-1001", "JNE0001234567", "KA-1001", "EXPRESS", False)
+GOSEND = BookedShipment(REFERENCE, "GK-11-170563", None, "170563", "INSTANT", False)
+DASH = BookedShipment(REFERENCE, "dlv-77", "dlv-77", "dlv-77", "SAME_DAY", False)
+BITESHIP = BookedShipment(REFERENCE, "5dd599ebdefcd4158eb8470b", "JNE0001234567", "trk-1", "EXPRESS", False)
 
-Do = Callable[[Carrier, Connection], Awaitable[Any]]
+Do = Callable[[Carrier, CarrierAccount], Awaitable[Any]]
 
 
 class Case(Struct, frozen=True):
@@ -35,19 +35,19 @@ class Case(Struct, frozen=True):
         return f"{self.adapter}-{self.name}"
 
 
-def _verify(carrier: Carrier, connection: Connection) -> Awaitable[Any]:
+def _verify(carrier: Carrier, connection: CarrierAccount) -> Awaitable[Any]:
     return carrier.verify(connection)
 
 
-def _find(carrier: Carrier, connection: Connection) -> Awaitable[Any]:
+def _find(carrier: Carrier, connection: CarrierAccount) -> Awaitable[Any]:
     return carrier.find(connection, REFERENCE, None)
 
 
-def _cancel(shipped: Shipped) -> Do:
+def _cancel(shipped: BookedShipment) -> Do:
     return lambda carrier, connection: carrier.cancel(connection, shipped, "Pembeli berubah pikiran")
 
 
-def _track(shipped: Shipped) -> Do:
+def _track(shipped: BookedShipment) -> Do:
     return lambda carrier, connection: carrier.track(connection, shipped)
 
 

@@ -15,12 +15,12 @@ from sapa.sandbox.carriers.bookings import Booking
 from sapa.sandbox.carriers.simulators import SIMULATORS
 from sapa.shipping.carriers.interface import (
     Booked,
+    BookedShipment,
     CarrierEvent,
     Coordinates,
     Parcel,
     ServiceRequest,
     ShipmentRequest,
-    Shipped,
     ShippingPoint,
 )
 from sapa.shipping.carriers.registry import CARRIERS
@@ -109,8 +109,8 @@ def new_reference() -> str:
     return f"SP{uuid4().hex[:16].upper()}"
 
 
-def build_shipped(reference: str, booked: Booked, was_picked_up: bool = False) -> Shipped:
-    return Shipped(reference, booked.order_no, booked.awb, booked.booking_id, None, was_picked_up)
+def build_shipped(reference: str, booked: Booked, was_picked_up: bool = False) -> BookedShipment:
+    return BookedShipment(reference, booked.order_no, booked.awb, booked.booking_id, None, was_picked_up)
 
 
 async def book_simulated(opened: ConnectedCarrier, adapter: str, notes: str | None = None) -> tuple[str, Booked]:
@@ -130,11 +130,11 @@ async def move(kit: AppContext, company: Company, adapter: str, reference: str, 
         return await advance(kit, tx, company.id, adapter, reference, to)
 
 
-async def track(opened: ConnectedCarrier, shipped: Shipped) -> list[CarrierEvent]:
+async def track(opened: ConnectedCarrier, shipped: BookedShipment) -> list[CarrierEvent]:
     return list((await opened.carrier.track(opened.connection, shipped)).events)
 
 
-async def get_shipped(opened: ConnectedCarrier, reference: str, booked: Booked) -> Shipped:
+async def get_shipped(opened: ConnectedCarrier, reference: str, booked: Booked) -> BookedShipment:
     """With its awb, which an express parcel has a moment later."""
     shipped = build_shipped(reference, booked)
     for _ in range(40):

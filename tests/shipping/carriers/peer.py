@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from sapa.outbound.client import Client
 from sapa.settings import WebhookSettings
-from sapa.shipping.carriers.interface import Connection
+from sapa.shipping.carriers.interface import CarrierAccount
 from sapa.values.company import Company
 
 KEPT = ("authorization", "client-id", "pass-key", "x-client-time-zone", "content-type")
@@ -65,10 +65,10 @@ async def open_peer() -> AsyncIterator[Peer]:
 
 
 @asynccontextmanager
-async def open_connection(adapter: str, address: str, credentials: dict[str, str]) -> AsyncIterator[Connection]:
+async def open_connection(adapter: str, address: str, credentials: dict[str, str]) -> AsyncIterator[CarrierAccount]:
     """A live account with a carrier whose server is ours."""
     client = Client(WebhookSettings(allow_insecure=False, allowed_networks=()))
     try:
-        yield Connection(Company(1, "live", "ID", "IDR"), "carr_1", adapter, address, credentials, client)
+        yield CarrierAccount(Company(1, "live", "ID", "IDR"), "carr_1", adapter, address, credentials, client)
     finally:
         await client.close()

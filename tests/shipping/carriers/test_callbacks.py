@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sapa.shipping.carriers.interface import CarrierEvent, Driver, Unsigned
+from sapa.shipping.carriers.interface import CarrierEvent, Driver
 from sapa.shipping.carriers.registry import CARRIERS
+from sapa.values.provider_accounts import BadSignature
 from tests.shipping.carriers.cases import CREDENTIALS, REFERENCE
 
 HEADERS: Mapping[str, dict[str, str]] = {
@@ -88,7 +89,7 @@ def read(adapter: str, body: Any, headers: Mapping[str, str] | None = None) -> l
 @pytest.mark.parametrize("said", [None, "", "Bearer", "wrong", "gosend-callback2", "Bearer dash-callback ", "é"])
 def test_a_callback_without_the_carriers_sign_is_refused(adapter: str, said: str | None) -> None:
     name = next(iter(HEADERS[adapter]))
-    with pytest.raises(Unsigned):
+    with pytest.raises(BadSignature):
         read(adapter, BODIES[adapter], {} if said is None else {name: said})
 
 

@@ -8,18 +8,23 @@ import pytest
 
 from sapa.outbound.client import NotSent, Unclear
 from sapa.shipping.carriers import calls, circuit
-from sapa.shipping.carriers.calls import Patience, Request, ask, send_once
-from sapa.shipping.carriers.interface import CarrierAway, Connection
+from sapa.shipping.carriers.calls import (
+    Request,
+    Timeouts,
+    ask,
+    send_once,
+)
+from sapa.shipping.carriers.interface import CarrierAccount, CarrierAway
 from sapa.values.company import Company
 from tests.shipping.carriers.cases import CREDENTIALS
 from tests.shipping.carriers.peer import Reply, open_connection, open_peer
 
 DOWN, UP = Reply(500, text="down"), Reply(body={"status": True})
 REQUEST = Request("POST", "/anything", body={})
-ONCE = Patience(seconds=2, tries=1)
+ONCE = Timeouts(seconds=2, tries=1)
 
 
-async def fail(connection: Connection, times: int) -> None:
+async def fail(connection: CarrierAccount, times: int) -> None:
     for _ in range(times):
         with pytest.raises(CarrierAway, match="it answered 500"):
             await ask(connection, REQUEST, ONCE)

@@ -7,7 +7,14 @@ import msgspec
 import pytest
 
 from sapa.outbound.client import Unclear
-from sapa.shipping.carriers.interface import Booked, CannotTell, CarrierEvent, Quote, Rejected, Tracked
+from sapa.shipping.carriers.interface import (
+    Booked,
+    CannotTell,
+    CarrierEvent,
+    Quote,
+    Rejected,
+    TrackingResult,
+)
 from sapa.shipping.carriers.registry import CARRIERS
 from tests.shipping.carriers.cases import CREDENTIALS, REFERENCE
 from tests.shipping.carriers.journeys import build_journey
@@ -69,7 +76,7 @@ async def test_a_null_is_an_empty_list() -> None:
     assert isinstance(prices, Quote)
     assert [note.code for note in prices.notes] == ["no_service"]
     order = {"id": "o-1", "status": "confirmed", "courier": {"history": None}}
-    assert await do("biteship", "track", order, SHIPPED["biteship"]) == Tracked([])
+    assert await do("biteship", "track", order, SHIPPED["biteship"]) == TrackingResult([])
     assert await do("kiriminaja", "list_areas", {"status": True, "datas": None}, "cities", "31", None) == []
 
 

@@ -9,8 +9,8 @@ from sapa.shipping.carriers.interface import (
     Booked,
     Cancelled,
     CancelRefused,
+    CarrierAccount,
     CarrierAway,
-    Connection,
     Rejected,
 )
 from sapa.shipping.carriers.registry import CARRIERS
@@ -48,7 +48,7 @@ async def ask(adapter: str, operation: str, *replies: Reply, **words: Any) -> tu
             return error, peer
 
 
-async def _do(connection: Connection, operation: str, **words: Any) -> Any:
+async def _do(connection: CarrierAccount, operation: str, **words: Any) -> Any:
     return await getattr(CARRIERS[connection.adapter], operation)(connection, **words)
 
 

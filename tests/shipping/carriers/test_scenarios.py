@@ -11,13 +11,13 @@ from sapa.outbound.client import Unclear
 from sapa.sandbox.carriers.simulators import SIMULATORS
 from sapa.shipping.carriers.interface import (
     Booked,
+    BookingNotFound,
     Cancelled,
     CancelPending,
     CancelRefused,
     CannotTell,
     CarrierAway,
     Coordinates,
-    NotFound,
     Rejected,
 )
 from sapa.shipping.connections.types import ConnectedCarrier
@@ -120,7 +120,7 @@ async def test_a_lost_answer_is_unclear_and_looked_for(
     if not opened.carrier.finds_by_reference:
         assert isinstance(found, CannotTell)
     else:
-        assert isinstance(found, Booked if exists else NotFound)
+        assert isinstance(found, Booked if exists else BookingNotFound)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import pytest
 
 from sapa.outbound.client import NotSent, Unclear
 from sapa.shipping.carriers.calls import join_notes, scrub_words, shorten
-from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, Connection
+from sapa.shipping.carriers.interface import BadCredentials, CarrierAccount, CarrierAway
 from sapa.shipping.carriers.kiriminaja.calls import build_note
 from sapa.shipping.carriers.registry import CARRIERS
 from tests.shipping.carriers.cases import CREDENTIALS, REFERENCE
@@ -18,7 +18,7 @@ from tests.shipping.carriers.test_failures import SHIPPED, TOKEN, wish
 SECRETS = [value for given in CREDENTIALS.values() for value in given.values() if value != "X-Signature"]
 
 
-async def tell(adapter: str, connection: Connection) -> str:
+async def tell(adapter: str, connection: CarrierAccount) -> str:
     """Everything that every operation says."""
     carrier, said = CARRIERS[adapter], [repr(connection), str(connection)]
     work: list[Any] = [

@@ -14,8 +14,8 @@ from sapa.shipping.carriers.dash.wire import CITIES
 from sapa.shipping.carriers.interface import (
     BadCredentials,
     Booked,
+    BookedShipment,
     Rejected,
-    Shipped,
 )
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.values.company import Company
@@ -53,7 +53,7 @@ async def test_a_wrong_credential_is_told_as_such(kit: AppContext, tester: Compa
     opened = await open_simulated(kit, tester, adapter)
     wrong = dict.fromkeys(opened.connection.credentials, "sbx_1_" + "0" * 32)
     connection, carrier = msgspec.structs.replace(opened.connection, credentials=wrong), opened.carrier
-    shipped = Shipped("SP1", "SBX-1", "SBX1", None, None, False)
+    shipped = BookedShipment("SP1", "SBX-1", "SBX1", None, None, False)
     with pytest.raises(BadCredentials):
         await carrier.verify(connection)
     with pytest.raises(BadCredentials):

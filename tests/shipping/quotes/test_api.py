@@ -11,7 +11,14 @@ from sapa.db.pool import Database
 from sapa.outbound.client import Client
 from sapa.sandbox import areas, prices
 from sapa.settings import read_settings
-from sapa.shipping.carriers.interface import Connection, Parcel, Quote, ServiceRequest, ShipmentRequest, ShippingPoint
+from sapa.shipping.carriers.interface import (
+    CarrierAccount,
+    Parcel,
+    Quote,
+    ServiceRequest,
+    ShipmentRequest,
+    ShippingPoint,
+)
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.quotes.actions import QuoteLookup, build_result
@@ -71,7 +78,7 @@ async def test_parcels_cost_what_distance_and_weight_make_them(sandbox: httpx.As
 
 async def test_a_ride_costs_what_its_distance_makes_it(sandbox: httpx.AsyncClient) -> None:
     options = await list_options(sandbox, "instant_carrier", options={"serviceType": "INSTANT"})
-    km = prices.build_distance(areas.Point(-6.1754, 106.8272), areas.Point(-6.2253, 106.8097))
+    km = prices.build_distance(areas.SandboxPoint(-6.1754, 106.8272), areas.SandboxPoint(-6.2253, 106.8097))
     assert prices.find_instant_price("bike", km, Decimal(1)) in {Decimal(str(option["price"])) for option in options}
     assert {option["serviceType"] for option in options} == {"INSTANT"}
 
@@ -196,7 +203,7 @@ def test_no_offer_comes_without_a_message() -> None:
     """Whatever an adapter forgets to say."""
     company = Company(1, "live", "ID", "IDR")
     carrier, client = CARRIERS["gosend"], Client(read_settings({}).webhooks)
-    connection = Connection(company, "carr_1", carrier.name, carrier.address, {}, client)
+    connection = CarrierAccount(company, "carr_1", carrier.name, carrier.address, {}, client)
     journey = ShipmentRequest(ShippingPoint(), ShippingPoint(), Parcel(Decimal(1)), ServiceRequest())
     result = build_result(QuoteLookup(ConnectedCarrier(carrier, connection), journey, b""), Quote((), ()))
     assert result.options == []

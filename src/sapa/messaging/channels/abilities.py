@@ -5,7 +5,7 @@ from typing import Any, Protocol, runtime_checkable
 
 from msgspec import Struct
 
-from sapa.messaging.channels.interface import Connection, Refused
+from sapa.messaging.channels.interface import ChannelAccount, SendRefusal
 
 
 @runtime_checkable
@@ -52,17 +52,19 @@ class NewTemplate(Struct, frozen=True):
 
 
 @runtime_checkable
-class TemplateBook(Protocol):
+class TemplateStore(Protocol):
     """What a channel offers beside `Channel` when it approves templates itself.
 
     All raise NotSent or Unclear when it does not answer, BadAccount when it does not know the account.
     """
 
-    async def list_templates(self, connection: Connection) -> Sequence[ChannelTemplate]: ...
+    async def list_templates(self, connection: ChannelAccount) -> Sequence[ChannelTemplate]: ...
 
-    async def submit_template(self, connection: Connection, template: NewTemplate) -> ChannelTemplate | Refused: ...
+    async def submit_template(
+        self, connection: ChannelAccount, template: NewTemplate
+    ) -> ChannelTemplate | SendRefusal: ...
 
-    async def delete_template(self, connection: Connection, name: str) -> Refused | None:
+    async def delete_template(self, connection: ChannelAccount, name: str) -> SendRefusal | None:
         """In all languages. One that the channel does not have is deleted already."""
 
 
@@ -78,5 +80,5 @@ class Renewal(Struct, frozen=True):
 class Renewable(Protocol):
     """What a channel offers beside `Channel` when its tokens end by themselves."""
 
-    async def renew(self, connection: Connection) -> Renewal:
+    async def renew(self, connection: ChannelAccount) -> Renewal:
         """Raises BadAccount when the account has to be connected anew."""

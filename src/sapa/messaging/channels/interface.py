@@ -10,6 +10,7 @@ from msgspec import Struct
 from sapa.db.pool import Database
 from sapa.outbound.client import Client
 from sapa.values.company import Company
+from sapa.values.provider_accounts import AccountField
 
 
 class Source(StrEnum):
@@ -29,7 +30,7 @@ MediaType = Literal["image", "video", "audio", "document"]
 Status = Literal["sent", "delivered", "read", "failed"]
 
 
-class Connection(Struct, frozen=True):
+class ChannelAccount(Struct, frozen=True):
     """A company's account with a channel, opened for one call. Never logged, never answered."""
 
     company: Company
@@ -76,7 +77,7 @@ class Button(Struct, frozen=True):
     title: str
 
 
-class Row(Struct, frozen=True):
+class ListRow(Struct, frozen=True):
     id: str
     title: str
     description: str | None = None
@@ -84,7 +85,7 @@ class Row(Struct, frozen=True):
 
 class Section(Struct, frozen=True):
     title: str
-    rows: Sequence[Row]
+    rows: Sequence[ListRow]
 
 
 class Buttons(Struct, frozen=True):
@@ -104,7 +105,7 @@ class Choices(Struct, frozen=True):
     footer: str | None = None
 
 
-class Link(Struct, frozen=True):
+class LinkButton(Struct, frozen=True):
     """A button that opens an address."""
 
     body: str
@@ -123,10 +124,10 @@ class TemplateCall(Struct, frozen=True):
     subject: str | None = None
 
 
-Content = Text | Media | Buttons | Choices | Link | TemplateCall
+Content = Text | Media | Buttons | Choices | LinkButton | TemplateCall
 
 
-class Outgoing(Struct, frozen=True):
+class OutgoingMessage(Struct, frozen=True):
     """A message on its way out. `reference` is ours (messageId2) and comes back with what the channel can echo."""
 
     reference: str
@@ -142,7 +143,7 @@ class Outgoing(Struct, frozen=True):
     """Nobody wrote it by hand: mail says so, that machines do not answer each other."""
 
 
-class Sent(Struct, frozen=True):
+class SendReceipt(Struct, frozen=True):
     """The channel took it."""
 
     message_id: str
@@ -153,7 +154,7 @@ class Sent(Struct, frozen=True):
     """What of the message did not go out, and why: it went in two parts, and only the first was taken."""
 
 
-class Refused(Struct, frozen=True):
+class SendRefusal(Struct, frozen=True):
     """The channel said no, for certain."""
 
     code: str
@@ -197,7 +198,7 @@ class Interaction(Struct, frozen=True):
     title: str
 
 
-class Inbound(Struct, frozen=True):
+class ReceivedItem(Struct, frozen=True):
     """A message from a customer, or (`is_echo`) one that our side sent by other means."""
 
     message_id: str
@@ -223,7 +224,7 @@ class Inbound(Struct, frozen=True):
     subject: str | None = None
 
 
-class Amendment(Struct, frozen=True):
+class MessageAmendment(Struct, frozen=True):
     """A message that was changed, taken back or reacted to afterwards."""
 
     kind: Literal["edit", "revoke", "reaction"]
@@ -250,11 +251,7 @@ class TemplateVerdict(Struct, frozen=True):
     reason: str | None = None
 
 
-Item = StatusReport | Inbound | Amendment | NumberChanged | TemplateVerdict
-
-
-class Unsigned(Exception):
-    """A callback without the signature that the channel would have sent."""
+Item = StatusReport | ReceivedItem | MessageAmendment | NumberChanged | TemplateVerdict
 
 
 class BadAccount(Exception):
@@ -287,19 +284,6 @@ class Capabilities(Struct, frozen=True):
     """Whether a message to somebody who wrote is an answer to what they wrote, with its subject."""
 
 
-class Field(Struct, frozen=True):
-    """One part of an account, for commands and pages that ask for it."""
-
-    name: str
-    label: str
-    is_secret: bool = True
-    is_required: bool = True
-    is_generated: bool = False
-    """Made by us when nobody gives it, and shown once."""
-    pattern: str = r".*"
-    """What its value looks like."""
-
-
 class Channel(Protocol):
     """An adapter. It holds no state: everything comes with the connection.
 
@@ -316,20 +300,22 @@ class Channel(Protocol):
     """The fields of an account that name the company's side as somebody to write to, the usual one first."""
     address: str
     """The production address; SAPA_UPSTREAM_<SOURCE> puts another in its place."""
-    fields: Sequence[Field]
+    fields: Sequence[AccountField]
     capabilities: Capabilities
 
-    async def verify(self, connection: Connection) -> None: ...
+    async def verify(self, connection: ChannelAccount) -> None: ...
 
-    async def send(self, connection: Connection, message: Outgoing) -> Sent | Refused: ...
+    async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal: ...
 
-    async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]: ...
+    async def fetch_media(
+        self, connection: ChannelAccount, media: InboundMedia, most_bytes: int
+    ) -> tuple[str, bytes]: ...
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
         """The answer to a channel that asks whether this address is ours; None when it asks wrongly."""
 
     def check_callback(self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> None:
-        """Raises Unsigned. Looks at nothing else: what it says is read later."""
+        """Raises BadSignature. Looks at nothing else: what it says is read later."""
 
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
         """Walks every array. Unknown parts are left out."""

@@ -9,9 +9,15 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct
 
-from sapa.messaging.channels.interface import BadAccount, Connection, InboundMedia, Refused, Unsigned
+from sapa.messaging.channels.interface import (
+    BadAccount,
+    ChannelAccount,
+    InboundMedia,
+    SendRefusal,
+)
 from sapa.messaging.channels.reading import Node, get, node, parse_json, text
 from sapa.outbound.client import ProviderResponse, Unclear
+from sapa.values.provider_accounts import BadSignature
 
 FILE_SECONDS = 40.0
 """Large files take longer than calls do."""
@@ -22,14 +28,14 @@ Category = Literal[
 ]  # fmt: skip
 
 
-class Verdict(Struct, frozen=True):
+class ErrorMeaning(Struct, frozen=True):
     """What an error's code means for the sender."""
 
     category: Category
     retry_after: float | None = None
 
 
-class Mishap(Struct, frozen=True):
+class GraphError(Struct, frozen=True):
     """An error as the Graph API words it."""
 
     code: int
@@ -39,13 +45,13 @@ class Mishap(Struct, frozen=True):
     is_transient: bool
 
 
-async def post(connection: Connection, path: str, body: Any) -> ProviderResponse:
+async def post(connection: ChannelAccount, path: str, body: Any) -> ProviderResponse:
     headers = {**authorize(connection), "content-type": "application/json"}
     content = msgspec.json.encode(body)
     return await connection.client.call("POST", f"{connection.address}/{path}", headers=headers, content=content)
 
 
-async def get_node(connection: Connection, path: str, **params: str) -> Node:
+async def get_node(connection: ChannelAccount, path: str, **params: str) -> Node:
     """An object of the account's; raises BadAccount when the channel refuses to show it."""
     url = f"{connection.address}/{path}"
     answer = await connection.client.call("GET", url, headers=authorize(connection), params=params)
@@ -61,14 +67,14 @@ def read_node(answer: ProviderResponse) -> Node:
     return found
 
 
-def authorize(connection: Connection) -> dict[str, str]:
+def authorize(connection: ChannelAccount) -> dict[str, str]:
     """In a header and not in the address, since addresses end up in logs."""
     return {"authorization": f"Bearer {connection.credentials['access_token']}"}
 
 
-def parse_mishap(found: Any) -> Mishap:
+def parse_mishap(found: Any) -> GraphError:
     error = node(found, "error")
-    return Mishap(
+    return GraphError(
         code=_number(error.get("code")),
         subcode=_number(error.get("error_subcode")),
         message=text(error, "message") or text(error, "title") or "",
@@ -77,12 +83,12 @@ def parse_mishap(found: Any) -> Mishap:
     )
 
 
-def describe(mishap: Mishap) -> str:
+def describe(mishap: GraphError) -> str:
     words = mishap.details or mishap.message or "the channel gave no reason"
     return words if str(mishap.code) in words else f"({mishap.code}) {words}"
 
 
-def read_refusal(answer: ProviderResponse, judge: Callable[[Mishap], Verdict]) -> Refused | None:
+def read_refusal(answer: ProviderResponse, judge: Callable[[GraphError], ErrorMeaning]) -> SendRefusal | None:
     """None when the channel took it. Whatever is not certain raises Unclear."""
     found = parse_json(answer.body)
     if answer.status >= 500:
@@ -94,7 +100,7 @@ def read_refusal(answer: ProviderResponse, judge: Callable[[Mishap], Verdict]) -
     mishap = parse_mishap(found)
     verdict = judge(mishap)
     retry_after = verdict.retry_after if verdict.retry_after is None else _wait(answer, verdict.retry_after)
-    return Refused(str(mishap.code), describe(mishap), verdict.category, retry_after)
+    return SendRefusal(str(mishap.code), describe(mishap), verdict.category, retry_after)
 
 
 def _wait(answer: ProviderResponse, least: float) -> float:
@@ -117,10 +123,10 @@ def check_signature(credentials: Mapping[str, str], headers: Mapping[str, str], 
     """Over the bytes as they came: written anew, the same JSON would have another signature."""
     secret, given = credentials.get("app_secret") or "", headers.get("x-hub-signature-256") or ""
     if not secret or not hmac.compare_digest(sign(secret, body).encode(), given.encode("utf-8", "surrogatepass")):
-        raise Unsigned
+        raise BadSignature
 
 
-async def fetch_media(connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+async def fetch_media(connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
     """By its address or, where it has none, by its id, for which the channel tells an address."""
     if media.media_id is None:
         if media.url is None:
@@ -134,7 +140,7 @@ async def fetch_media(connection: Connection, media: InboundMedia, most_bytes: i
 
 
 async def download(
-    connection: Connection, url: str, mime_type: str | None, most_bytes: int, headers: Mapping[str, str]
+    connection: ChannelAccount, url: str, mime_type: str | None, most_bytes: int, headers: Mapping[str, str]
 ) -> tuple[str, bytes]:
     """From the channel's own server as any call; from elsewhere through the guard."""
     if _place(url) == _place(connection.address):

@@ -2,7 +2,16 @@
 
 from collections.abc import Sequence
 
-from sapa.messaging.channels.interface import Buttons, Choices, Content, Link, Media, Row, TemplateCall, Text
+from sapa.messaging.channels.interface import (
+    Buttons,
+    Choices,
+    Content,
+    LinkButton,
+    ListRow,
+    Media,
+    TemplateCall,
+    Text,
+)
 
 
 def render(content: Content) -> str:
@@ -14,7 +23,7 @@ def render(content: Content) -> str:
             return paragraphs(content.rendered, content.header_media.url if content.header_media else None)
         case Media():
             return paragraphs(content.caption, content.url)
-        case Link():
+        case LinkButton():
             return paragraphs(content.body, f"{content.display_text}: {content.url}")
         case Buttons() | Choices():
             return paragraphs(content.header, content.body, _numbered(content), content.footer)
@@ -31,14 +40,14 @@ def paragraphs(*parts: str | None) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def list_rows(content: Buttons | Choices) -> Sequence[Row]:
+def list_rows(content: Buttons | Choices) -> Sequence[ListRow]:
     """What can be chosen, of all sections."""
     if isinstance(content, Buttons):
-        return [Row(button.id, button.title) for button in content.buttons]
+        return [ListRow(button.id, button.title) for button in content.buttons]
     return [row for section in content.sections for row in section.rows]
 
 
-def describe(row: Row) -> str:
+def describe(row: ListRow) -> str:
     return f"{row.title}: {row.description}" if row.description else row.title
 
 

@@ -7,24 +7,29 @@ from typing import Any
 from msgspec.structs import replace
 
 from sapa.messaging.channels.interface import (
-    Amendment,
     Buttons,
+    ChannelAccount,
     Choices,
-    Connection,
     Content,
     Identity,
     IdentityKind,
-    Inbound,
     InboundMedia,
     Interaction,
     Item,
     Media,
-    Outgoing,
-    Refused,
-    Sent,
+    MessageAmendment,
+    OutgoingMessage,
+    ReceivedItem,
+    SendReceipt,
+    SendRefusal,
     StatusReport,
 )
-from sapa.messaging.channels.meta import Mishap, Verdict, post, read_refusal
+from sapa.messaging.channels.meta import (
+    ErrorMeaning,
+    GraphError,
+    post,
+    read_refusal,
+)
 from sapa.messaging.channels.reading import Node, get, milliseconds, node, nodes, parse_json, text, texts
 from sapa.messaging.channels.render import list_rows, render, render_without_choices
 from sapa.outbound.client import NotSent, ProviderResponse, Unclear
@@ -42,26 +47,26 @@ _is_reference = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}").fullmat
 
 
 async def send(
-    connection: Connection, path: str, message: Outgoing, special: Mapping[str, Any] | None = None
-) -> Sent | Refused:
+    connection: ChannelAccount, path: str, message: OutgoingMessage, special: Mapping[str, Any] | None = None
+) -> SendReceipt | SendRefusal:
     """A file goes without words here, so its caption follows as a message of its own."""
     sent = parse_sent(await post(connection, path, build_message(message, special)))
-    if isinstance(sent, Sent) and isinstance(message.content, Media) and message.content.caption:
+    if isinstance(sent, SendReceipt) and isinstance(message.content, Media) and message.content.caption:
         return replace(sent, missing=await _send_caption(connection, path, message, message.content.caption))
     return sent
 
 
-async def _send_caption(connection: Connection, path: str, message: Outgoing, caption: str) -> str | None:
+async def _send_caption(connection: ChannelAccount, path: str, message: OutgoingMessage, caption: str) -> str | None:
     """Why it is missing. The file is out already: whatever becomes of its caption, that stays true."""
     body = build_message(replace(message, reference=_CAPTION + message.reference), {"text": caption})
     try:
         outcome = parse_sent(await post(connection, path, body))
     except (NotSent, Unclear) as error:
         return f"The caption did not go out, as far as we know: {error}."
-    return f"The channel refused the caption: {outcome.reason}" if isinstance(outcome, Refused) else None
+    return f"The channel refused the caption: {outcome.reason}" if isinstance(outcome, SendRefusal) else None
 
 
-def build_message(message: Outgoing, special: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def build_message(message: OutgoingMessage, special: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """`special` is what only one of the two can carry. Our reference comes back in echoes."""
     return {
         "recipient": {"id": message.to.value},
@@ -87,35 +92,35 @@ def _shorten(title: str) -> str:
     return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1].rstrip() + "…"
 
 
-def parse_sent(answer: ProviderResponse) -> Sent | Refused:
+def parse_sent(answer: ProviderResponse) -> SendReceipt | SendRefusal:
     if refused := read_refusal(answer, judge):
         return refused
     message_id = text(parse_json(answer.body), "message_id")
     if message_id is None:
         raise Unclear("the channel took it and told no id")
-    return Sent(message_id)
+    return SendReceipt(message_id)
 
 
-def judge(mishap: Mishap) -> Verdict:
+def judge(mishap: GraphError) -> ErrorMeaning:
     words = mishap.message.lower()
     match mishap.code:
         case 10 if "window" in words or mishap.subcode == _WINDOW:
-            return Verdict("window")
+            return ErrorMeaning("window")
         case 100 if "no matching user" in words or mishap.subcode == _NO_USER:
-            return Verdict("recipient")
+            return ErrorMeaning("recipient")
         case 551:
-            return Verdict("recipient")
+            return ErrorMeaning("recipient")
         case 4 | 613:
-            return Verdict("rate", 60.0)
+            return ErrorMeaning("rate", 60.0)
         case 2:
-            return Verdict("transient", 10.0)
+            return ErrorMeaning("transient", 10.0)
         case 368:
-            return Verdict("policy")
+            return ErrorMeaning("policy")
         case 0 | 3 | 10 | 190:
-            return Verdict("auth")
+            return ErrorMeaning("auth")
         case code if 200 <= code <= 299:
-            return Verdict("auth")
-    return Verdict("transient", 10.0) if mishap.is_transient else Verdict("validation")
+            return ErrorMeaning("auth")
+    return ErrorMeaning("transient", 10.0) if mishap.is_transient else ErrorMeaning("validation")
 
 
 def parse_callback(account_id: str, kind: IdentityKind, body: bytes) -> Sequence[Item]:
@@ -155,7 +160,7 @@ def _read_message(event: Node, message: Node, customer: Identity) -> Iterator[It
     if id is None:
         return
     if message.get("is_deleted") is True:
-        yield Amendment("revoke", id, at, None, customer)
+        yield MessageAmendment("revoke", id, at, None, customer)
         return
     is_echo = message.get("is_echo") is True
     metadata = (text(message, "metadata") or "") if is_echo else ""
@@ -164,7 +169,7 @@ def _read_message(event: Node, message: Node, customer: Identity) -> Iterator[It
     reference = metadata if _is_reference(metadata) else None
     media = _list_media(message)
     interaction = _find_quick_reply(message)
-    yield Inbound(
+    yield ReceivedItem(
         message_id=id,
         sender=[customer],
         at=at,
@@ -205,7 +210,7 @@ def _read_postback(event: Node, postback: Node, customer: Identity) -> Iterator[
     # Older ones bring no id: sender and instant tell them apart.
     id = text(postback, "mid") or f"postback:{customer.value}:{text(event, 'timestamp')}"
     chosen = Interaction("button", payload or title, title)
-    yield Inbound(id, [customer], at, "button", body=title or None, interaction=chosen)
+    yield ReceivedItem(id, [customer], at, "button", body=title or None, interaction=chosen)
 
 
 def _read_delivery(event: Node, delivery: Node, customer: Identity) -> Iterator[Item]:
@@ -230,12 +235,12 @@ def _read_reaction(event: Node, reaction: Node, customer: Identity) -> Iterator[
     if id := text(reaction, "mid"):
         is_back = text(reaction, "action") == "unreact"
         emoji = None if is_back else text(reaction, "emoji") or text(reaction, "reaction")
-        yield Amendment("reaction", id, milliseconds(event, "timestamp"), emoji, customer)
+        yield MessageAmendment("reaction", id, milliseconds(event, "timestamp"), emoji, customer)
 
 
 def _read_edit(event: Node, edit: Node, customer: Identity) -> Iterator[Item]:
     if id := text(edit, "mid"):
-        yield Amendment("edit", id, milliseconds(event, "timestamp"), text(edit, "text"), customer)
+        yield MessageAmendment("edit", id, milliseconds(event, "timestamp"), text(edit, "text"), customer)
 
 
 _READERS = {

@@ -17,11 +17,11 @@ from sapa.access.types import CompanyNotFound
 from sapa.context import AppContext
 from sapa.db.pool import Connection as Database
 from sapa.messaging.channels.abilities import OwnServer
-from sapa.messaging.channels.interface import Channel, Connection, Source
+from sapa.messaging.channels.interface import Channel, ChannelAccount, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections import queries
-from sapa.messaging.connections.queries import StoredConnection
-from sapa.messaging.connections.types import ConnectionInfo
+from sapa.messaging.connections.queries import StoredChannelConnection
+from sapa.messaging.connections.types import ChannelConnection
 from sapa.ports import Port
 from sapa.values.company import Company
 
@@ -31,11 +31,11 @@ LONGEST_ERROR = 500
 _parse_token = re.compile(r"hook_(?P<company>[0-9]{1,18})_[0-9A-Za-z_-]{43}", re.ASCII).fullmatch
 
 
-class Opened(Struct, frozen=True):
+class ConnectedChannel(Struct, frozen=True):
     """A channel together with a company's account with it."""
 
     channel: Channel
-    connection: Connection
+    connection: ChannelAccount
     has_error: bool = False
     """The channel complained of the account, and all is well again once it takes something."""
 
@@ -50,19 +50,23 @@ class Opened(Struct, frozen=True):
 class Accounts(Protocol):
     """Where a company's accounts come from."""
 
-    async def find_by_source(self, kit: AppContext, db: Database, company: Company, source: Source) -> Opened | None:
+    async def find_by_source(
+        self, kit: AppContext, db: Database, company: Company, source: Source
+    ) -> ConnectedChannel | None:
         """None when the company has no account with this channel."""
 
-    async def find_by_id(self, kit: AppContext, db: Database, company: Company, connection_id: str) -> Opened | None:
+    async def find_by_id(
+        self, kit: AppContext, db: Database, company: Company, connection_id: str
+    ) -> ConnectedChannel | None:
         """For work that was begun before, such as fetching the files of a message."""
 
-    async def find_by_token(self, kit: AppContext, db: Database, token: str) -> Opened | None:
+    async def find_by_token(self, kit: AppContext, db: Database, token: str) -> ConnectedChannel | None:
         """Whose callbacks come to the address that ends with this token."""
 
     async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
         """The channels that a company can send over, the oldest connection first."""
 
-    async def list_infos(self, kit: AppContext, db: Database, company: Company) -> Sequence[ConnectionInfo]:
+    async def list_infos(self, kit: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
         """All that the company has or had."""
 
     def find_hook(self, kit: AppContext, company: Company, source: Source) -> str | None:
@@ -73,15 +77,19 @@ TEST_ACCOUNTS: Port[Accounts] = Port("accounts of test companies")
 
 
 class StoredAccounts:
-    async def find_by_source(self, kit: AppContext, db: Database, company: Company, source: Source) -> Opened | None:
+    async def find_by_source(
+        self, kit: AppContext, db: Database, company: Company, source: Source
+    ) -> ConnectedChannel | None:
         stored = await queries.find_connection(db, company.id, source)
         return _open(kit, company, stored) if stored else None
 
-    async def find_by_id(self, kit: AppContext, db: Database, company: Company, connection_id: str) -> Opened | None:
+    async def find_by_id(
+        self, kit: AppContext, db: Database, company: Company, connection_id: str
+    ) -> ConnectedChannel | None:
         stored = await queries.find_by_id(db, company.id, connection_id)
         return _open(kit, company, stored) if stored and stored.status == "connected" else None
 
-    async def find_by_token(self, kit: AppContext, db: Database, token: str) -> Opened | None:
+    async def find_by_token(self, kit: AppContext, db: Database, token: str) -> ConnectedChannel | None:
         """The token names its company, so nobody else's rows are looked at."""
         parts = _parse_token(token)
         company = await find_company(db, int(parts["company"])) if parts else None
@@ -92,7 +100,7 @@ class StoredAccounts:
         stored = await queries.list_connections(db, company.id)
         return [Source(each.source) for each in stored if each.status == "connected"]
 
-    async def list_infos(self, kit: AppContext, db: Database, company: Company) -> Sequence[ConnectionInfo]:
+    async def list_infos(self, kit: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
         return [_build_info(kit, stored) for stored in await queries.list_connections(db, company.id)]
 
     def find_hook(self, kit: AppContext, company: Company, source: Source) -> str | None:
@@ -106,7 +114,7 @@ def get_accounts(company: Company) -> Accounts:
     return TEST_ACCOUNTS.installed if company.is_test else STORED
 
 
-async def find_by_token(kit: AppContext, db: Database, token: str) -> Opened | None:
+async def find_by_token(kit: AppContext, db: Database, token: str) -> ConnectedChannel | None:
     """Whose callbacks come to the address that ends with this token, live or test."""
     return await TEST_ACCOUNTS.installed.find_by_token(kit, db, token) or await STORED.find_by_token(kit, db, token)
 
@@ -139,11 +147,11 @@ async def find_company(db: Database, company_id: int) -> Company | None:
         return None
 
 
-def _open(kit: AppContext, company: Company, stored: StoredConnection) -> Opened:
+def _open(kit: AppContext, company: Company, stored: StoredChannelConnection) -> ConnectedChannel:
     channel = CHANNELS[Source(stored.source)]
     sealed = kit.vault.open(stored.credentials or b"", company.id, stored.id)
     account = msgspec.json.decode(stored.account, type=dict[str, str])
-    connection = Connection(
+    connection = ChannelAccount(
         company=company,
         id=stored.id,
         source=channel.source,
@@ -153,11 +161,11 @@ def _open(kit: AppContext, company: Company, stored: StoredConnection) -> Opened
         client=kit.client,
         database=kit.database,
     )
-    return Opened(channel, connection, has_error=stored.last_error is not None)
+    return ConnectedChannel(channel, connection, has_error=stored.last_error is not None)
 
 
-def _build_info(kit: AppContext, stored: StoredConnection) -> ConnectionInfo:
-    return ConnectionInfo(
+def _build_info(kit: AppContext, stored: StoredChannelConnection) -> ChannelConnection:
+    return ChannelConnection(
         id=stored.id,
         company_id=stored.company_id,
         source=stored.source,
@@ -174,14 +182,14 @@ def _build_info(kit: AppContext, stored: StoredConnection) -> ConnectionInfo:
     )
 
 
-def _list_secrets(kit: AppContext, stored: StoredConnection) -> list[str]:
+def _list_secrets(kit: AppContext, stored: StoredChannelConnection) -> list[str]:
     if stored.credentials is None:
         return []
     opened = kit.vault.open(stored.credentials, stored.company_id, stored.id)
     return sorted(msgspec.json.decode(opened, type=dict[str, str]))
 
 
-def _find_health(stored: StoredConnection) -> str:
+def _find_health(stored: StoredChannelConnection) -> str:
     if stored.status != "connected":
         return stored.status
     if stored.last_error is not None:

@@ -12,17 +12,22 @@ from sapa.db.pool import Connection as Database
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.channels.abilities import Embeddable, Renewable
-from sapa.messaging.channels.interface import BadAccount, Channel, Connection, Source
+from sapa.messaging.channels.interface import (
+    BadAccount,
+    Channel,
+    ChannelAccount,
+    Source,
+)
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections import accounts, queries
-from sapa.messaging.connections.accounts import HOOKS, STORED, Opened
-from sapa.messaging.connections.queries import StoredConnection
+from sapa.messaging.connections.accounts import HOOKS, STORED, ConnectedChannel
+from sapa.messaging.connections.queries import StoredChannelConnection
 from sapa.messaging.connections.types import (
     CONNECTION_ID,
     AccountRefused,
+    ChannelConnection,
     ChannelNotConnected,
-    ConnectionInfo,
-    NewConnection,
+    NewChannelConnection,
     OtherAccount,
     SandboxChannel,
 )
@@ -32,7 +37,7 @@ from sapa.values.company import Company
 LONGEST_VALUE = 4096
 
 
-class Draft(Struct, frozen=True):
+class ConnectionDraft(Struct, frozen=True):
     """A connection that is not stored yet."""
 
     channel: Channel
@@ -41,7 +46,9 @@ class Draft(Struct, frozen=True):
     generated: dict[str, str]
 
 
-async def prepare(kit: AppContext, db: Database, company: Company, source: Source, given: Mapping[str, str]) -> Draft:
+async def prepare(
+    kit: AppContext, db: Database, company: Company, source: Source, given: Mapping[str, str]
+) -> ConnectionDraft:
     """What is not given stays as it is, when the same account is connected already."""
     if company.is_test:
         raise SandboxChannel
@@ -57,7 +64,7 @@ async def prepare(kit: AppContext, db: Database, company: Company, source: Sourc
     return _draft(channel, {**values, **made}, made)
 
 
-def _keep(channel: Channel, present: Opened | None, given: Mapping[str, str]) -> Mapping[str, str]:
+def _keep(channel: Channel, present: ConnectedChannel | None, given: Mapping[str, str]) -> Mapping[str, str]:
     if present is None:
         return {}
     known = {**present.connection.account, **present.connection.credentials}
@@ -65,7 +72,7 @@ def _keep(channel: Channel, present: Opened | None, given: Mapping[str, str]) ->
     return known if account_id == accounts.find_account_id(channel, known) else {}
 
 
-def _draft(channel: Channel, values: dict[str, str], made: dict[str, str]) -> Draft:
+def _draft(channel: Channel, values: dict[str, str], made: dict[str, str]) -> ConnectionDraft:
     """Raises Invalid for a field that is missing, unknown or not what its channel wants."""
     fields = {field.name: field for field in channel.fields}
     if unknown := sorted(values.keys() - fields.keys()):
@@ -77,23 +84,25 @@ def _draft(channel: Channel, values: dict[str, str], made: dict[str, str]) -> Dr
         if value and (len(value) > LONGEST_VALUE or not value.isprintable() or not re.fullmatch(field.pattern, value)):
             raise Invalid.field(field.name, f"cannot be used: {field.label}")
     account = {name: value for name, value in values.items() if not fields[name].is_secret}
-    return Draft(channel, account, {name: values[name] for name in values.keys() - account.keys()}, made)
+    return ConnectionDraft(channel, account, {name: values[name] for name in values.keys() - account.keys()}, made)
 
 
-async def check(kit: AppContext, company: Company, draft: Draft) -> None:
+async def check(kit: AppContext, company: Company, draft: ConnectionDraft) -> None:
     """Asks the channel whether it knows the account; raises AccountRefused. Calls the outside."""
     address = accounts.find_address(kit, draft.channel, draft.account)
-    trial = Connection(
+    trial = ChannelAccount(
         company, CONNECTION_ID.new(), draft.channel.source, address, draft.account, draft.credentials, kit.client,
         kit.database,
     )  # fmt: skip
-    if (error := await verify(Opened(draft.channel, trial))) is not None:
+    if (error := await verify(ConnectedChannel(draft.channel, trial))) is not None:
         for secret in filter(None, draft.credentials.values()):
             error = error.replace(secret, "…")
         raise AccountRefused(f"{draft.channel.label} does not accept the account: {error}")
 
 
-async def connect(kit: AppContext, tx: Tx, company: Company, draft: Draft, is_new_hook: bool = False) -> NewConnection:
+async def connect(
+    kit: AppContext, tx: Tx, company: Company, draft: ConnectionDraft, is_new_hook: bool = False
+) -> NewChannelConnection:
     """Stores a connection. The same account connected again goes on where it left off."""
     source, account_id = draft.channel.source, accounts.find_account_id(draft.channel, draft.account)
     await queries.lock_company(tx, company.id)
@@ -107,11 +116,16 @@ async def connect(kit: AppContext, tx: Tx, company: Company, draft: Draft, is_ne
     hook_url = f"{address}{HOOKS}{token}" if token else None
     channel = draft.channel
     snippet = channel.build_snippet(address, token) if token and isinstance(channel, Embeddable) else None
-    return NewConnection(await get_info(kit, tx, company, id), hook_url, draft.generated, snippet)
+    return NewChannelConnection(await get_info(kit, tx, company, id), hook_url, draft.generated, snippet)
 
 
 async def _store(
-    kit: AppContext, tx: Tx, company: Company, draft: Draft, known: StoredConnection | None, token: str | None
+    kit: AppContext,
+    tx: Tx,
+    company: Company,
+    draft: ConnectionDraft,
+    known: StoredChannelConnection | None,
+    token: str | None,
 ) -> str:
     id = known.id if known else CONNECTION_ID.new()
     sealed = kit.vault.seal(msgspec.json.encode(draft.credentials), company.id, id)
@@ -138,7 +152,7 @@ async def disconnect(tx: Tx, company: Company, source: Source) -> None:
         raise ChannelNotConnected
 
 
-async def verify(opened: Opened) -> str | None:
+async def verify(opened: ConnectedChannel) -> str | None:
     """What speaks against the account, as the channel itself says; None when all is well. Calls the outside."""
     try:
         await opened.channel.verify(opened.connection)
@@ -154,7 +168,7 @@ async def note_verified(db: Database, company: Company, connection_id: str, erro
         await accounts.note_health(db, company.id, connection_id, error)
 
 
-async def test(kit: AppContext, company: Company, source: Source) -> ConnectionInfo:
+async def test(kit: AppContext, company: Company, source: Source) -> ChannelConnection:
     """Asks the channel whether it still knows the account, and remembers what it said. Calls the outside."""
     async with kit.database.connection() as db:
         opened = await accounts.get_accounts(company).find_by_source(kit, db, company, source)
@@ -175,7 +189,7 @@ def list_channels() -> list[Channel]:
     return list(CHANNELS.values())
 
 
-async def get_info(kit: AppContext, db: Database, company: Company, id: str) -> ConnectionInfo:
+async def get_info(kit: AppContext, db: Database, company: Company, id: str) -> ChannelConnection:
     infos = await accounts.get_accounts(company).list_infos(kit, db, company)
     info = next((each for each in infos if each.id == id), None)
     if info is None:

@@ -10,8 +10,8 @@ from sapa.context import AppContext
 from sapa.messaging.channels.abilities import Renewable
 from sapa.messaging.channels.interface import BadAccount
 from sapa.messaging.connections import accounts, queries
-from sapa.messaging.connections.accounts import STORED, Opened
-from sapa.messaging.connections.queries import Due
+from sapa.messaging.connections.accounts import STORED, ConnectedChannel
+from sapa.messaging.connections.queries import DueRenewal
 from sapa.outbound.client import NotSent, Unclear
 from sapa.work.loops import repeat
 
@@ -36,7 +36,7 @@ async def renew_due(kit: AppContext, stopping: asyncio.Event) -> None:
     await repeat(step, stopping, every=REST_SECONDS)
 
 
-async def renew(kit: AppContext, due: Due) -> None:
+async def renew(kit: AppContext, due: DueRenewal) -> None:
     """Claimed, asked for and stored, each by itself: nothing is open while the channel thinks."""
     async with kit.database.connection() as db:
         if not await queries.claim_renewal(db, due.company_id, due.id, RETRY_SECONDS):
@@ -51,7 +51,7 @@ async def renew(kit: AppContext, due: Due) -> None:
             await accounts.note_health(db, due.company_id, due.id, f"The token was not renewed: {error}")
 
 
-async def _exchange(kit: AppContext, opened: Opened) -> str | None:
+async def _exchange(kit: AppContext, opened: ConnectedChannel) -> str | None:
     connection, channel = opened.connection, opened.channel
     if not isinstance(channel, Renewable):
         return None

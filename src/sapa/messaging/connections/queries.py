@@ -7,7 +7,7 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
 
-class StoredConnection(Struct, frozen=True):
+class StoredChannelConnection(Struct, frozen=True):
     """A company's account with a channel, its credentials sealed; both are gone once it is disconnected."""
 
     id: str
@@ -25,7 +25,7 @@ class StoredConnection(Struct, frozen=True):
     disconnected_at: str | None
 
 
-class Due(Struct, frozen=True):
+class DueRenewal(Struct, frozen=True):
     """A connection whose token ends soon."""
 
     company_id: int
@@ -38,7 +38,7 @@ _COLUMNS = """id, company_id, source, account_id, account, credentials, status, 
 
 FIND = sql(
     f"SELECT {_COLUMNS} FROM channel_connections WHERE company_id = $1 AND source = $2 AND status = 'connected'",
-    row=StoredConnection,
+    row=StoredChannelConnection,
 )
 
 FIND_BY_ACCOUNT = sql(
@@ -47,7 +47,7 @@ FIND_BY_ACCOUNT = sql(
       FROM channel_connections
      WHERE company_id = $1 AND source = $2 AND account_id = $3
        FOR NO KEY UPDATE""",
-    row=StoredConnection,
+    row=StoredChannelConnection,
 )
 
 FIND_BY_HOOK = sql(
@@ -55,10 +55,12 @@ FIND_BY_HOOK = sql(
     SELECT {_COLUMNS}
       FROM channel_connections
      WHERE company_id = $1 AND hook_hash = $2 AND status = 'connected'""",
-    row=StoredConnection,
+    row=StoredChannelConnection,
 )
 
-FIND_BY_ID = sql(f"SELECT {_COLUMNS} FROM channel_connections WHERE company_id = $1 AND id = $2", row=StoredConnection)
+FIND_BY_ID = sql(
+    f"SELECT {_COLUMNS} FROM channel_connections WHERE company_id = $1 AND id = $2", row=StoredChannelConnection
+)
 
 LIST = sql(
     f"""
@@ -66,7 +68,7 @@ LIST = sql(
       FROM channel_connections
      WHERE company_id = $1
      ORDER BY connected_at, id""",
-    row=StoredConnection,
+    row=StoredChannelConnection,
 )
 
 INSERT = sql(
@@ -116,7 +118,7 @@ LIST_DUE = sql(
      WHERE status = 'connected' AND renew_at <= now()
      ORDER BY renew_at
      LIMIT $1""",
-    row=Due,
+    row=DueRenewal,
     crosses="the worker looks for tokens that end soon over all companies, then renews them one by one",
 )
 
@@ -138,23 +140,23 @@ RENEW = sql(
 LOCK_COMPANY = sql("SELECT company_id FROM companies WHERE company_id = $1 FOR NO KEY UPDATE")
 
 
-async def find_connection(db: Connection, company_id: int, source: str) -> StoredConnection | None:
+async def find_connection(db: Connection, company_id: int, source: str) -> StoredChannelConnection | None:
     return await FIND.find(db, company_id, source)
 
 
-async def find_by_account(tx: Tx, company_id: int, source: str, account_id: str) -> StoredConnection | None:
+async def find_by_account(tx: Tx, company_id: int, source: str, account_id: str) -> StoredChannelConnection | None:
     return await FIND_BY_ACCOUNT.find(tx, company_id, source, account_id)
 
 
-async def find_by_hook(db: Connection, company_id: int, hook_hash: bytes) -> StoredConnection | None:
+async def find_by_hook(db: Connection, company_id: int, hook_hash: bytes) -> StoredChannelConnection | None:
     return await FIND_BY_HOOK.find(db, company_id, hook_hash)
 
 
-async def find_by_id(db: Connection, company_id: int, id: str) -> StoredConnection | None:
+async def find_by_id(db: Connection, company_id: int, id: str) -> StoredChannelConnection | None:
     return await FIND_BY_ID.find(db, company_id, id)
 
 
-async def list_connections(db: Connection, company_id: int) -> list[StoredConnection]:
+async def list_connections(db: Connection, company_id: int) -> list[StoredChannelConnection]:
     """All that the company ever had, the oldest first."""
     return await LIST.all(db, company_id)
 
@@ -189,7 +191,7 @@ async def note_health(db: Connection, company_id: int, id: str, error: str | Non
     await NOTE_HEALTH.run(db, company_id, id, error)
 
 
-async def list_due(db: Connection, most: int) -> list[Due]:
+async def list_due(db: Connection, most: int) -> list[DueRenewal]:
     return await LIST_DUE.all(db, most)
 
 

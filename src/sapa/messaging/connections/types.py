@@ -12,7 +12,7 @@ CONNECTION_ID = IdKind("chan_")
 ConnectionId = Annotated[str, CONNECTION_ID]
 
 
-class ConnectionInfo(Struct, frozen=True, rename="camel"):
+class ChannelConnection(Struct, frozen=True, rename="camel"):
     """A company's account with a channel: of its secrets only the names."""
 
     id: ConnectionId
@@ -31,10 +31,10 @@ class ConnectionInfo(Struct, frozen=True, rename="camel"):
     disconnected_at: Timestamp | None = None
 
 
-class NewConnection(Struct, frozen=True, rename="camel"):
+class NewChannelConnection(Struct, frozen=True, rename="camel"):
     """A connection just made; the only time that its hook and what we made for it are seen."""
 
-    connection: ConnectionInfo
+    connection: ChannelConnection
     hook_url: str | None
     """Where the channel is to call back; None when that stays where it was."""
     generated: dict[str, str]

@@ -17,7 +17,7 @@ from sapa.messaging.channels.identities import (
 from sapa.messaging.channels.interface import Identity, NumberChanged, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.contacts import queries
-from sapa.messaging.contacts.queries import Known
+from sapa.messaging.contacts.queries import StoredContact
 from sapa.messaging.contacts.types import CONTACT_ID, Contact, MessageRecipient, Thread, Window
 from sapa.messaging.tickets import TICKETS
 from sapa.values.company import Company
@@ -116,7 +116,7 @@ async def find_window(
     return await queries.find_window(db, company.id, connection_id, contact_id, lasts)
 
 
-async def _meet(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None) -> Known:
+async def _meet(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None) -> StoredContact:
     """The contact with these identities, locked until this transaction ends.
 
     Two first messages may race: the one that finds an identity taken looks again, and finds its twin's contact.
@@ -124,11 +124,11 @@ async def _meet(tx: Tx, company: Company, identities: Sequence[Identity], name: 
     given = {(known.kind, build_key(known)): known.value for known in map(canonical, reversed(identities))}
     kinds, keys, values = [kind for kind, _ in given], [key for _, key in given], list(given.values())
 
-    async def find() -> Sequence[Known] | None:
+    async def find() -> Sequence[StoredContact] | None:
         return await queries.lock_by_identities(tx, company.id, kinds, keys) or None
 
-    async def create() -> Sequence[Known]:
-        contact = Known(CONTACT_ID.new(), None)
+    async def create() -> Sequence[StoredContact]:
+        contact = StoredContact(CONTACT_ID.new(), None)
         await queries.insert_contact(tx, company.id, contact.id, _clean(name))
         await queries.insert_identities(tx, company.id, contact.id, kinds, keys, values)
         return [contact]
@@ -141,7 +141,7 @@ async def _meet(tx: Tx, company: Company, identities: Sequence[Identity], name: 
     return contact
 
 
-async def _unite(tx: Tx, company: Company, known: Sequence[Known]) -> Known:
+async def _unite(tx: Tx, company: Company, known: Sequence[StoredContact]) -> StoredContact:
     """Identities that came together belong to one person. Of two customers, neither becomes the other."""
     contact = next((each for each in known if each.customer_id), known[0])
     others = [each.id for each in known if each.customer_id is None and each.id != contact.id]
@@ -151,7 +151,7 @@ async def _unite(tx: Tx, company: Company, known: Sequence[Known]) -> Known:
     return contact
 
 
-async def _describe(tx: Tx, company: Company, known: Known) -> Contact:
+async def _describe(tx: Tx, company: Company, known: StoredContact) -> Contact:
     rows = await queries.list_identities(tx, company.id, known.id)
     identities = [Identity(row.kind, value) for row in rows for value in row.spellings]  # type: ignore[arg-type]
     return Contact(known.id, known.customer_id, identities)

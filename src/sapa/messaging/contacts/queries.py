@@ -10,14 +10,14 @@ from sapa.db.sql import sql
 from sapa.messaging.contacts.types import Window
 
 
-class Known(Struct, frozen=True):
+class StoredContact(Struct, frozen=True):
     """A contact as it is stored."""
 
     id: str
     customer_id: str | None
 
 
-class Spelled(Struct, frozen=True):
+class IdentityVariants(Struct, frozen=True):
     kind: str
     spellings: list[str]
 
@@ -40,7 +40,7 @@ LOCK_BY_IDENTITIES = sql(
        AND (i.kind, i.key) IN (SELECT k, v FROM unnest($2::text[], $3::text[]) AS given (k, v))
      ORDER BY c.id
        FOR UPDATE""",
-    row=Known,
+    row=StoredContact,
 )
 
 INSERT = sql("INSERT INTO contacts (company_id, id, name) VALUES ($1, $2, $3)")
@@ -83,7 +83,7 @@ TAKE_OVER_THREADS = sql(
 
 LIST_IDENTITIES = sql(
     "SELECT kind, spellings FROM contact_identities WHERE company_id = $1 AND contact_id = $2 ORDER BY kind, key",
-    row=Spelled,
+    row=IdentityVariants,
 )
 
 SET_CUSTOMER = sql("UPDATE contacts SET customer_id = $3 WHERE company_id = $1 AND id = $2")
@@ -148,7 +148,7 @@ FIND_WINDOW = sql(
 )
 
 
-async def lock_by_identities(tx: Tx, company_id: int, kinds: Sequence[str], keys: Sequence[str]) -> list[Known]:
+async def lock_by_identities(tx: Tx, company_id: int, kinds: Sequence[str], keys: Sequence[str]) -> list[StoredContact]:
     """The contacts that these identities belong to, each once."""
     found = await LOCK_BY_IDENTITIES.all(tx, company_id, list(kinds), list(keys))
     return list({contact.id: contact for contact in found}.values())
@@ -177,7 +177,7 @@ async def take_over(tx: Tx, company_id: int, id: str, others: Sequence[str]) -> 
     await TAKE_OVER_THREADS.run(tx, company_id, id, list(others))
 
 
-async def list_identities(db: Connection, company_id: int, id: str) -> list[Spelled]:
+async def list_identities(db: Connection, company_id: int, id: str) -> list[IdentityVariants]:
     return await LIST_IDENTITIES.all(db, company_id, id)
 
 

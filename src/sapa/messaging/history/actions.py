@@ -22,8 +22,8 @@ from sapa.messaging.history.queries import (
     EARLIEST,
     LATEST,
     NewRecord,
+    RecordFilter,
     StoredRecord,
-    Wanted,
 )
 from sapa.messaging.history.types import (
     RECORD_ID,
@@ -63,7 +63,7 @@ class RecordKey(Struct, frozen=True):
     clock: ClockReading
 
 
-class Snapshot(Struct, frozen=True):
+class SealedCall(Struct, frozen=True):
     """What is sealed of a call."""
 
     request: RequestSnapshot
@@ -124,7 +124,7 @@ async def record_refusal(kit: AppContext, company: Company, asked: RequestInfo, 
 
 async def list_page(db: Connection, vault: Vault, company: Company, query: RecordsQuery) -> RecordsPage:
     """The newest first."""
-    wanted = Wanted(
+    wanted = RecordFilter(
         query.template_id,
         min(max(query.start_date or EARLIEST, EARLIEST), LATEST),
         min(max(query.end_date or LATEST, EARLIEST), LATEST),
@@ -163,7 +163,7 @@ def _seal(vault: Vault, company: Company, id: str, asked: RequestInfo, response:
         asked.headers,
         asked.hostname,
     )
-    return vault.seal(encode(Snapshot(request, response)), company.id, id)
+    return vault.seal(encode(SealedCall(request, response)), company.id, id)
 
 
 def build_body(body: bytes) -> Raw:
@@ -208,7 +208,7 @@ def _build_page(
 
 
 def _build_record(vault: Vault, company: Company, stored: StoredRecord) -> RequestRecord:
-    snapshot = msgspec.json.decode(vault.open(stored.snapshot, company.id, stored.id), type=Snapshot)
+    snapshot = msgspec.json.decode(vault.open(stored.snapshot, company.id, stored.id), type=SealedCall)
     return RequestRecord(
         id=stored.id,
         company_id=company.id,

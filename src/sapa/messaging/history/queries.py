@@ -61,7 +61,7 @@ class HourOffset(Struct, frozen=True):
     newer: int
 
 
-class Wanted(Struct, frozen=True):
+class RecordFilter(Struct, frozen=True):
     """Which records are asked for; both ends are included."""
 
     template_id: str | None
@@ -163,7 +163,7 @@ async def reseal(tx: Tx, company_id: int, stored_at: datetime, id: str, snapshot
     await RESEAL.run(tx, company_id, stored_at, id, snapshot)
 
 
-async def count_records(db: Connection, company_id: int, wanted: Wanted) -> int:
+async def count_records(db: Connection, company_id: int, wanted: RecordFilter) -> int:
     """Exact, in one look."""
     if wanted.is_unbounded:
         return await get_total(db, company_id, build_counters(wanted.template_id)[0])
@@ -178,7 +178,7 @@ async def count_records(db: Connection, company_id: int, wanted: Wanted) -> int:
 
 
 async def list_records(
-    db: Connection, company_id: int, wanted: Wanted, limit: int, offset: int
+    db: Connection, company_id: int, wanted: RecordFilter, limit: int, offset: int
 ) -> Sequence[StoredRecord]:
     """The newest first."""
     if offset >= SEEK_FROM and (place := await seek(db, company_id, wanted, offset)):
@@ -190,7 +190,7 @@ async def list_records(
 
 
 async def list_by_message(
-    db: Connection, company_id: int, response_id: str, sources: Sequence[str], wanted: Wanted
+    db: Connection, company_id: int, response_id: str, sources: Sequence[str], wanted: RecordFilter
 ) -> Sequence[StoredRecord]:
     """By our id of the message or a channel's."""
     return await FIND_BY_MESSAGE.all(
@@ -198,22 +198,22 @@ async def list_by_message(
     )
 
 
-async def seek(db: Connection, company_id: int, wanted: Wanted, offset: int) -> tuple[Wanted, int] | None:
+async def seek(db: Connection, company_id: int, wanted: RecordFilter, offset: int) -> tuple[RecordFilter, int] | None:
     """The same page, told from the end of the hour in which it begins. None while it begins in the window's last hour,
     which the totals do not tell apart. What is older than all whole hours lies in the window's first one."""
     last = _floor(wanted.until)
-    ahead = Wanted(wanted.template_id, last, wanted.until)
+    ahead = RecordFilter(wanted.template_id, last, wanted.until)
     newest = await count_records(db, company_id, ahead)
     if newest > offset:
         return None
     first = _ceil(wanted.since)
     place = await SEEK.find(db, company_id, wanted.counter, _hour_text(first), _hour_text(last), offset - newest)
     if place is None:
-        newer = await count_records(db, company_id, Wanted(wanted.template_id, first, wanted.until))
+        newer = await count_records(db, company_id, RecordFilter(wanted.template_id, first, wanted.until))
         ends = min(first - timedelta(milliseconds=1), wanted.until)
-        return Wanted(wanted.template_id, wanted.since, ends), offset - newer
+        return RecordFilter(wanted.template_id, wanted.since, ends), offset - newer
     ends = datetime.strptime(place.hour, "%Y%m%d%H").replace(tzinfo=UTC) + HOUR - timedelta(milliseconds=1)
-    return Wanted(wanted.template_id, wanted.since, ends), offset - newest - place.newer
+    return RecordFilter(wanted.template_id, wanted.since, ends), offset - newest - place.newer
 
 
 def build_cells(stored_at: datetime, created_at: datetime, template_id: str | None) -> list[tuple[str, str]]:

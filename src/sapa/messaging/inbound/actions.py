@@ -10,9 +10,9 @@ from sapa.db.codecs import decode_instant, encode_instant
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.messaging.channels.identities import canonical
-from sapa.messaging.channels.interface import Identity, Inbound, Source
+from sapa.messaging.channels.interface import Identity, ReceivedItem, Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.contacts.types import Contact, Window
 from sapa.messaging.media import actions as media
@@ -39,12 +39,12 @@ class CallbackContext(Struct, frozen=True):
 
     kit: AppContext
     company: Company
-    opened: Opened
+    opened: ConnectedChannel
     now: datetime
     """The company's time."""
 
 
-async def receive_item(tx: Tx, context: CallbackContext, inbound: Inbound) -> None:
+async def receive_item(tx: Tx, context: CallbackContext, inbound: ReceivedItem) -> None:
     """Somebody who writes is a customer from then on; one who is written to, or whose machine answers, is not yet."""
     company, connection = context.company, context.opened.connection
     is_written = not (inbound.is_echo or inbound.is_imported or inbound.is_automatic)
@@ -67,7 +67,7 @@ async def receive(
     company: Company,
     connection_id: str,
     source: Source,
-    inbound: Inbound,
+    inbound: ReceivedItem,
     contact: Contact,
     *,
     connected_number: str = "",
@@ -100,7 +100,7 @@ async def receive(
 
 
 def _build_received(
-    message: Message, source: Source, inbound: Inbound, contact: Contact, written_at: datetime | None
+    message: Message, source: Source, inbound: ReceivedItem, contact: Contact, written_at: datetime | None
 ) -> ReceivedMessage:
     """The window is open from the last of all that they wrote, whatever came in last. A machine opens none."""
     lasts = CHANNELS[source].capabilities.window
@@ -111,7 +111,7 @@ def _build_received(
 
 
 def _build_message(
-    connection_id: str, source: Source, inbound: Inbound, contact: Contact, connected_number: str, now: datetime,
+    connection_id: str, source: Source, inbound: ReceivedItem, contact: Contact, connected_number: str, now: datetime,
     id: str | None, media_url: str | None,
 ) -> NewMessage:  # fmt: skip
     at = min(to_milliseconds(inbound.at), now)
@@ -159,7 +159,7 @@ def _build_linked(new: NewMessage, source: Source, contact: Contact) -> InboundM
     )
 
 
-def _kind_of(inbound: Inbound) -> tuple[str, str, str]:
+def _kind_of(inbound: ReceivedItem) -> tuple[str, str, str]:
     """Direction, feature and status. What our side wrote on its phone has arrived as far as anybody will tell."""
     feature = "IMPORT" if inbound.is_imported else "BUSINESS_APP" if inbound.is_echo else "CUSTOMER"
     return ("out", feature, "delivered") if inbound.is_echo else ("in", feature, "received")
@@ -169,7 +169,7 @@ def _shown(identities: Sequence[Identity]) -> str:
     return canonical(identities[0]).value[:LONGEST_NUMBER]
 
 
-def _build_choice(inbound: Inbound) -> bytes | None:
+def _build_choice(inbound: ReceivedItem) -> bytes | None:
     chosen = inbound.interaction
     return None if chosen is None else encode(Choice(chosen.kind, chosen.id, chosen.title))
 

@@ -8,11 +8,11 @@ from sapa.context import AppContext
 from sapa.db.pool import Database, Tx
 from sapa.http.errors import ApiError, MethodNotAllowed, NotFound
 from sapa.http.hooks import Hook
-from sapa.messaging.channels.interface import Unsigned
 from sapa.messaging.connections.accounts import HOOKS as PREFIX
-from sapa.messaging.connections.accounts import Opened, find_by_token
+from sapa.messaging.connections.accounts import ConnectedChannel, find_by_token
 from sapa.messaging.inbound import queries
 from sapa.values.hook_calls import HookAnswer, HookCall
+from sapa.values.provider_accounts import BadSignature
 
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _BATCH = 500
@@ -20,7 +20,7 @@ _FORGOTTEN = {"cookie", "authorization", "x-api-key"}
 """Headers that nobody needs any more once the call was let in."""
 
 
-class BadSignature(ApiError):
+class InvalidSignature(ApiError):
     """The callback does not carry the signature that the channel would have given it."""
 
     status = 401
@@ -49,7 +49,7 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     return HookAnswer(200, b'{"status":"received"}')
 
 
-def _confirm(opened: Opened, call: HookCall) -> HookAnswer:
+def _confirm(opened: ConnectedChannel, call: HookCall) -> HookAnswer:
     """A channel asks whether the address is ours before it calls back there."""
     word = opened.channel.confirm(opened.connection.credentials, call.query)
     if word is None:
@@ -62,16 +62,16 @@ async def _admits(kit: AppContext, path: str) -> bool:
         return await find_by_token(kit, db, path.removeprefix(PREFIX)) is not None
 
 
-async def _check(opened: Opened, call: HookCall) -> None:
+async def _check(opened: ConnectedChannel, call: HookCall) -> None:
     """What it says is of no interest yet; a large one is signed in a thread, so that others need not wait."""
     credentials = opened.connection.credentials
     try:
         await asyncio.to_thread(opened.channel.check_callback, credentials, call.headers, call.body)
-    except Unsigned:
-        raise BadSignature from None
+    except BadSignature:
+        raise InvalidSignature from None
 
 
-async def _keep(tx: Tx, opened: Opened, call: HookCall) -> None:
+async def _keep(tx: Tx, opened: ConnectedChannel, call: HookCall) -> None:
     connection = opened.connection
     headers = {name: value for name, value in call.headers.items() if name not in _FORGOTTEN}
     await queries.keep(
@@ -79,7 +79,7 @@ async def _keep(tx: Tx, opened: Opened, call: HookCall) -> None:
     )
 
 
-async def replay(tx: Tx, opened: Opened, since: datetime, until: datetime | None = None) -> int:
+async def replay(tx: Tx, opened: ConnectedChannel, since: datetime, until: datetime | None = None) -> int:
     """Has the worker go through the callbacks of that time again; what is known of them already stays as it is."""
     connection = opened.connection
     return await queries.replay(tx, connection.company.id, connection.id, since, until or datetime.now(UTC))

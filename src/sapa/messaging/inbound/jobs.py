@@ -11,10 +11,10 @@ from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import BUSY, RETRYABLE, Tx
 from sapa.messaging.channels.interface import (
-    Amendment,
-    Inbound,
     Item,
+    MessageAmendment,
     NumberChanged,
+    ReceivedItem,
     StatusReport,
     TemplateVerdict,
 )
@@ -22,7 +22,7 @@ from sapa.messaging.connections.accounts import get_accounts
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.inbound import actions, queries
 from sapa.messaging.inbound.actions import CallbackContext
-from sapa.messaging.inbound.queries import Lane, StoredCallback
+from sapa.messaging.inbound.queries import CallbackLane, StoredChannelCallback
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.templates import actions as templates
 from sapa.work.loops import repeat, rest_beside
@@ -41,22 +41,22 @@ log = structlog.get_logger()
 
 async def process(kit: AppContext, stopping: asyncio.Event) -> None:
     """The service: any number of workers, each connection with one of them at a time."""
-    turns = Turns(kit, stopping)
+    turns = CompanyTurns(kit, stopping)
     try:
         await repeat(turns.take, stopping)
     finally:
         await turns.end()
 
 
-class Turns:
+class CompanyTurns:
     """Connections take turns, so that one with a long backlog keeps up no other: a few at a time, none for longer than
     a moment, and whoever has waited longest comes next."""
 
     def __init__(self, kit: AppContext, stopping: asyncio.Event) -> None:
         self._kit = kit
         self._stopping = stopping
-        self._running: dict[Lane, asyncio.Task[None]] = {}
-        self._served: dict[Lane, int] = {}
+        self._running: dict[CallbackLane, asyncio.Task[None]] = {}
+        self._served: dict[CallbackLane, int] = {}
         self._turn = 0
 
     async def take(self) -> None:
@@ -76,14 +76,14 @@ class Turns:
     async def end(self) -> None:
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
-    async def _serve(self, lane: Lane) -> None:
+    async def _serve(self, lane: CallbackLane) -> None:
         end = asyncio.get_running_loop().time() + TURN_SECONDS
         while not self._stopping.is_set() and await advance(self._kit, lane):
             if asyncio.get_running_loop().time() > end:
                 return
 
 
-async def advance(kit: AppContext, lane: Lane) -> bool:
+async def advance(kit: AppContext, lane: CallbackLane) -> bool:
     """One transaction: the next items of the connection's oldest callback. False when there are none for us."""
     try:
         async with kit.database.transaction() as tx:
@@ -98,7 +98,7 @@ async def advance(kit: AppContext, lane: Lane) -> bool:
         return True
 
 
-async def _deal_with(kit: AppContext, tx: Tx, lane: Lane, callback: StoredCallback) -> None:
+async def _deal_with(kit: AppContext, tx: Tx, lane: CallbackLane, callback: StoredChannelCallback) -> None:
     company = await get_company(tx, lane.company_id)
     opened = await get_accounts(company).find_by_id(kit, tx, company, lane.connection_id)
     if opened is None:
@@ -146,9 +146,9 @@ async def _take(tx: Tx, context: CallbackContext, item: Item) -> bool:
         case StatusReport():
             await messages.apply(tx, company, source, item, context.now)
             return await messages.is_early(tx, company, source, item, context.now)
-        case Inbound():
+        case ReceivedItem():
             await actions.receive_item(tx, context, item)
-        case Amendment():
+        case MessageAmendment():
             await messages.amend(tx, company, source, item)
         case NumberChanged():
             await contacts.change_number(tx, company, item)

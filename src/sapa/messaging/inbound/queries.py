@@ -12,14 +12,14 @@ from sapa.db.sql import sql
 KEPT_DAYS = 30
 
 
-class Lane(Struct, frozen=True):
+class CallbackLane(Struct, frozen=True):
     """A connection with something to deal with."""
 
     company_id: int
     connection_id: str
 
 
-class StoredCallback(Struct, frozen=True):
+class StoredChannelCallback(Struct, frozen=True):
     id: int
     body: bytes
     position: int
@@ -47,7 +47,7 @@ LIST_LANES = sql(
      GROUP BY company_id, connection_id
      ORDER BY min(id)
      LIMIT $1""",
-    row=Lane,
+    row=CallbackLane,
     crosses="the worker looks for callbacks of all companies, then deals with them one company at a time",
 )
 
@@ -60,7 +60,7 @@ FIND_NEXT = sql(
      WHERE company_id = $1 AND connection_id = $2 AND status = 'waiting' AND due_at <= now()
      ORDER BY id
      LIMIT 1""",
-    row=StoredCallback,
+    row=StoredChannelCallback,
 )
 
 MOVE_ON = sql(
@@ -110,16 +110,16 @@ async def keep(
     return await INSERT.run(tx, company_id, connection_id, hash, text, body) > 0
 
 
-async def list_lanes(db: Connection, most: int) -> list[Lane]:
+async def list_lanes(db: Connection, most: int) -> list[CallbackLane]:
     return await LIST_LANES.all(db, most)
 
 
-async def lock_lane(tx: Tx, lane: Lane) -> bool:
+async def lock_lane(tx: Tx, lane: CallbackLane) -> bool:
     """False while another worker has it."""
     return await LOCK_LANE.value(tx, lane.company_id, lane.connection_id) is not None
 
 
-async def find_next(tx: Tx, lane: Lane) -> StoredCallback | None:
+async def find_next(tx: Tx, lane: CallbackLane) -> StoredChannelCallback | None:
     return await FIND_NEXT.find(tx, lane.company_id, lane.connection_id)
 
 

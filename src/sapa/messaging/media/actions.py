@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sapa.context import AppContext
 from sapa.db.pool import Tx
 from sapa.http.endpoints import Base
-from sapa.messaging.channels.interface import Connection, InboundMedia
+from sapa.messaging.channels.interface import ChannelAccount, InboundMedia
 from sapa.messaging.media import queries
 from sapa.messaging.media.queries import MediaRow
 
@@ -17,7 +17,7 @@ def build_address(kit: AppContext, message_id: str) -> str:
     return f"{kit.settings.server.address}{Base.MESSAGING}/messages/{message_id}/media"
 
 
-async def note(tx: Tx, connection: Connection, message_id: str, given: Sequence[InboundMedia]) -> None:
+async def note(tx: Tx, connection: ChannelAccount, message_id: str, given: Sequence[InboundMedia]) -> None:
     """Files that came along are stored at once, those that lie elsewhere are fetched later."""
     for number, media in enumerate(given):
         row = _build_row(connection, message_id, number, media)
@@ -26,7 +26,7 @@ async def note(tx: Tx, connection: Connection, message_id: str, given: Sequence[
             await queries.insert_parts(tx, connection.company.id, message_id, number, media.content)
 
 
-def _build_row(connection: Connection, message_id: str, number: int, media: InboundMedia) -> MediaRow:
+def _build_row(connection: ChannelAccount, message_id: str, number: int, media: InboundMedia) -> MediaRow:
     status, size = "waiting", None
     if media.content is not None:
         size = len(media.content)

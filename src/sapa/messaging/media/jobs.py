@@ -13,7 +13,7 @@ from sapa.messaging.connections.accounts import get_accounts
 from sapa.messaging.environment import get_environment
 from sapa.messaging.media import queries
 from sapa.messaging.media.actions import MOST_BYTES
-from sapa.messaging.media.queries import MediaRow, Waiting
+from sapa.messaging.media.queries import MediaRow, WaitingFile
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
 from sapa.work.loops import repeat, rest_beside
@@ -31,7 +31,7 @@ log = structlog.get_logger()
 async def fetch_waiting(kit: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: a few at a time, and the next one as soon as any of them is done. What is under way when it
     ends is begun again by another worker."""
-    running: dict[Waiting, asyncio.Task[None]] = {}
+    running: dict[WaitingFile, asyncio.Task[None]] = {}
 
     async def step() -> None:
         async with kit.database.connection() as db:
@@ -48,9 +48,9 @@ async def fetch_waiting(kit: AppContext, stopping: asyncio.Event) -> None:
         await asyncio.gather(*running.values(), return_exceptions=True)
 
 
-def _choose(waiting: Sequence[Waiting], running: Collection[Waiting]) -> Sequence[Waiting]:
+def _choose(waiting: Sequence[WaitingFile], running: Collection[WaitingFile]) -> Sequence[WaitingFile]:
     """Those that there is room for. No company has all of it, however slow its files are."""
-    busy, chosen = Counter(each.company_id for each in running), list[Waiting]()
+    busy, chosen = Counter(each.company_id for each in running), list[WaitingFile]()
     for each in waiting:
         has_room = len(running) + len(chosen) < TOGETHER and busy[each.company_id] < MOST_OF_A_COMPANY
         if has_room and each not in running:
@@ -59,7 +59,7 @@ def _choose(waiting: Sequence[Waiting], running: Collection[Waiting]) -> Sequenc
     return chosen
 
 
-async def _fetch(kit: AppContext, waiting: Waiting) -> None:
+async def _fetch(kit: AppContext, waiting: WaitingFile) -> None:
     async with kit.database.connection() as db:
         row = await queries.claim(db, waiting, CLAIM_SECONDS)
         if row is None:

@@ -56,7 +56,7 @@ class MessageFiles(Struct, frozen=True, rename="camel"):
     files: list[MediaFile]
 
 
-class Link(Struct, frozen=True, array_like=True):
+class MediaLink(Struct, frozen=True, array_like=True):
     company_id: int
     message_id: str
     number: int
@@ -73,21 +73,21 @@ async def describe(kit: AppContext, db: Connection, company: Company, message_id
 
 def _describe(kit: AppContext, company: Company, row: MediaRow, until: int) -> MediaFile:
     is_there = row.status == "stored"
-    url = _build_link(kit, Link(company.id, row.message_id, row.number, until)) if is_there else None
+    url = _build_link(kit, MediaLink(company.id, row.message_id, row.number, until)) if is_there else None
     expires = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(until)) if is_there else None
     return MediaFile(row.type, row.mime_type, row.filename, row.size, row.status, row.error, url, expires)
 
 
-def _build_link(kit: AppContext, link: Link) -> str:
+def _build_link(kit: AppContext, link: MediaLink) -> str:
     sealed = kit.vault.seal(msgspec.json.encode(link), 0, _LINK)
     return f"{kit.settings.server.address}/media/{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
 
 
-def _read_link(kit: AppContext, token: str) -> Link:
+def _read_link(kit: AppContext, token: str) -> MediaLink:
     """A link that was changed, or whose time is over, leads nowhere."""
     try:
         sealed = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        link = msgspec.json.decode(kit.vault.open(sealed, 0, _LINK), type=Link)
+        link = msgspec.json.decode(kit.vault.open(sealed, 0, _LINK), type=MediaLink)
     except (BadSecretKey, binascii.Error, ValueError):
         raise NotFound from None
     if link.until < time.time():
@@ -107,7 +107,7 @@ def build_pages(kit: AppContext) -> list[Route]:
     return [Route("/media/{token}", serve, methods=["GET"])]
 
 
-async def _stream(kit: AppContext, link: Link) -> AsyncIterator[bytes]:
+async def _stream(kit: AppContext, link: MediaLink) -> AsyncIterator[bytes]:
     """A part at a time, so that nobody's slow download holds a connection to the database."""
     part, data = 0, b""
     while part == 0 or data:

@@ -11,7 +11,7 @@ from sapa.http.errors import NotFound
 PART_BYTES = 1_048_576
 
 
-class Waiting(Struct, frozen=True):
+class WaitingFile(Struct, frozen=True):
     """A file that is to be fetched."""
 
     company_id: int
@@ -64,7 +64,7 @@ LIST_WAITING = sql(
      WHERE place <= $1
      ORDER BY due_at
      LIMIT $2""",
-    row=Waiting,
+    row=WaitingFile,
     crosses="the worker looks for files of all companies, then claims them one by one",
 )
 
@@ -125,12 +125,12 @@ async def list_media(db: Connection, company_id: int, message_id: str) -> list[M
     return await LIST.all(db, company_id, message_id)
 
 
-async def list_waiting(db: Connection, most_of_a_company: int, most: int) -> list[Waiting]:
+async def list_waiting(db: Connection, most_of_a_company: int, most: int) -> list[WaitingFile]:
     """Those that wait longest."""
     return await LIST_WAITING.all(db, most_of_a_company, most)
 
 
-async def claim(db: Connection, waiting: Waiting, seconds: float) -> MediaRow | None:
+async def claim(db: Connection, waiting: WaitingFile, seconds: float) -> MediaRow | None:
     """None when another worker was faster."""
     return await CLAIM.find(db, waiting.company_id, waiting.message_id, waiting.number, seconds)
 

@@ -10,10 +10,18 @@ from sapa.db.pool import Connection, Tx, notify_after_commit
 from sapa.events import emit
 from sapa.http.errors import Invalid, NotFound
 from sapa.messaging.channels.identities import canonical, list_spellings
-from sapa.messaging.channels.interface import Amendment, Identity, Inbound, Sent, Source, Status, StatusReport
+from sapa.messaging.channels.interface import (
+    Identity,
+    MessageAmendment,
+    ReceivedItem,
+    SendReceipt,
+    Source,
+    Status,
+    StatusReport,
+)
 from sapa.messaging.contacts.types import Contact
 from sapa.messaging.messages import queries
-from sapa.messaging.messages.state import RANKS, Merged, merge
+from sapa.messaging.messages.state import RANKS, MergedState, merge
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
     NO_WORD,
@@ -71,7 +79,7 @@ async def record_outbound(tx: Tx, company: Company, new: NewMessage) -> Message:
 
 
 async def record_inbound(
-    tx: Tx, company: Company, inbound: Inbound, contact: Contact, new: NewMessage, now: datetime
+    tx: Tx, company: Company, inbound: ReceivedItem, contact: Contact, new: NewMessage, now: datetime
 ) -> Message | None:
     """None when it was known, or is one of ours that comes back as an echo."""
     if inbound.is_echo and await _is_own(tx, company, Source(new.source), inbound, contact, now):
@@ -79,7 +87,9 @@ async def record_inbound(
     return await queries.insert_message(tx, company.id, new)
 
 
-async def _is_own(tx: Tx, company: Company, source: Source, inbound: Inbound, contact: Contact, now: datetime) -> bool:
+async def _is_own(
+    tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, now: datetime
+) -> bool:
     """Whether an echo is of a message that we sent ourselves. One that the channel has no reference for may come
     before its own call is answered."""
     reference = inbound.reference if inbound.reference and MESSAGE_ID.matches(inbound.reference) else None
@@ -95,7 +105,7 @@ async def _is_own(tx: Tx, company: Company, source: Source, inbound: Inbound, co
 
 
 async def record_reply(
-    tx: Tx, company: Company, source: Source, inbound: Inbound, contact: Contact, at: datetime, now: datetime
+    tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, at: datetime, now: datetime
 ) -> None:
     """The message that it quotes was answered; without a quotation the latest one of the last days."""
     held = await _find_answered(tx, company, source, inbound, contact, at)
@@ -107,7 +117,7 @@ async def record_reply(
 
 
 async def _find_answered(
-    tx: Tx, company: Company, source: Source, inbound: Inbound, contact: Contact, at: datetime
+    tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, at: datetime
 ) -> LockedMessage | None:
     for quoted in [inbound.quoted, *reversed(inbound.thread)]:
         if quoted and (held := await queries.find_locked(tx, company.id, source, None, quoted)):
@@ -121,7 +131,7 @@ async def _find_answered(
     return await queries.find_locked_latest(tx, company.id, source, names, at - REPLY_WINDOW, at)
 
 
-def _list_names(inbound: Inbound, contact: Contact) -> list[str]:
+def _list_names(inbound: ReceivedItem, contact: Contact) -> list[str]:
     """Whatever they were written to as: a channel may know them by another name than our side does."""
     known = [*inbound.sender, *contact.identities]
     return list(dict.fromkeys(value for identity in known for value in list_values(identity)))
@@ -133,7 +143,7 @@ async def link_ticket(tx: Tx, company: Company, message: Message, link: TicketLi
     return replace(message, ticket_id=link.ticket_id, agent_id=link.agent_id)
 
 
-async def amend(tx: Tx, company: Company, source: Source, amendment: Amendment) -> Message | None:
+async def amend(tx: Tx, company: Company, source: Source, amendment: MessageAmendment) -> Message | None:
     """A message that was edited, taken back or reacted to: an event of the original; an edit changes its text, too."""
     id = await queries.find_id(tx, company.id, source, amendment.message_id)
     if id is None:
@@ -168,7 +178,7 @@ async def is_early(tx: Tx, company: Company, source: Source, report: StatusRepor
     return await queries.is_under_way(tx, company.id, source, whom, since, report.watermark)
 
 
-async def accept(tx: Tx, company: Company, source: Source, id: str, sent: Sent, now: datetime) -> Message:
+async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendReceipt, now: datetime) -> Message:
     """The channel took the message in answer to our call. Its reports may have been faster."""
     provider_id = sent.message_id
     held = await queries.lock_message(tx, company.id, id)
@@ -246,7 +256,13 @@ async def _hear(tx: Tx, company: Company, held: LockedMessage, report: StatusRep
 
 
 async def _store(
-    tx: Tx, company: Company, held: LockedMessage, report: StatusReport, merged: Merged, *, is_implied: bool = False
+    tx: Tx,
+    company: Company,
+    held: LockedMessage,
+    report: StatusReport,
+    merged: MergedState,
+    *,
+    is_implied: bool = False,
 ) -> Message | None:
     """Writes what is new and announces a change of the status."""
     is_change = merged.state.status != held.status
@@ -275,14 +291,14 @@ async def _settle_ticket(tx: Tx, company: Company, message: Message) -> None:
 
 
 def _build_events(
-    held: LockedMessage, report: StatusReport, merged: Merged, sequence: int | None, is_implied: bool
+    held: LockedMessage, report: StatusReport, merged: MergedState, sequence: int | None, is_implied: bool
 ) -> list[NewEvent]:
     at = to_milliseconds(report.at)
     own = NewEvent(held.id, report.status, at, merged.at, is_implied, sequence, report.code, report.reason)
     return [*(NewEvent(held.id, step, at, merged.at, is_implied=True) for step in merged.implied), own]
 
 
-def _error_after(held: LockedMessage, merged: Merged, report: StatusReport) -> bytes | Raw | None:
+def _error_after(held: LockedMessage, merged: MergedState, report: StatusReport) -> bytes | Raw | None:
     """The first failure's reason stays for as long as the failure is remembered; what was unclear no longer is."""
     if merged.state.failed_at is None:
         return None

@@ -9,7 +9,7 @@ from sapa.access.actions import get_company
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database, Tx
 from sapa.messaging.messages import actions, queries
-from sapa.messaging.messages.queries import Unsettled
+from sapa.messaging.messages.queries import UnsettledMessage
 
 BATCH = 500
 SECONDS = 15.0
@@ -33,6 +33,6 @@ async def give_up(database: Database) -> None:
             log.exception("a message was not settled", company_id=message.company_id, message_id2=message.id)
 
 
-async def _give_up_on(message: Unsettled, tx: Tx) -> None:
+async def _give_up_on(message: UnsettledMessage, tx: Tx) -> None:
     company = await get_company(tx, message.company_id)
     await actions.give_up(tx, company, message.id, (await actions.read_clock(tx, company)).now)

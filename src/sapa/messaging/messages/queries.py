@@ -9,7 +9,7 @@ from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
 from sapa.messaging.channels.interface import Source
-from sapa.messaging.messages.state import State
+from sapa.messaging.messages.state import DeliveryState
 from sapa.messaging.messages.types import LockedMessage, Message, MessageEvent, NewEvent, NewMessage
 
 _EXPRESSIONS = {
@@ -27,7 +27,7 @@ class ClockRow(Struct, frozen=True):
     now: str
 
 
-class Unsettled(Struct, frozen=True):
+class UnsettledMessage(Struct, frozen=True):
     """A message whose channel has not said what became of it."""
 
     company_id: int
@@ -189,7 +189,7 @@ LIST_UNSETTLED = sql(
        AND m.created_at <= now() + c.clock_offset - $1::interval
      ORDER BY m.created_at
      LIMIT $2""",
-    row=Unsettled,
+    row=UnsettledMessage,
     crosses="the worker looks for messages without an outcome over all companies, then settles them one by one",
 )
 
@@ -264,7 +264,7 @@ async def update_state(
     tx: Tx,
     company_id: int,
     held: LockedMessage,
-    state: State,
+    state: DeliveryState,
     provider_id: str | None,
     error: bytes | Raw | None,
     sequence: int,
@@ -319,7 +319,7 @@ async def list_newest(db: Connection, company_id: int, ticket_id: str, limit: in
     return await NEWEST.all(db, company_id, ticket_id, limit, before)
 
 
-async def list_unsettled(db: Connection, silence: timedelta, most: int) -> list[Unsettled]:
+async def list_unsettled(db: Connection, silence: timedelta, most: int) -> list[UnsettledMessage]:
     """Those of which nothing was heard for so long, by their company's time; the oldest first."""
     return await LIST_UNSETTLED.all(db, silence, most)
 

@@ -17,7 +17,7 @@ STEPS: Sequence[Status] = ("sent", "delivered", "read")
 MAY_FAIL = frozenset({"pending", "sent"})
 
 
-class State(Struct, frozen=True):
+class DeliveryState(Struct, frozen=True):
     """What is known of an outbound message."""
 
     status: str
@@ -31,36 +31,36 @@ class State(Struct, frozen=True):
     conflict: bool = False
 
 
-class Merged(Struct, frozen=True):
-    state: State
+class MergedState(Struct, frozen=True):
+    state: DeliveryState
     implied: Sequence[Status]
     """Steps that nobody had reported and that this report proves."""
     at: datetime
     """The report's instant, put into the message's life."""
 
 
-def merge(state: State, status: Status, reported_at: datetime, now: datetime) -> Merged:
+def merge(state: DeliveryState, status: Status, reported_at: datetime, now: datetime) -> MergedState:
     at = max(min(reported_at, now), state.accepted_at or state.created_at)
     if status == "failed":
-        return Merged(_fail(state, at), (), at)
+        return MergedState(_fail(state, at), (), at)
     return _advance(state, status, at)
 
 
-def _fail(state: State, at: datetime) -> State:
+def _fail(state: DeliveryState, at: datetime) -> DeliveryState:
     """A message that arrived did not fail, whatever is said afterwards."""
     if state.status == "failed":
         return replace(state, failed_at=_earlier(state.failed_at, at))
     return replace(state, status="failed", failed_at=at) if state.status in MAY_FAIL else state
 
 
-def _advance(state: State, status: Status, at: datetime) -> Merged:
+def _advance(state: DeliveryState, status: Status, at: datetime) -> MergedState:
     proven = STEPS[: STEPS.index(status) + 1]
     implied = [step for step in proven[:-1] if getattr(state, f"{step}_at") is None]
     instants = {f"{step}_at": _earlier(getattr(state, f"{step}_at"), at) for step in proven}
-    return Merged(replace(state, **instants, **_status_after(state, status)), implied, at)
+    return MergedState(replace(state, **instants, **_status_after(state, status)), implied, at)
 
 
-def _status_after(state: State, status: Status) -> dict[str, object]:
+def _status_after(state: DeliveryState, status: Status) -> dict[str, object]:
     if state.status == "failed":
         # That it was taken says nothing against a failure; that a device has it does.
         return {} if status == "sent" else {"status": status, "conflict": True}

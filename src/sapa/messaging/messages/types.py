@@ -11,7 +11,7 @@ from sapa.http.responses import StoredJson, Timestamp
 from sapa.messaging.channels.interface import Channel as Channel
 from sapa.messaging.channels.interface import Source as Source
 from sapa.messaging.contacts.types import Window
-from sapa.messaging.messages.state import State
+from sapa.messaging.messages.state import DeliveryState
 from sapa.values.api_base import Base
 from sapa.values.ids import CustomerId, UuidKind
 
@@ -159,8 +159,8 @@ class LockedMessage(Struct, frozen=True):
     error: Raw | None
 
     @property
-    def state(self) -> State:
-        return State(
+    def state(self) -> DeliveryState:
+        return DeliveryState(
             self.status,
             datetime.fromisoformat(self.created_at),
             _instant(self.accepted_at),

@@ -17,7 +17,7 @@ from sapa.db.pool import BUSY, Tx
 from sapa.db.retry import retry
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Accepted
-from sapa.messaging.channels.interface import Outgoing, Refused, Sent
+from sapa.messaging.channels.interface import OutgoingMessage, SendReceipt, SendRefusal
 from sapa.messaging.connections import accounts
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.history import actions as history
@@ -52,25 +52,25 @@ async def deliver(
 ) -> Message | Accepted[Message]:
     id = message.message_id2
     outcome = await _dispatch(plan, id)
-    if isinstance(outcome, Refused):
+    if isinstance(outcome, SendRefusal):
         raise await _insist(partial(errand.transact, partial(_refuse, errand, plan, key, id, outcome)))
-    if isinstance(outcome, Sent):
+    if isinstance(outcome, SendReceipt):
         return await _insist(partial(errand.conclude, partial(_accept, errand, plan, key, id, outcome)))
     return await _insist(partial(errand.conclude, partial(_leave_open, errand, key, id, outcome)))
 
 
 class _RefusedForNow(Exception):
-    def __init__(self, outcome: Refused, pause: float) -> None:
+    def __init__(self, outcome: SendRefusal, pause: float) -> None:
         self.outcome = outcome
         self.pause = pause
 
 
-async def _dispatch(plan: SendPlan, reference: str) -> Sent | Refused | UnknownOutcome:
+async def _dispatch(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal | UnknownOutcome:
     """Tries again only what the channel certainly does not have, and only for a while."""
 
-    async def try_once() -> Sent | Refused | UnknownOutcome:
+    async def try_once() -> SendReceipt | SendRefusal | UnknownOutcome:
         outcome = await _try(plan, reference)
-        if isinstance(outcome, Refused) and outcome.retry_after is not None and outcome.retry_after <= LONGEST_WAIT:
+        if isinstance(outcome, SendRefusal) and outcome.retry_after is not None and outcome.retry_after <= LONGEST_WAIT:
             raise _RefusedForNow(outcome, outcome.retry_after)
         return outcome
 
@@ -82,11 +82,11 @@ async def _dispatch(plan: SendPlan, reference: str) -> Sent | Refused | UnknownO
         return failure.outcome
 
 
-async def _try(plan: SendPlan, reference: str) -> Sent | Refused | UnknownOutcome:
+async def _try(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal | UnknownOutcome:
     try:
         return await plan.opened.channel.send(plan.opened.connection, _build_outgoing(plan, reference))
     except NotSent as error:
-        return Refused("NOT_SENT", f"the channel could not be reached: {error}", "transient", AGAIN_AFTER)
+        return SendRefusal("NOT_SENT", f"the channel could not be reached: {error}", "transient", AGAIN_AFTER)
     except Unclear as error:
         return UnknownOutcome(f"The channel did not answer: {error}")
     except Exception:
@@ -94,11 +94,11 @@ async def _try(plan: SendPlan, reference: str) -> Sent | Refused | UnknownOutcom
         return UnknownOutcome("The channel's answer was not understood.")
 
 
-def _build_outgoing(plan: SendPlan, reference: str) -> Outgoing:
+def _build_outgoing(plan: SendPlan, reference: str) -> OutgoingMessage:
     answered, draft = plan.answered, plan.draft
     if answered is None:
-        return Outgoing(reference, plan.to, draft.content)
-    return Outgoing(reference, plan.to, draft.content, answered.message_id, answered.thread, draft.subject)
+        return OutgoingMessage(reference, plan.to, draft.content)
+    return OutgoingMessage(reference, plan.to, draft.content, answered.message_id, answered.thread, draft.subject)
 
 
 async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
@@ -108,7 +108,9 @@ async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
     return await retry(write, passing, seconds=OUTCOME_SECONDS, pause=AGAIN_AFTER)
 
 
-async def _accept(errand: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, sent: Sent, tx: Tx) -> Message:
+async def _accept(
+    errand: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, sent: SendReceipt, tx: Tx
+) -> Message:
     company, source = errand.company, plan.opened.connection.source
     now = (await messages.read_clock(tx, company)).now
     if sent.alias is not None:  # contacts are locked before messages, and messages before tickets
@@ -130,7 +132,7 @@ async def _leave_open(
 
 
 async def _refuse(
-    errand: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, refused: Refused, tx: Tx
+    errand: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, refused: SendRefusal, tx: Tx
 ) -> SendFailed:
     company = errand.company
     now = (await messages.read_clock(tx, company)).now

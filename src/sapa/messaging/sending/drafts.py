@@ -13,10 +13,10 @@ from sapa.messaging.channels.interface import (
     Buttons,
     Choices,
     Content,
-    Link,
+    LinkButton,
+    ListRow,
     Media,
     MediaType,
-    Row,
     Section,
     TemplateCall,
     Text,
@@ -155,13 +155,13 @@ def _build_interactive(body: ButtonsIn | ListIn | LinkIn) -> Content:
             if len(rows) > MOST_ROWS:
                 raise Invalid.field("interactive.sections", f"must have at most {MOST_ROWS} rows in all")
             sections = [
-                Section(section.title, [Row(row.id, row.title, row.description) for row in section.rows])
+                Section(section.title, [ListRow(row.id, row.title, row.description) for row in section.rows])
                 for section in body.sections
             ]
             return Choices(body.body, body.button, sections, body.header, body.footer)
         case LinkIn():
             _check_words("interactive.displayText", [body.display_text])
-            return Link(body.body, body.display_text, check_url("interactive.url", body.url))
+            return LinkButton(body.body, body.display_text, check_url("interactive.url", body.url))
 
 
 def _check_words(field: str, values: Sequence[str]) -> None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sapa.context import AppContext
 from sapa.db.pool import Connection
 from sapa.messaging.channels.interface import Capabilities, Content, Media
-from sapa.messaging.connections.accounts import Opened, get_accounts
+from sapa.messaging.connections.accounts import ConnectedChannel, get_accounts
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.environment import get_environment
 from sapa.messaging.sending import queries
@@ -35,7 +35,7 @@ async def wait_for_turn(kit: AppContext, company: Company, plan: SendPlan) -> Se
     return replace(plan, opened=opened)
 
 
-async def wait_until_free(kit: AppContext, opened: Opened, content: Content) -> bool:
+async def wait_until_free(kit: AppContext, opened: ConnectedChannel, content: Content) -> bool:
     """Returns when the connection may send, at once when it is idle; raises ChannelBusy when that is too far off. Says
     whether it took a while."""
     connection = opened.connection

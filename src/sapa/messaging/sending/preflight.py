@@ -20,7 +20,7 @@ from sapa.messaging.channels.interface import (
     Choices,
     Identity,
     IdentityKind,
-    Link,
+    LinkButton,
     Media,
     Source,
     TemplateCall,
@@ -28,7 +28,7 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.registry import CHANNELS, find_source
 from sapa.messaging.channels.render import render, render_without_choices
-from sapa.messaging.connections.accounts import Opened, get_accounts
+from sapa.messaging.connections.accounts import ConnectedChannel, get_accounts
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.contacts.types import Thread
@@ -192,7 +192,7 @@ def _check_content(source: Source, capabilities: Capabilities, draft: MessageDra
         case Buttons() | Choices():
             words = render_without_choices(draft.content)
             _check_length(source, "interactive", words, capabilities.longest_text)
-        case Link(body=body):
+        case LinkButton(body=body):
             words = body if capabilities.has_link_buttons else render(draft.content)
             _check_length(source, "interactive", words, capabilities.longest_text)
         case TemplateCall(rendered=rendered) if not capabilities.needs_approved_templates:
@@ -263,7 +263,7 @@ def _build_advice(kind: IdentityKind, text: str, region: str) -> str:
     return words.get(kind, "cannot be reached over this channel")
 
 
-def _is_own(opened: Opened, to: Identity) -> bool:
+def _is_own(opened: ConnectedChannel, to: Identity) -> bool:
     """Whether it names the company's own side of the channel."""
     kind, account = opened.channel.capabilities.identities[0], opened.connection.account
     own = (Identity(kind, account[field]) for field in opened.channel.own_fields if account.get(field))
@@ -281,7 +281,7 @@ def _check_template(capabilities: Capabilities, draft: MessageDraft) -> None:
 
 
 async def _check_window(
-    db: Connection, company: Company, opened: Opened, to: Identity, clock: ClockReading, window: timedelta
+    db: Connection, company: Company, opened: ConnectedChannel, to: Identity, clock: ClockReading, window: timedelta
 ) -> None:
     """On most channels free messages may be sent only for a while after the customer wrote, and only so many."""
     thread = await contacts.find_thread(db, company, opened.connection.id, to)

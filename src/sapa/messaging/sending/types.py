@@ -7,7 +7,7 @@ from msgspec import Meta, Struct, field
 
 from sapa.http.errors import Conflict, RateLimitExceeded
 from sapa.messaging.channels.interface import Content, Identity, MediaType
-from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.messages.types import ClockReading, FeatureSource
 from sapa.messaging.templates.types import Template
 
@@ -205,7 +205,7 @@ class SendPlan(Struct, frozen=True):
     """A message that passed: what to send, to whom, over which account."""
 
     draft: MessageDraft
-    opened: Opened
+    opened: ConnectedChannel
     to: Identity
     clock: ClockReading
     answered: AnsweredMail | None = None

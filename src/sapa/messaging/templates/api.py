@@ -10,7 +10,7 @@ from sapa.http.errors import Invalid, NotFound
 from sapa.http.outbound_call import OutboundCall
 from sapa.http.responses import Page, build_page
 from sapa.messaging.channels.abilities import ChannelTemplate
-from sapa.messaging.channels.interface import BadAccount, Refused
+from sapa.messaging.channels.interface import BadAccount, SendRefusal
 from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.templates import (
     actions,
@@ -18,7 +18,7 @@ from sapa.messaging.templates import (
     sync,
     text,
 )
-from sapa.messaging.templates.sync import Book
+from sapa.messaging.templates.sync import TemplateAccount
 from sapa.messaging.templates.types import (
     Preview,
     PreviewIn,
@@ -64,7 +64,7 @@ async def create_template(errand: OutboundCall, body: TemplateIn) -> Template:
         return await actions.create(tx, errand.company, body)
 
     template = await errand.intend(intend)
-    said: ChannelTemplate | Refused | None = await sync.submit(book, template) if book else None
+    said: ChannelTemplate | SendRefusal | None = await sync.submit(book, template) if book else None
 
     async def conclude(tx: Tx) -> Template:
         return await sync.settle(tx, errand.company, template, said)
@@ -118,12 +118,12 @@ async def preview_template(call: Call, id: TemplateId, body: PreviewIn) -> Previ
     return text.preview(template, body.params)
 
 
-async def _find_book(errand: OutboundCall) -> Book | None:
+async def _find_book(errand: OutboundCall) -> TemplateAccount | None:
     async with errand.kit.database.connection() as db:
         return await sync.find_book(errand.kit, db, errand.company)
 
 
-async def _delete_there(book: Book, name: str) -> None:
+async def _delete_there(book: TemplateAccount, name: str) -> None:
     try:
         refused = await book.channel.delete_template(book.connection, name)
     except (NotSent, Unclear, BadAccount) as error:

@@ -12,8 +12,13 @@ from sapa.access import actions as access
 from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Connection as Db
-from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate, TemplateBook
-from sapa.messaging.channels.interface import BadAccount, Connection, Refused, Source
+from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate, TemplateStore
+from sapa.messaging.channels.interface import (
+    BadAccount,
+    ChannelAccount,
+    SendRefusal,
+    Source,
+)
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.accounts import get_accounts
 from sapa.messaging.environment import get_environment
@@ -32,26 +37,26 @@ ROUND_SECONDS = 300.0
 MOST_COMPANIES = 1_000
 MOST_SUBMITTED = 50
 
-BOOKS: Sequence[Source] = [source for source, channel in CHANNELS.items() if isinstance(channel, TemplateBook)]
+BOOKS: Sequence[Source] = [source for source, channel in CHANNELS.items() if isinstance(channel, TemplateStore)]
 
 log = structlog.get_logger()
 
 
-class Book(Struct, frozen=True):
+class TemplateAccount(Struct, frozen=True):
     """A company's account with the channel that approves its templates."""
 
-    channel: TemplateBook
-    connection: Connection
+    channel: TemplateStore
+    connection: ChannelAccount
 
 
-async def find_book(kit: AppContext, db: Db, company: Company) -> Book | None:
+async def find_book(kit: AppContext, db: Db, company: Company) -> TemplateAccount | None:
     """None where templates need nobody's approval."""
     if not get_environment(company).has_template_review:
         return None
     for source in BOOKS:
         opened = await get_accounts(company).find_by_source(kit, db, company, source)
-        if opened is not None and isinstance(opened.channel, TemplateBook):
-            return Book(opened.channel, opened.connection)
+        if opened is not None and isinstance(opened.channel, TemplateStore):
+            return TemplateAccount(opened.channel, opened.connection)
     return None
 
 
@@ -61,7 +66,7 @@ def check_header(header: Header | None) -> None:
         raise ChannelUnsupported("A template with a media header is made at the channel, and then appears here.")
 
 
-async def submit(book: Book, template: Template) -> ChannelTemplate | Refused | None:
+async def submit(book: TemplateAccount, template: Template) -> ChannelTemplate | SendRefusal | None:
     """What the channel says; None when nobody can tell, and the next round will."""
     header = parse_header(template)
     new = NewTemplate(
@@ -147,7 +152,7 @@ async def _adopt(kit: AppContext, company: Company, template: ChannelTemplate) -
         log.exception("a template of the channel was not taken over", company_id=company.id, template=template.name)
 
 
-async def _submit_rest(kit: AppContext, company: Company, book: Book) -> None:
+async def _submit_rest(kit: AppContext, company: Company, book: TemplateAccount) -> None:
     """What the channel does not have after all."""
     async with kit.database.connection() as db:
         waiting = await queries.list_unsubmitted(db, company.id, MOST_SUBMITTED)
@@ -159,13 +164,13 @@ async def _submit_rest(kit: AppContext, company: Company, book: Book) -> None:
                 await settle(tx, company, template, said)
 
 
-async def settle(tx: Db, company: Company, template: Template, said: ChannelTemplate | Refused | None) -> Template:
+async def settle(tx: Db, company: Company, template: Template, said: ChannelTemplate | SendRefusal | None) -> Template:
     """Writes down what the channel said of a template that was submitted."""
     if said is None:
         return template
     reason: str | None
     provider_id: str | None
-    if isinstance(said, Refused):
+    if isinstance(said, SendRefusal):
         word, reason, provider_id = "REJECTED", f"{said.reason} (code {said.code})", None
     else:
         word, reason, provider_id = said.status.upper(), said.reason, said.id or said.name

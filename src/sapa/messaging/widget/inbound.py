@@ -19,16 +19,16 @@ from sapa.messaging.channels.interface import Interaction, Source, Status, Statu
 from sapa.messaging.channels.widget import calls
 from sapa.messaging.channels.widget import messages as lines
 from sapa.messaging.channels.widget.types import (
-    Line,
+    MessageView,
     NoSuchChoice,
-    Shown,
     UnknownSession,
+    WidgetMessage,
 )
 from sapa.messaging.inbound.actions import CallbackContext, receive_item
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.widget import queries as widget
-from sapa.messaging.widget.queries import Marked
-from sapa.messaging.widget.visits import Visit
+from sapa.messaging.widget.queries import MarkedMessages
+from sapa.messaging.widget.visits import WidgetVisit
 
 LONGEST_TEXT = 4096
 MOST_ACKNOWLEDGED = 100
@@ -36,29 +36,29 @@ MOST_ACKNOWLEDGED = 100
 Numbers = Annotated[list[Annotated[int, Meta(ge=1, le=2**53)]], Meta(max_length=MOST_ACKNOWLEDGED)]
 
 
-class Chosen(Struct, frozen=True, forbid_unknown_fields=True):
+class ChosenOption(Struct, frozen=True, forbid_unknown_fields=True):
     """A button or row of a message."""
 
     number: Annotated[int, Meta(ge=1, le=2**53)]
     id: Annotated[str, Meta(min_length=1, max_length=256)]
 
 
-class Said(Struct, frozen=True, forbid_unknown_fields=True):
+class VisitorMessage(Struct, frozen=True, forbid_unknown_fields=True):
     """A message of a visitor; the page makes up its id, and uses it again when it does not know what became of it."""
 
     id: Annotated[str, Meta(pattern=r"^p_[0-9a-zA-Z-]{16,64}\Z")]
     text: Annotated[str, Meta(max_length=LONGEST_TEXT, pattern=r"^[^\x00]*\Z")] = ""
-    choice: Chosen | None = None
+    choice: ChosenOption | None = None
 
 
-class Acknowledged(Struct, frozen=True, forbid_unknown_fields=True):
+class VisitorReceipt(Struct, frozen=True, forbid_unknown_fields=True):
     """The numbers of lines that reached a page, and of those that somebody looked at."""
 
     delivered: Numbers = []
     read: Numbers = []
 
 
-async def take(tx: Tx, kit: AppContext, visit: Visit, said: Said) -> Line:
+async def take(tx: Tx, kit: AppContext, visit: WidgetVisit, said: VisitorMessage) -> WidgetMessage:
     """Once for each id."""
     company = visit.company
     visitor = await widget.lock_visitor(tx, company.id, visit.visitor.id)
@@ -70,17 +70,17 @@ async def take(tx: Tx, kit: AppContext, visit: Visit, said: Said) -> Line:
     text = said.text.strip() if choice is None else choice.title
     if not text:
         raise Invalid.field("text", "must not be empty")
-    line = await lines.hear(tx, company.id, visitor, said.id, Shown(text=text))
+    line = await lines.hear(tx, company.id, visitor, said.id, MessageView(text=text))
     await _receive(tx, kit, visit, line, text, choice, said.choice)
     return line
 
 
-async def _choose(tx: Tx, visit: Visit, chosen: Chosen) -> Interaction:
+async def _choose(tx: Tx, visit: WidgetVisit, chosen: ChosenOption) -> Interaction:
     """Only what the message offered can be chosen, and under the title that it had there."""
     line = await widget.find_line_by_number(tx, visit.company.id, visit.visitor.id, chosen.number)
     if line is None or line.direction != "out":
         raise NoSuchChoice
-    shown = msgspec.json.decode(line.content, type=Shown)
+    shown = msgspec.json.decode(line.content, type=MessageView)
     for button in shown.buttons:
         if button.id == chosen.id:
             return Interaction("button", button.id, button.title)
@@ -91,7 +91,13 @@ async def _choose(tx: Tx, visit: Visit, chosen: Chosen) -> Interaction:
 
 
 async def _receive(
-    tx: Tx, kit: AppContext, visit: Visit, line: Line, text: str, choice: Interaction | None, chosen: Chosen | None
+    tx: Tx,
+    kit: AppContext,
+    visit: WidgetVisit,
+    line: WidgetMessage,
+    text: str,
+    choice: Interaction | None,
+    chosen: ChosenOption | None,
 ) -> None:
     """The same way that every channel's messages take from here."""
     visitor, at = visit.visitor, datetime.fromisoformat(line.at)
@@ -103,7 +109,7 @@ async def _receive(
     await receive_item(tx, CallbackContext(kit, visit.company, visit.opened, at), inbound)
 
 
-async def acknowledge(tx: Tx, visit: Visit, acknowledged: Acknowledged) -> None:
+async def acknowledge(tx: Tx, visit: WidgetVisit, acknowledged: VisitorReceipt) -> None:
     """What was read was delivered, too. Each is reported once, however often a page says it."""
     company_id, visitor_id = visit.company.id, visit.visitor.id
     arrived = sorted({*acknowledged.delivered, *acknowledged.read})
@@ -113,7 +119,7 @@ async def acknowledge(tx: Tx, visit: Visit, acknowledged: Acknowledged) -> None:
     await _report(tx, visit, "read", read)
 
 
-async def _report(tx: Tx, visit: Visit, status: Status, marked: Sequence[Marked]) -> None:
+async def _report(tx: Tx, visit: WidgetVisit, status: Status, marked: Sequence[MarkedMessages]) -> None:
     for line in marked:
         at = datetime.fromisoformat(line.at)
         message_id = lines.build_message_id(visit.visitor.id, line.number)

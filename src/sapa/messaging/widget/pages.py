@@ -31,12 +31,12 @@ from sapa.http.errors import (
     translate,
 )
 from sapa.http.event_stream import EventStreamResponse
-from sapa.messaging.channels.widget.types import PREFIX, Line, UnknownSession
-from sapa.messaging.connections.accounts import Opened
+from sapa.messaging.channels.widget.types import PREFIX, UnknownSession, WidgetMessage
+from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.widget import inbound, limits, visits
 from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.streams import MOST_AT_ONCE, Streams
-from sapa.messaging.widget.visits import Identified, Visit
+from sapa.messaging.widget.visits import VerifiedVisitor, WidgetVisit
 
 MOST_BYTES = 16 * 1024
 BODY_SECONDS = 15.0
@@ -65,11 +65,11 @@ Body = TypeVar("Body")
 log = structlog.get_logger()
 
 
-class SessionIn(Struct, frozen=True, forbid_unknown_fields=True):
-    visitor: Identified | None = None
+class WidgetSessionIn(Struct, frozen=True, forbid_unknown_fields=True):
+    visitor: VerifiedVisitor | None = None
 
 
-class Session(Struct, frozen=True, rename="camel"):
+class WidgetSession(Struct, frozen=True, rename="camel"):
     """`token` is there where it is new: the page keeps it."""
 
     visitor_id: str
@@ -77,7 +77,7 @@ class Session(Struct, frozen=True, rename="camel"):
     token: str | None
     title: str | None
     last_number: int
-    messages: list[Line]
+    messages: list[WidgetMessage]
 
 
 class Chat:
@@ -93,7 +93,7 @@ class Chat:
         """Begins a session, or says how one stands; with a visitor, signs somebody in."""
         connection = (await self._find_chat(request)).connection
         await limits.check_address(self._database, connection.company.id, self._address(request), "session")
-        given, token = await read_body(request, SessionIn), _token(request)
+        given, token = await read_body(request, WidgetSessionIn), _token(request)
         # Two pages of somebody new may sign in at once; the second finds whom the first one made.
         joined = await self._database.transact(
             lambda tx: visits.open_session(tx, connection, token, given.visitor), (asyncpg.UniqueViolationError,)
@@ -105,7 +105,7 @@ class Chat:
             )
         title = connection.account.get("title")
         identified = visitor.external_id is not None
-        return _json(Session(visitor.id, identified, joined.token, title, visitor.last_number, latest))
+        return _json(WidgetSession(visitor.id, identified, joined.token, title, visitor.last_number, latest))
 
     async def end_session(self, request: Request) -> Response:
         visit = await self._enter(request)
@@ -117,7 +117,7 @@ class Chat:
         visit = await self._enter(request)
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "message")
         await limits.check_address(self._database, visit.company.id, self._address(request), "message")
-        said = await read_body(request, inbound.Said)
+        said = await read_body(request, inbound.VisitorMessage)
         return _json(await self._database.transact(lambda tx: inbound.take(tx, self._kit, visit, said)))
 
     async def list_earlier(self, request: Request) -> Response:
@@ -131,7 +131,7 @@ class Chat:
     async def acknowledge(self, request: Request) -> Response:
         visit = await self._enter(request)
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "ack")
-        given = await read_body(request, inbound.Acknowledged)
+        given = await read_body(request, inbound.VisitorReceipt)
         await self._database.transact(lambda tx: inbound.acknowledge(tx, visit, given))
         return Response(status_code=204, headers=CORS)
 
@@ -143,12 +143,12 @@ class Chat:
         page = self._streams.open(visit, number, lambda: self._enter(request))
         return EventStreamResponse(self._streams.run(page), partial(self._streams.close, page), CORS)
 
-    async def _find_chat(self, request: Request) -> Opened:
+    async def _find_chat(self, request: Request) -> ConnectedChannel:
         key, origin = request.headers.get("x-widget-key", ""), request.headers.get("origin")
         async with self._database.connection() as db:
             return await visits.find_chat(self._kit, db, key, origin)
 
-    async def _enter(self, request: Request) -> Visit:
+    async def _enter(self, request: Request) -> WidgetVisit:
         chat, token = await self._find_chat(request), _token(request)
         if token is None:
             raise UnknownSession

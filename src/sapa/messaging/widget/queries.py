@@ -4,10 +4,10 @@ from msgspec import Struct
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.messaging.channels.widget.types import Line, Visitor
+from sapa.messaging.channels.widget.types import Visitor, WidgetMessage
 
 
-class Marked(Struct, frozen=True):
+class MarkedMessages(Struct, frozen=True):
     """A line that was acknowledged for the first time."""
 
     number: int
@@ -15,7 +15,7 @@ class Marked(Struct, frozen=True):
     at: str
 
 
-class Stand(Struct, frozen=True):
+class ConversationPosition(Struct, frozen=True):
     """How far a visitor's conversation has come."""
 
     company_id: int
@@ -95,7 +95,7 @@ FIND_LINE = sql(
     SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
       FROM widget_lines
      WHERE company_id = $1 AND visitor_id = $2 AND reference = $3""",
-    row=Line,
+    row=WidgetMessage,
 )
 
 FIND_LINE_BY_NUMBER = sql(
@@ -103,7 +103,7 @@ FIND_LINE_BY_NUMBER = sql(
     SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
       FROM widget_lines
      WHERE company_id = $1 AND visitor_id = $2 AND number = $3""",
-    row=Line,
+    row=WidgetMessage,
 )
 
 LIST_AFTER = sql(
@@ -113,7 +113,7 @@ LIST_AFTER = sql(
      WHERE company_id = $1 AND visitor_id = $2 AND number > $3
      ORDER BY number
      LIMIT $4""",
-    row=Line,
+    row=WidgetMessage,
 )
 
 LIST_BEFORE = sql(
@@ -123,7 +123,7 @@ LIST_BEFORE = sql(
      WHERE company_id = $1 AND visitor_id = $2 AND number < $3
      ORDER BY number DESC
      LIMIT $4""",
-    row=Line,
+    row=WidgetMessage,
 )
 
 MARK_DELIVERED = sql(
@@ -132,7 +132,7 @@ MARK_DELIVERED = sql(
                SELECT clock_offset FROM companies WHERE company_id = $1)
      WHERE company_id = $1 AND visitor_id = $2 AND number = ANY($3) AND direction = 'out' AND delivered_at IS NULL
     RETURNING number, reference, delivered_at AS at""",
-    row=Marked,
+    row=MarkedMessages,
 )
 
 MARK_READ = sql(
@@ -141,7 +141,7 @@ MARK_READ = sql(
                SELECT clock_offset FROM companies WHERE company_id = $1)
      WHERE company_id = $1 AND visitor_id = $2 AND number = ANY($3) AND direction = 'out' AND read_at IS NULL
     RETURNING number, reference, read_at AS at""",
-    row=Marked,
+    row=MarkedMessages,
 )
 
 LIST_STANDS = sql(
@@ -149,7 +149,7 @@ LIST_STANDS = sql(
     SELECT v.company_id, v.id AS visitor_id, v.last_number
       FROM unnest($1::bigint[], $2::text[]) AS open (company_id, id)
       JOIN widget_visitors v ON v.company_id = open.company_id AND v.id = open.id""",
-    row=Stand,
+    row=ConversationPosition,
     crosses="one look serves all pages that this process streams to, whosoever visitors they are",
 )
 
@@ -235,32 +235,32 @@ async def note_use(db: Connection, company_id: int, hash: bytes) -> None:
     await NOTE_USE.run(db, company_id, hash)
 
 
-async def find_line(db: Connection, company_id: int, visitor_id: str, reference: str) -> Line | None:
+async def find_line(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:
     return await FIND_LINE.find(db, company_id, visitor_id, reference)
 
 
-async def find_line_by_number(db: Connection, company_id: int, visitor_id: str, number: int) -> Line | None:
+async def find_line_by_number(db: Connection, company_id: int, visitor_id: str, number: int) -> WidgetMessage | None:
     return await FIND_LINE_BY_NUMBER.find(db, company_id, visitor_id, number)
 
 
-async def list_after(db: Connection, company_id: int, visitor_id: str, number: int, most: int) -> list[Line]:
+async def list_after(db: Connection, company_id: int, visitor_id: str, number: int, most: int) -> list[WidgetMessage]:
     return await LIST_AFTER.all(db, company_id, visitor_id, number, most)
 
 
-async def list_before(db: Connection, company_id: int, visitor_id: str, number: int, most: int) -> list[Line]:
+async def list_before(db: Connection, company_id: int, visitor_id: str, number: int, most: int) -> list[WidgetMessage]:
     """The last ones before a number, oldest first."""
     return (await LIST_BEFORE.all(db, company_id, visitor_id, number, most))[::-1]
 
 
-async def mark_delivered(tx: Tx, company_id: int, visitor_id: str, numbers: list[int]) -> list[Marked]:
+async def mark_delivered(tx: Tx, company_id: int, visitor_id: str, numbers: list[int]) -> list[MarkedMessages]:
     return await MARK_DELIVERED.all(tx, company_id, visitor_id, numbers)
 
 
-async def mark_read(tx: Tx, company_id: int, visitor_id: str, numbers: list[int]) -> list[Marked]:
+async def mark_read(tx: Tx, company_id: int, visitor_id: str, numbers: list[int]) -> list[MarkedMessages]:
     return await MARK_READ.all(tx, company_id, visitor_id, numbers)
 
 
-async def list_stands(db: Connection, visitors: list[tuple[int, str]]) -> list[Stand]:
+async def list_stands(db: Connection, visitors: list[tuple[int, str]]) -> list[ConversationPosition]:
     return await LIST_STANDS.all(db, [company for company, _ in visitors], [id for _, id in visitors])
 
 

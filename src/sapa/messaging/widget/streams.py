@@ -17,9 +17,9 @@ from sapa.db.pool import Database
 from sapa.http.errors import ApiError
 from sapa.http.event_stream import KEEP_ALIVE, READY, build_event
 from sapa.messaging.channels.widget.messages import BELL
-from sapa.messaging.channels.widget.types import Line, TooManyPages
+from sapa.messaging.channels.widget.types import TooManyPages, WidgetMessage
 from sapa.messaging.widget import queries as widget
-from sapa.messaging.widget.visits import Visit
+from sapa.messaging.widget.visits import WidgetVisit
 from sapa.work.loops import rest
 
 MOST_AT_ONCE = 50
@@ -32,10 +32,10 @@ RETRY_SECONDS = 30
 Check = Callable[[], Awaitable[object]]
 
 
-class Page:
+class WidgetListener:
     """One page that listens; it has everything up to `number`."""
 
-    def __init__(self, visit: Visit, number: int, check: Check) -> None:
+    def __init__(self, visit: WidgetVisit, number: int, check: Check) -> None:
         self.visitor = (visit.company.id, visit.visitor.id)
         self.number = number
         self.check = check
@@ -49,13 +49,13 @@ class Streams:
     def __init__(self, database: Database, closing: asyncio.Event) -> None:
         self._database = database
         self._closing = closing
-        self._pages: set[Page] = set()
+        self._pages: set[WidgetListener] = set()
         self._bell = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
 
-    def open(self, visit: Visit, number: int, check: Check) -> Page:
+    def open(self, visit: WidgetVisit, number: int, check: Check) -> WidgetListener:
         """A page has its place until `close`; `check` raises when its session is over."""
-        page = Page(visit, number, check)
+        page = WidgetListener(visit, number, check)
         of_visitor = Counter(other.visitor for other in self._pages)[page.visitor]
         if of_visitor >= MOST_PAGES_OF_A_VISITOR or len(self._pages) >= MOST_PAGES or self._closing.is_set():
             raise TooManyPages(headers={"retry-after": str(RETRY_SECONDS)})
@@ -64,11 +64,11 @@ class Streams:
             self._watching = asyncio.create_task(self._watch(), name="widget pages")
         return page
 
-    def close(self, page: Page) -> None:
+    def close(self, page: WidgetListener) -> None:
         self._pages.discard(page)
         self._bell.set()
 
-    async def run(self, page: Page) -> AsyncIterator[bytes]:
+    async def run(self, page: WidgetListener) -> AsyncIterator[bytes]:
         """The stream's text, until the session or this process ends."""
         yield READY
         heartbeat = time.monotonic() + HEARTBEAT_SECONDS
@@ -86,7 +86,7 @@ class Streams:
                 heartbeat = time.monotonic() + HEARTBEAT_SECONDS
                 yield KEEP_ALIVE
 
-    async def _read(self, page: Page) -> list[Line]:
+    async def _read(self, page: WidgetListener) -> list[WidgetMessage]:
         """While PostgreSQL is away there is nothing to read; the page stays and goes on afterwards."""
         try:
             async with self._database.connection() as db:
@@ -94,7 +94,7 @@ class Streams:
         except (DatabaseAway, asyncpg.PostgresError):
             return []
 
-    async def _is_valid(self, page: Page) -> bool:
+    async def _is_valid(self, page: WidgetListener) -> bool:
         try:
             await page.check()
         except ApiError:

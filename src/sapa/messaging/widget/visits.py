@@ -12,7 +12,7 @@ from sapa.context import AppContext
 from sapa.db.pool import Connection as Db
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
-from sapa.messaging.channels.interface import Connection, Source
+from sapa.messaging.channels.interface import ChannelAccount, Source
 from sapa.messaging.channels.widget.types import (
     VISITOR_ID,
     OriginNotAllowed,
@@ -21,7 +21,7 @@ from sapa.messaging.channels.widget.types import (
     WidgetNotFound,
     WrongHash,
 )
-from sapa.messaging.connections.accounts import Opened as Chat
+from sapa.messaging.connections.accounts import ConnectedChannel as Chat
 from sapa.messaging.connections.accounts import find_by_token
 from sapa.messaging.widget import queries as widget
 from sapa.values.company import Company
@@ -33,7 +33,7 @@ MOST_KEY_LENGTH = 200
 Word = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]*\Z")]
 
 
-class Identified(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
+class VerifiedVisitor(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
     """What the site says of somebody who is signed in there."""
 
     id: Word
@@ -45,14 +45,14 @@ class Identified(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
     """HMAC-SHA256 of id, line feed, e-mail address: only with it the address counts."""
 
 
-class Joined(Struct, frozen=True):
+class VisitorSession(Struct, frozen=True):
     """A session that begins or goes on; the token only where it is new."""
 
     visitor: Visitor
     token: str | None
 
 
-class Visit(Struct, frozen=True):
+class WidgetVisit(Struct, frozen=True):
     """A page that is recognised."""
 
     opened: Chat
@@ -80,17 +80,19 @@ def is_allowed_origin(account: Mapping[str, str], origin: str | None) -> bool:
     return not allowed or (origin or "").lower() in {site.rstrip("/").lower() for site in allowed}
 
 
-async def enter(db: Db, chat: Chat, token: str) -> Visit:
+async def enter(db: Db, chat: Chat, token: str) -> WidgetVisit:
     """With the token of a session."""
     company_id, session = chat.connection.company.id, _hash(token)
     visitor = await widget.find_session(db, company_id, session, SESSION_DAYS)
     if visitor is None:
         raise UnknownSession
     await widget.note_use(db, company_id, session)
-    return Visit(chat, session, visitor)
+    return WidgetVisit(chat, session, visitor)
 
 
-async def open_session(tx: Tx, connection: Connection, token: str | None, identified: Identified | None) -> Joined:
+async def open_session(
+    tx: Tx, connection: ChannelAccount, token: str | None, identified: VerifiedVisitor | None
+) -> VisitorSession:
     """A page that brings no session, or an ended one, gets a new one. One that says who is signed in gets theirs.
 
     Whoever signs in gets a new token, and the one from before opens nothing any more: others may have seen it.
@@ -98,26 +100,30 @@ async def open_session(tx: Tx, connection: Connection, token: str | None, identi
     company_id = connection.company.id
     present = await widget.find_session(tx, company_id, _hash(token), SESSION_DAYS) if token else None
     if identified is None:
-        return Joined(present, None) if present else await _begin(tx, company_id, await _make_visitor(tx, company_id))
+        return (
+            VisitorSession(present, None)
+            if present
+            else await _begin(tx, company_id, await _make_visitor(tx, company_id))
+        )
     visitor = await identify(tx, connection, identified, present)
     if present is not None and present.external_id == visitor.external_id:
-        return Joined(visitor, None)
+        return VisitorSession(visitor, None)
     if present is not None and present.id == visitor.id:
         await widget.drop_sessions(tx, company_id, visitor.id)
     return await _begin(tx, company_id, visitor)
 
 
-async def end_session(db: Db, visit: Visit) -> None:
+async def end_session(db: Db, visit: WidgetVisit) -> None:
     await widget.drop_session(db, visit.company.id, visit.session)
 
 
-async def _begin(tx: Tx, company_id: int, visitor: Visitor) -> Joined:
+async def _begin(tx: Tx, company_id: int, visitor: Visitor) -> VisitorSession:
     token = secrets.token_urlsafe(TOKEN_BYTES)
     await widget.insert_session(tx, company_id, _hash(token), visitor.id)
-    return Joined(visitor, token)
+    return VisitorSession(visitor, token)
 
 
-async def _make_visitor(tx: Tx, company_id: int, identified: Identified | None = None) -> Visitor:
+async def _make_visitor(tx: Tx, company_id: int, identified: VerifiedVisitor | None = None) -> Visitor:
     id = VISITOR_ID.new()
     await widget.insert_visitor(tx, company_id, id, identified.id if identified else None)
     made = await widget.lock_visitor(tx, company_id, id)
@@ -127,7 +133,7 @@ async def _make_visitor(tx: Tx, company_id: int, identified: Identified | None =
     return made
 
 
-async def identify(tx: Tx, connection: Connection, identified: Identified, present: Visitor | None) -> Visitor:
+async def identify(tx: Tx, connection: ChannelAccount, identified: VerifiedVisitor, present: Visitor | None) -> Visitor:
     """Whom the site vouches for. Somebody new keeps the conversation that they began before they signed in."""
     check_hash(connection.credentials, identified)
     company_id = connection.company.id
@@ -141,7 +147,7 @@ async def identify(tx: Tx, connection: Connection, identified: Identified, prese
     return described
 
 
-def check_hash(credentials: Mapping[str, str], identified: Identified) -> None:
+def check_hash(credentials: Mapping[str, str], identified: VerifiedVisitor) -> None:
     secret = credentials.get("secret", "")
     if not secret or not _is_right(secret, identified.id, identified.hash):
         raise WrongHash

@@ -10,19 +10,19 @@ from sapa.context import AppContext
 from sapa.sandbox import areas as places
 from sapa.sandbox import prices
 from sapa.sandbox.accounts import build_secret, find_company_id
-from sapa.sandbox.areas import Point
+from sapa.sandbox.areas import SandboxPoint
 from sapa.sandbox.carriers import bookings
 from sapa.sandbox.carriers.answers import answer_down, answer_json, answer_lost, find_trouble, number, read_json
 from sapa.sandbox.carriers.bookings import Booking, Posting
 from sapa.sandbox.carriers.scenarios import (
     LABELLED,
-    Step,
+    ScenarioStep,
     cancel,
     find_scenario,
     has_reached,
     is_cancelling,
 )
-from sapa.sandbox.carriers.simulator import Simulator
+from sapa.sandbox.carriers.simulator import CarrierSimulator
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "biteship"
@@ -65,7 +65,7 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     return _refuse(404, 40404001, "Not found")
 
 
-def build_posting(kit: AppContext, booking: Booking, step: Step) -> Posting | None:
+def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
     if step.state not in _WORDS and step.state != LABELLED:
         return None
     body = {
@@ -252,13 +252,13 @@ def _distance(asked: dict[str, Any]) -> Decimal | None:
     return prices.build_distance(origin, destination) if origin and destination else None
 
 
-def _find_spot(asked: dict[str, Any], side: str) -> Point | None:
+def _find_spot(asked: dict[str, Any], side: str) -> SandboxPoint | None:
     place = places.find_by_zip(str(asked.get(f"{side}_postal_code") or ""))
     if place is not None:
         return place.centre
     point = asked.get(f"{side}_coordinate") or {name: asked.get(f"{side}_{name}") for name in ("latitude", "longitude")}
     lat, lng = point.get("latitude"), point.get("longitude")
-    return Point(float(lat), float(lng)) if lat is not None and lng is not None else None
+    return SandboxPoint(float(lat), float(lng)) if lat is not None and lng is not None else None
 
 
 def _find_price(asked: dict[str, Any]) -> Decimal:
@@ -273,4 +273,4 @@ def _link(booking: Booking) -> str:
     return f"https://sandbox.example/biteship/{booking.order_no}"
 
 
-SIMULATOR = Simulator("express", answer, build_posting)
+SIMULATOR = CarrierSimulator("express", answer, build_posting)

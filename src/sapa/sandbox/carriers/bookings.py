@@ -17,7 +17,7 @@ from sapa.sandbox.carriers import queries
 from sapa.sandbox.carriers.queries import SimulatedBookingRow, get_now
 from sapa.sandbox.carriers.scenarios import (
     Kind,
-    Step,
+    ScenarioStep,
     build_steps,
     find_state,
     list_past,
@@ -37,17 +37,17 @@ class Booking(Struct, frozen=True):
     awb: str
     scenario: str | None
     asked: dict[str, Any]
-    steps: list[Step]
+    steps: list[ScenarioStep]
     booked_at: datetime
     now: datetime
     requests: int = 1
 
     @property
-    def state(self) -> Step:
+    def state(self) -> ScenarioStep:
         return find_state(self.steps, self.now)
 
     @property
-    def past(self) -> list[Step]:
+    def past(self) -> list[ScenarioStep]:
         return list_past(self.steps, self.now)
 
 
@@ -58,7 +58,7 @@ class Posting(Struct, frozen=True):
     body: bytes
 
 
-Build = Callable[[AppContext, Booking, Step], Posting | None]
+Build = Callable[[AppContext, Booking, ScenarioStep], Posting | None]
 """How a simulator tells of a step; None when that carrier says nothing of it."""
 
 KEPT_DAYS = 90
@@ -118,7 +118,7 @@ async def forget_old(database: Database) -> None:
         await queries.purge_bookings(db, KEPT_DAYS)
 
 
-async def change_course(kit: AppContext, tx: Tx, booking: Booking, steps: list[Step], build: Build) -> Booking:
+async def change_course(kit: AppContext, tx: Tx, booking: Booking, steps: list[ScenarioStep], build: Build) -> Booking:
     """Another course from here on: what waits to be told is replaced by what is to be told now."""
     is_told = {(step.state, step.at) for step in booking.past}
     await queries.drop_waiting(tx, booking.company_id, _mark(booking), booking.now)
@@ -128,7 +128,7 @@ async def change_course(kit: AppContext, tx: Tx, booking: Booking, steps: list[S
     return changed
 
 
-async def _schedule(kit: AppContext, tx: Tx, booking: Booking, steps: Sequence[Step], build: Build) -> None:
+async def _schedule(kit: AppContext, tx: Tx, booking: Booking, steps: Sequence[ScenarioStep], build: Build) -> None:
     if booking.scenario == "carrier_down":
         return
     path = "/hooks/carriers/" + build_secret(kit, booking.company_id, f"hook/{booking.adapter}")
@@ -163,6 +163,6 @@ def _mark(booking: Booking) -> str:
 def _read(row: SimulatedBookingRow, company_id: int, now: datetime) -> Booking:
     return Booking(
         company_id, row.adapter, row.reference, row.order_no, row.awb, row.scenario,
-        msgspec.json.decode(row.asked), msgspec.json.decode(row.steps, type=list[Step]),
+        msgspec.json.decode(row.asked), msgspec.json.decode(row.steps, type=list[ScenarioStep]),
         datetime.fromisoformat(row.booked_at), now, row.requests,
     )  # fmt: skip

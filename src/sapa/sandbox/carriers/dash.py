@@ -9,18 +9,18 @@ import msgspec
 from sapa.context import AppContext
 from sapa.sandbox import areas, prices
 from sapa.sandbox.accounts import build_secret, find_company_id
-from sapa.sandbox.areas import Point
+from sapa.sandbox.areas import SandboxPoint
 from sapa.sandbox.carriers import bookings, people
 from sapa.sandbox.carriers.answers import answer_down, answer_json, answer_lost, find_trouble, number, read_json
 from sapa.sandbox.carriers.bookings import Booking, Posting
 from sapa.sandbox.carriers.scenarios import (
-    Step,
+    ScenarioStep,
     cancel,
     find_scenario,
     has_reached,
     is_cancelling,
 )
-from sapa.sandbox.carriers.simulator import Simulator
+from sapa.sandbox.carriers.simulator import CarrierSimulator
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "dash"
@@ -72,14 +72,14 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     return _refuse(404, "NOT_FOUND", "There is no such path")
 
 
-def build_posting(kit: AppContext, booking: Booking, step: Step) -> Posting | None:
+def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
     if step.state not in _WORDS:
         return None
     token = build_secret(kit, booking.company_id, f"{NAME}/callback_token")
     return Posting({"authorization": f"Bearer {token}"}, msgspec.json.encode(_build_delivery(booking, step)))
 
 
-def _build_delivery(booking: Booking, step: Step) -> dict[str, Any]:
+def _build_delivery(booking: Booking, step: ScenarioStep) -> dict[str, Any]:
     driver = _find_driver(booking, step)
     courier = driver and {
         "name": driver.name,
@@ -106,7 +106,7 @@ def _build_delivery(booking: Booking, step: Step) -> dict[str, Any]:
     }
 
 
-def _build_media(booking: Booking, step: Step) -> list[dict[str, str]]:
+def _build_media(booking: Booking, step: ScenarioStep) -> list[dict[str, str]]:
     kinds = ["PICKUP_PROOF"] if has_reached(booking.steps, step.at, "picked_up") else []
     kinds += ["DELIVERY_PROOF"] if step.state == "delivered" else []
     kinds += ["FAILED_PROOF"] if step.state == "delivery_failed" else []
@@ -226,7 +226,7 @@ def _package(asked: dict[str, Any]) -> dict[str, Any]:
 def _distance(asked: dict[str, Any]) -> Decimal | None:
     try:
         ends = [asked[end]["coordinates"] for end in ("origin", "destination")]
-        origin, destination = (Point(float(end["latitude"]), float(end["longitude"])) for end in ends)
+        origin, destination = (SandboxPoint(float(end["latitude"]), float(end["longitude"])) for end in ends)
     except (KeyError, TypeError, ValueError):
         return None
     return prices.build_distance(origin, destination)
@@ -239,9 +239,9 @@ def _find_price(kind: object, km: Decimal, asked: dict[str, Any]) -> Decimal | N
     return prices.find_electric_price(km, kg)
 
 
-def _find_driver(booking: Booking, step: Step) -> people.Person | None:
+def _find_driver(booking: Booking, step: ScenarioStep) -> people.Person | None:
     has_driver = has_reached(booking.steps, step.at, "driver_assigned")
     return people.choose(booking.reference, step.driver) if has_driver else None
 
 
-SIMULATOR = Simulator("instant", answer, build_posting)
+SIMULATOR = CarrierSimulator("instant", answer, build_posting)

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from sapa.context import AppContext
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.areas import SUB_DISTRICTS, list_places
-from sapa.shipping.carriers.interface import Area, Carrier
+from sapa.shipping.carriers.interface import Carrier, CarrierArea
 from sapa.shipping.carriers.registry import CARRIERS, list_adapters
 
 
-class SandboxEnvironment:
+class SandboxShipping:
     coverage_days = 1
     has_movable_clock = True
 
@@ -34,9 +34,9 @@ class SandboxEnvironment:
         """Never a carrier's real address, whatever is stored."""
         return f"{await kit.loopback.address()}/sandbox/{carrier.name}"
 
-    def find_sub_districts(self, district_id: int) -> Sequence[Area] | None:
+    def find_sub_districts(self, district_id: int) -> Sequence[CarrierArea] | None:
         places = list_places(SUB_DISTRICTS, district_id)
-        return [Area(place.id, place.name, place.parent_id, place.zip) for place in places]
+        return [CarrierArea(place.id, place.name, place.parent_id, place.zip) for place in places]
 
 
 def _purpose(adapter: str) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from sapa.context import AppContext
 from sapa.sandbox import prices
 from sapa.sandbox.accounts import build_secret, find_company_id
-from sapa.sandbox.areas import Point
+from sapa.sandbox.areas import SandboxPoint
 from sapa.sandbox.carriers import bookings, people
 from sapa.sandbox.carriers.answers import (
     DOWN_VALUE,
@@ -24,13 +24,13 @@ from sapa.sandbox.carriers.answers import (
 )
 from sapa.sandbox.carriers.bookings import Booking, Posting
 from sapa.sandbox.carriers.scenarios import (
-    Step,
+    ScenarioStep,
     cancel,
     find_scenario,
     has_reached,
     is_cancelling,
 )
-from sapa.sandbox.carriers.simulator import Simulator
+from sapa.sandbox.carriers.simulator import CarrierSimulator
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "gosend"
@@ -75,7 +75,7 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     return _refuse(404, "Not Found")
 
 
-def build_posting(kit: AppContext, booking: Booking, step: Step) -> Posting | None:
+def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
     word = _WORDS.get(step.state)
     if word is None:
         return None
@@ -230,7 +230,7 @@ def _refuse(status: int, reason: str) -> HookAnswer:
     return answer_json({"errors": [{"message": reason}]}, status, {"Error-Message": reason})
 
 
-def _find_driver(booking: Booking, step: Step) -> people.Person | None:
+def _find_driver(booking: Booking, step: ScenarioStep) -> people.Person | None:
     has_driver = has_reached(booking.steps, step.at, "driver_assigned") and step.state != "finding_driver"
     return people.choose(booking.reference, step.driver) if has_driver else None
 
@@ -256,12 +256,12 @@ def _tracking_url(booking: Booking) -> str:
     return f"https://sandbox.example/gosend/{booking.order_no}"
 
 
-def _parse_point(text: object) -> Point | None:
+def _parse_point(text: object) -> SandboxPoint | None:
     try:
         lat, lng = map(float, str(text or "").split(","))
     except ValueError:
         return None
-    return Point(lat, lng)
+    return SandboxPoint(lat, lng)
 
 
-SIMULATOR = Simulator("instant", answer, build_posting)
+SIMULATOR = CarrierSimulator("instant", answer, build_posting)

@@ -22,13 +22,13 @@ from sapa.sandbox.carriers.answers import (
 from sapa.sandbox.carriers.bookings import Booking, Posting
 from sapa.sandbox.carriers.scenarios import (
     LABELLED,
+    ScenarioStep,
     Slow,
-    Step,
     cancel,
     find_scenario,
     has_reached,
 )
-from sapa.sandbox.carriers.simulator import Simulator
+from sapa.sandbox.carriers.simulator import CarrierSimulator
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 NAME = "kiriminaja"
@@ -86,7 +86,7 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     return await handler(kit, company_id, {**call.query, **read_json(call)})
 
 
-def build_posting(kit: AppContext, booking: Booking, step: Step) -> Posting | None:
+def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
     """What has no method of its own is told with its code, as a parcel's status."""
     parcel: dict[str, Any] = {"order_id": booking.reference, "awb": booking.awb}
     if step.state in _METHODS:
@@ -287,4 +287,4 @@ _HANDLERS: dict[str, Handler] = {
 }
 
 
-SIMULATOR = Simulator("express", answer, build_posting)
+SIMULATOR = CarrierSimulator("express", answer, build_posting)

@@ -74,7 +74,7 @@ _COURSES: dict[Kind, dict[str, list[tuple[str, float]]]] = {
 }  # fmt: skip
 
 
-class Step(Struct, frozen=True, omit_defaults=True):
+class ScenarioStep(Struct, frozen=True, omit_defaults=True):
     """A state, from when on, and what belongs to it."""
 
     state: str
@@ -98,36 +98,36 @@ def find_scenario(*texts: str | None) -> str | None:
     return None
 
 
-def build_steps(kind: Kind, scenario: str | None, booked_at: datetime) -> list[Step]:
+def build_steps(kind: Kind, scenario: str | None, booked_at: datetime) -> list[ScenarioStep]:
     courses = _COURSES[kind]
     course = courses.get(scenario or "ordinary", courses["ordinary"])
-    steps: list[Step] = []
+    steps: list[ScenarioStep] = []
     for state, seconds in course:
         is_next = state == "driver_assigned" and any(step.state == state for step in steps)
         driver = (steps[-1].driver if steps else 0) + int(is_next)
         by = "driver" if scenario == "driver_cancels" and state == "cancelled" else None
-        steps.append(Step(state, booked_at + timedelta(seconds=seconds), driver, by))
+        steps.append(ScenarioStep(state, booked_at + timedelta(seconds=seconds), driver, by))
     if kind == "express":
         after = LATE_LABEL_SECONDS if scenario == "awb_late" else LABEL_SECONDS
-        steps.insert(1, Step(LABELLED, booked_at + timedelta(seconds=after)))
+        steps.insert(1, ScenarioStep(LABELLED, booked_at + timedelta(seconds=after)))
     return steps
 
 
-def list_past(steps: Sequence[Step], now: datetime) -> list[Step]:
+def list_past(steps: Sequence[ScenarioStep], now: datetime) -> list[ScenarioStep]:
     """What was booked was booked, also when the clock was turned back since."""
     return [step for n, step in enumerate(steps) if n == 0 or step.at <= now]
 
 
-def find_state(steps: Sequence[Step], now: datetime) -> Step:
+def find_state(steps: Sequence[ScenarioStep], now: datetime) -> ScenarioStep:
     """The last that has come; labels are no state."""
     return next(step for step in reversed(list_past(steps, now)) if step.state != LABELLED)
 
 
-def has_reached(steps: Sequence[Step], now: datetime, *states: str) -> bool:
+def has_reached(steps: Sequence[ScenarioStep], now: datetime, *states: str) -> bool:
     return any(step.state in states for step in list_past(steps, now))
 
 
-def hasten(steps: Sequence[Step], now: datetime, kind: Kind, to: str | None) -> list[Step]:
+def hasten(steps: Sequence[ScenarioStep], now: datetime, kind: Kind, to: str | None) -> list[ScenarioStep]:
     """The next state comes now, or all up to a given one; what follows them comes as much earlier."""
     past, coming = list_past(steps, now), [step for step in steps[1:] if step.at > now]
     last = next((n for n, step in enumerate(coming) if step.state != LABELLED and to in {None, step.state}), None)
@@ -142,7 +142,7 @@ def hasten(steps: Sequence[Step], now: datetime, kind: Kind, to: str | None) -> 
     return [*past, *moved, *rest]
 
 
-def _build_detour(coming: Sequence[Step], now: datetime, kind: Kind, to: str | None) -> list[Step]:
+def _build_detour(coming: Sequence[ScenarioStep], now: datetime, kind: Kind, to: str | None) -> list[ScenarioStep]:
     """To a state that this course does not come to by itself: it ends there."""
     known = sorted({state for course in _COURSES[kind].values() for state, _ in course} | {"cancelled", "on_hold"})
     if to is None:
@@ -150,19 +150,19 @@ def _build_detour(coming: Sequence[Step], now: datetime, kind: Kind, to: str | N
     if to not in known:
         raise UnknownState(f"must be one of {', '.join(known)}")
     labels = [msgspec.structs.replace(step, at=now) for step in coming if step.state == LABELLED]
-    return [*labels, Step(to, now)]
+    return [*labels, ScenarioStep(to, now)]
 
 
-def cancel(steps: Sequence[Step], now: datetime, reason: str, slow: Slow | None) -> list[Step]:
+def cancel(steps: Sequence[ScenarioStep], now: datetime, reason: str, slow: Slow | None) -> list[ScenarioStep]:
     """The client stepped in: nothing of what was to come does. A slow carrier thinks about it first."""
     past, labels = list_past(steps, now), [step for step in steps if step.at > now and step.state == LABELLED]
-    done = Step("cancelled", now, by="client", reason=reason)
+    done = ScenarioStep("cancelled", now, by="client", reason=reason)
     thinking = [msgspec.structs.replace(done, state="cancelling")] if slow == "aloud" else []
     if slow is not None:
         done = msgspec.structs.replace(done, at=now + timedelta(seconds=SLOW_CANCEL_SECONDS))
     return [*past, *sorted([*thinking, done, *labels], key=lambda step: step.at)]
 
 
-def is_cancelling(steps: Sequence[Step]) -> bool:
+def is_cancelling(steps: Sequence[ScenarioStep]) -> bool:
     """Whether the client's cancellation is done or on its way."""
     return any(step.state == "cancelled" and step.by == "client" for step in steps)

@@ -10,7 +10,7 @@ from sapa.sandbox.carriers.scenarios import Kind
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 
-class Simulator(Struct, frozen=True):
+class CarrierSimulator(Struct, frozen=True):
     kind: Kind
     """How a booking goes on by itself."""
     answer: Callable[[AppContext, HookCall], Awaitable[HookAnswer]]

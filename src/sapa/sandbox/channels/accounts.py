@@ -11,11 +11,12 @@ from hashlib import sha256
 from msgspec import Struct
 
 from sapa.context import AppContext
-from sapa.messaging.channels.interface import Field, Source
+from sapa.messaging.channels.interface import Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.accounts import HOOKS
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.values.ids import ALPHABET
+from sapa.values.provider_accounts import AccountField
 
 HOOK = "hook"
 """Stands for a field in the purpose of the secret in a callback's address."""
@@ -72,7 +73,7 @@ def find_source(company_id: int, connection_id: str) -> Source | None:
     return next((source for source in Source if build_connection_id(company_id, source) == connection_id), None)
 
 
-def build_public(company_id: int, source: Source, fields: Sequence[Field]) -> dict[str, str]:
+def build_public(company_id: int, source: Source, fields: Sequence[AccountField]) -> dict[str, str]:
     number = list(Source).index(source)
     return {
         field.name: _ACCOUNTS.get(field.name, f"sbx_{field.name}_{{company}}").format(company=company_id, source=number)
@@ -81,13 +82,15 @@ def build_public(company_id: int, source: Source, fields: Sequence[Field]) -> di
     }
 
 
-def build_credentials(kit: AppContext, company_id: int, source: Source, fields: Sequence[Field]) -> dict[str, str]:
+def build_credentials(
+    kit: AppContext, company_id: int, source: Source, fields: Sequence[AccountField]
+) -> dict[str, str]:
     return {
         field.name: build_secret(kit, company_id, _purpose(source, field.name)) for field in fields if field.is_secret
     }
 
 
-class Account(Struct, frozen=True):
+class SandboxAccount(Struct, frozen=True):
     """A company's account with the simulator of one channel."""
 
     company_id: int
@@ -98,9 +101,9 @@ class Account(Struct, frozen=True):
     """The path that callbacks are posted to."""
 
 
-def build_account(kit: AppContext, company_id: int, source: Source) -> Account:
+def build_account(kit: AppContext, company_id: int, source: Source) -> SandboxAccount:
     fields = CHANNELS[source].fields
-    return Account(
+    return SandboxAccount(
         company_id,
         source,
         build_public(company_id, source, fields),
@@ -109,7 +112,7 @@ def build_account(kit: AppContext, company_id: int, source: Source) -> Account:
     )
 
 
-def find_account(kit: AppContext, secret: str, field: str, sources: Sequence[Source]) -> Account | None:
+def find_account(kit: AppContext, secret: str, field: str, sources: Sequence[Source]) -> SandboxAccount | None:
     """Whose access token or password it is."""
     for source in sources:
         company_id = find_company_id(kit, secret, _purpose(source, field))

@@ -5,10 +5,10 @@ from datetime import datetime, timedelta
 
 from sapa.context import AppContext
 from sapa.db.pool import Connection as Database
-from sapa.messaging.channels.interface import Connection, Identity, Source
+from sapa.messaging.channels.interface import ChannelAccount, Identity, Source
 from sapa.messaging.channels.registry import CHANNELS
-from sapa.messaging.connections.accounts import HOOKS, Opened, find_company
-from sapa.messaging.connections.types import ConnectionInfo
+from sapa.messaging.connections.accounts import HOOKS, ConnectedChannel, find_company
+from sapa.messaging.connections.types import ChannelConnection
 from sapa.messaging.messages.actions import list_values
 from sapa.messaging.messages.types import ClockReading
 from sapa.messaging.sending.types import QUOTA_USED
@@ -33,11 +33,13 @@ QUOTA = "sim_quota_10"
 class SimulatedAccounts:
     """A test company has an account with every simulator, without opening it and without a row."""
 
-    async def find_by_source(self, kit: AppContext, db: Database, company: Company, source: Source) -> Opened | None:
+    async def find_by_source(
+        self, kit: AppContext, db: Database, company: Company, source: Source
+    ) -> ConnectedChannel | None:
         if not company.is_test:
             return None
         channel = CHANNELS[source]
-        connection = Connection(
+        connection = ChannelAccount(
             company=company,
             id=build_connection_id(company.id, source),
             source=source,
@@ -48,13 +50,15 @@ class SimulatedAccounts:
             database=kit.database,
             is_simulated=True,
         )
-        return Opened(channel, connection)
+        return ConnectedChannel(channel, connection)
 
-    async def find_by_id(self, kit: AppContext, db: Database, company: Company, connection_id: str) -> Opened | None:
+    async def find_by_id(
+        self, kit: AppContext, db: Database, company: Company, connection_id: str
+    ) -> ConnectedChannel | None:
         source = find_source(company.id, connection_id)
         return await self.find_by_source(kit, db, company, source) if source else None
 
-    async def find_by_token(self, kit: AppContext, db: Database, token: str) -> Opened | None:
+    async def find_by_token(self, kit: AppContext, db: Database, token: str) -> ConnectedChannel | None:
         found = find_hook(kit, token)
         company = await find_company(db, found.company_id) if found else None
         return await self.find_by_source(kit, db, company, found.source) if found and company else None
@@ -62,9 +66,9 @@ class SimulatedAccounts:
     async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
         return list(CHANNELS)
 
-    async def list_infos(self, kit: AppContext, db: Database, company: Company) -> Sequence[ConnectionInfo]:
+    async def list_infos(self, kit: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
         return [
-            ConnectionInfo(
+            ChannelConnection(
                 id=build_connection_id(company.id, source),
                 company_id=company.id,
                 source=source,
@@ -81,7 +85,7 @@ class SimulatedAccounts:
         return f"{kit.settings.server.address}{HOOKS}{build_hook_token(kit, company.id, source)}"
 
 
-class SandboxEnvironment:
+class SandboxMessaging:
     is_paced = False
     has_template_review = False
     has_simulated_people = True
@@ -90,7 +94,7 @@ class SandboxEnvironment:
         self,
         db: Database,
         company: Company,
-        opened: Opened,
+        opened: ConnectedChannel,
         to: Identity,
         clock: ClockReading,
         last_inbound_at: datetime | None,

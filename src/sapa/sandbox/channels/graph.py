@@ -8,7 +8,7 @@ from sapa.context import AppContext
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import social, templates, whatsapp
-from sapa.sandbox.channels.accounts import Account, find_account
+from sapa.sandbox.channels.accounts import SandboxAccount, find_account
 from sapa.sandbox.channels.files import MIME_TYPES, PATH, find_kind
 from sapa.sandbox.channels.simulator import build_answer
 from sapa.values.hook_calls import HookAnswer, HookCall
@@ -27,7 +27,7 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
         return whatsapp.build_error(131008)
 
 
-async def _answer_edge(kit: AppContext, account: Account, call: HookCall, node: str, edge: str) -> HookAnswer:
+async def _answer_edge(kit: AppContext, account: SandboxAccount, call: HookCall, node: str, edge: str) -> HookAnswer:
     is_page = account.source in PAGES
     if node not in {"me", *account.public.values()} and find_kind(node) is None:
         return _unknown(node)
@@ -42,12 +42,12 @@ async def _answer_edge(kit: AppContext, account: Account, call: HookCall, node: 
     return _unknown(f"{node}/{edge}")
 
 
-def _find_account(kit: AppContext, call: HookCall) -> Account | None:
+def _find_account(kit: AppContext, call: HookCall) -> SandboxAccount | None:
     scheme, _, token = call.headers.get("authorization", "").partition(" ")
     return find_account(kit, token, "access_token", (*whatsapp.SOURCES, *PAGES)) if scheme == "Bearer" else None
 
 
-def _show(account: Account) -> dict[str, Any]:
+def _show(account: SandboxAccount) -> dict[str, Any]:
     public = account.public
     match account.source:
         case Source.PHOTO_SOCIAL:

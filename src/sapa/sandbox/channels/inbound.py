@@ -7,7 +7,7 @@ from msgspec import Struct
 from sapa.messaging.channels.interface import MediaType
 
 
-class Heard(Struct, frozen=True):
+class SimulatedInbound(Struct, frozen=True):
     sender: str
     message_id: str
     at: datetime

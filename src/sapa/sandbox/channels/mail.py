@@ -14,11 +14,16 @@ from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
 from sapa.outbound.mail_sink import PATH
 from sapa.sandbox.channels import outbox
-from sapa.sandbox.channels.accounts import Account, find_account, sign
+from sapa.sandbox.channels.accounts import SandboxAccount, find_account, sign
 from sapa.sandbox.channels.files import FILES, MIME_TYPES
-from sapa.sandbox.channels.inbound import Heard
-from sapa.sandbox.channels.scripts import Step, find_script, name_script
-from sapa.sandbox.channels.simulator import Post, Simulator, Taken, perform
+from sapa.sandbox.channels.inbound import SimulatedInbound
+from sapa.sandbox.channels.scripts import ScriptStep, find_script, name_script
+from sapa.sandbox.channels.simulator import (
+    AcceptedMessage,
+    ChannelSimulator,
+    Post,
+    perform,
+)
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 SIGNATURE = "x-sapa-signature"
@@ -34,7 +39,7 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     to = call.headers.get("rcpt-to", "").partition(",")[0]
     async with kit.database.connection() as db:
         now = await outbox.get_now(db, account.company_id)
-    taken = Taken(account, to, str(mail["Message-ID"] or ""), now)
+    taken = AcceptedMessage(account, to, str(mail["Message-ID"] or ""), now)
     return await perform(
         kit, call, taken, find_script(to),
         accept=lambda taken: HookAnswer(250, b"2.0.0 OK: queued", _TEXT),
@@ -44,7 +49,7 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     )  # fmt: skip
 
 
-def play(taken: Taken, step: Step, at: datetime, mail: EmailMessage) -> Post | None:
+def play(taken: AcceptedMessage, step: ScriptStep, at: datetime, mail: EmailMessage) -> Post | None:
     """Mail servers tell nothing of what arrives and is read."""
     match step.deed:
         case "failed":
@@ -55,7 +60,7 @@ def play(taken: Taken, step: Step, at: datetime, mail: EmailMessage) -> Post | N
             quoted = taken.message_id if step.quotes else None
             subject = f"Re: {mail['Subject'] or ''}"
             to = str(mail["Reply-To"] or mail["From"])
-            heard = Heard(
+            heard = SimulatedInbound(
                 taken.to, make_msgid(domain="simulator.test"), at, words,
                 quoted=quoted, subject=subject, is_automatic=is_automatic,
             )  # fmt: skip
@@ -64,7 +69,7 @@ def play(taken: Taken, step: Step, at: datetime, mail: EmailMessage) -> Post | N
             return None
 
 
-def build_inbound(account: Account, heard: Heard, to: str | None = None) -> Post:
+def build_inbound(account: SandboxAccount, heard: SimulatedInbound, to: str | None = None) -> Post:
     mail = EmailMessage(policy=policy.SMTP)
     mail["From"] = Address(_plain(heard.name), addr_spec=heard.sender)
     mail["To"] = to or account.public["address"]
@@ -88,7 +93,7 @@ def _plain(words: str | None) -> str:
     return " ".join("".join(char if char.isprintable() else " " for char in words or "").split())
 
 
-def build_bounce(account: Account, recipient: str, at: datetime, mail: Message) -> Message:
+def build_bounce(account: SandboxAccount, recipient: str, at: datetime, mail: Message) -> Message:
     """A report as RFC 3464 has it: words for people, fields for machines, the headers of the mail itself."""
     report = MIMEMultipart("report")
     report.set_param("report-type", "delivery-status")
@@ -120,7 +125,7 @@ def _only_headers(mail: Message) -> Message:
     return headers
 
 
-def _post(account: Account, mail: Message) -> Post:
+def _post(account: SandboxAccount, mail: Message) -> Post:
     body = mail.as_bytes(policy=policy.SMTP) if isinstance(mail, EmailMessage) else mail.as_bytes()
     headers = {"content-type": "message/rfc822"}
     if secret := account.secrets.get("hook_secret"):
@@ -131,7 +136,7 @@ def _post(account: Account, mail: Message) -> Post:
 HOOKS: list[Hook[AppContext]] = [Hook(PATH, answer)]
 
 
-SIMULATOR = Simulator(
+SIMULATOR = ChannelSimulator(
     source=Source.MAIL,
     find_address=lambda kit: kit.mail_sink.address(),
     build_inbound=build_inbound,

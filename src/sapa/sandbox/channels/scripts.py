@@ -11,7 +11,7 @@ from msgspec import Struct
 Deed = Literal["sent", "delivered", "read", "failed", "reply", "choice"]
 
 
-class Step(Struct, frozen=True):
+class ScriptStep(Struct, frozen=True):
     """Something that is called back after so many seconds."""
 
     after: float
@@ -24,7 +24,7 @@ class Step(Struct, frozen=True):
 class Script(Struct, frozen=True):
     """A recipient's behaviour: an error at once, or what follows."""
 
-    steps: Sequence[Step] = ()
+    steps: Sequence[ScriptStep] = ()
     refusal: int = 0
     """The error's code at WhatsApp; the other simulators answer with what comes nearest at their channel."""
     refuses: Literal["all", "templates", "free", "two of three"] = "all"
@@ -36,9 +36,9 @@ class Script(Struct, frozen=True):
     """Whom the channel says the recipient is."""
 
 
-SENT, DELIVERED, READ = Step(0, "sent"), Step(1, "delivered"), Step(2, "read")
+SENT, DELIVERED, READ = ScriptStep(0, "sent"), ScriptStep(1, "delivered"), ScriptStep(2, "read")
 HAPPY = Script((SENT, DELIVERED, READ))
-_SHUFFLED = [Step(after, deed) for after, deed in ((0, "read"), (0.5, "sent"), (1, "delivered")) for _ in range(2)]  # type: ignore[arg-type]
+_SHUFFLED = [ScriptStep(0, "read")] * 2 + [ScriptStep(0.5, "sent")] * 2 + [ScriptStep(1, "delivered")] * 2
 
 SCRIPTS = {
     "happy": HAPPY,
@@ -46,27 +46,27 @@ SCRIPTS = {
     "sent": Script((SENT,)),
     "read_only": Script((SENT, READ)),
     "shuffled": Script(_SHUFFLED),
-    "conflict": Script((SENT, Step(1, "failed", 131026), Step(2, "delivered"))),
-    "reply": Script((*HAPPY.steps, Step(3, "reply"))),
-    "choice": Script((*HAPPY.steps, Step(3, "choice"))),
-    "late_reply": Script((*HAPPY.steps, Step(30, "reply", quotes=False))),
+    "conflict": Script((SENT, ScriptStep(1, "failed", 131026), ScriptStep(2, "delivered"))),
+    "reply": Script((*HAPPY.steps, ScriptStep(3, "reply"))),
+    "choice": Script((*HAPPY.steps, ScriptStep(3, "choice"))),
+    "late_reply": Script((*HAPPY.steps, ScriptStep(30, "reply", quotes=False))),
     "unknown": Script(refusal=131026),
-    "failed": Script((SENT, Step(1, "failed", 131047))),
+    "failed": Script((SENT, ScriptStep(1, "failed", 131047))),
     "no_template": Script(HAPPY.steps, refusal=132001, refuses="templates"),
     "wrong_params": Script(HAPPY.steps, refusal=132000, refuses="templates"),
     "rate": Script(HAPPY.steps, refusal=130429, refuses="two of three"),
     "pair_rate": Script(refusal=131056),
     "token_expired": Script(refusal=190),
     "broken": Script(is_broken=True),
-    "timeout": Script([Step(12 + step.after, step.deed) for step in HAPPY.steps], hangs=True),
-    "capped": Script((SENT, Step(1, "failed", 131049))),
+    "timeout": Script([ScriptStep(12 + step.after, step.deed) for step in HAPPY.steps], hangs=True),
+    "capped": Script((SENT, ScriptStep(1, "failed", 131049))),
     "no_number": Script(HAPPY.steps, knows_as="US.12015550120"),
     "other_number": Script(HAPPY.steps, knows_as="12015550191"),
     "window_closed": Script(HAPPY.steps, refusal=131047, refuses="free"),
     "quota_10": HAPPY,  # refused before the channel is called
-    "bounce": Script((SENT, Step(1, "failed", 550))),
+    "bounce": Script((SENT, ScriptStep(1, "failed", 550))),
     "tempfail": Script(refusal=451),
-    "ooo": Script((SENT, Step(1, "reply"))),
+    "ooo": Script((SENT, ScriptStep(1, "reply"))),
 }
 
 _NUMBERS = {

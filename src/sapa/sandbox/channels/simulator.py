@@ -15,9 +15,9 @@ from sapa.db.pool import Tx
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.callbacks import schedule
 from sapa.sandbox.channels import outbox, queries
-from sapa.sandbox.channels.accounts import Account
-from sapa.sandbox.channels.inbound import Heard
-from sapa.sandbox.channels.scripts import Script, Step, name_script
+from sapa.sandbox.channels.accounts import SandboxAccount
+from sapa.sandbox.channels.inbound import SimulatedInbound
+from sapa.sandbox.channels.scripts import Script, ScriptStep, name_script
 from sapa.sandbox.types import SandboxInboundIn
 from sapa.values.hook_calls import HookAnswer, HookCall
 
@@ -31,10 +31,10 @@ class Post(Struct, frozen=True):
     body: bytes
 
 
-class Taken(Struct, frozen=True):
+class AcceptedMessage(Struct, frozen=True):
     """A message that a simulator was given."""
 
-    account: Account
+    account: SandboxAccount
     to: str
     message_id: str
     """The simulator's own id for it."""
@@ -45,12 +45,12 @@ class Taken(Struct, frozen=True):
     """The first thing that can be chosen: its kind (button or list), id and title."""
 
 
-class Simulator(Struct, frozen=True, kw_only=True):
+class ChannelSimulator(Struct, frozen=True, kw_only=True):
     """Who plays one channel: where it listens, and how it tells that somebody wrote."""
 
     source: Source
     find_address: Callable[[AppContext], Awaitable[str]]
-    build_inbound: Callable[[Account, Heard], Post]
+    build_inbound: Callable[[SandboxAccount, SimulatedInbound], Post]
     build_message_id: Callable[[], str]
     has_echoes: bool = False
     """Whether it tells what the company's own side wrote elsewhere."""
@@ -71,7 +71,7 @@ def build_plain_message_id() -> str:
     return f"m_{new_token(30)}"
 
 
-Play = Callable[[Taken, Step, datetime], Post | None]
+Play = Callable[[AcceptedMessage, ScriptStep, datetime], Post | None]
 """How a channel tells of a step at an instant; None where it tells nothing of the kind."""
 
 
@@ -83,7 +83,7 @@ def new_token(length: int = 24) -> str:
     return base64.urlsafe_b64encode(uuid4().bytes + uuid4().bytes).decode()[:length]
 
 
-def is_refused(script: Script, taken: Taken, count: int) -> bool:
+def is_refused(script: Script, taken: AcceptedMessage, count: int) -> bool:
     """Whether this message, the count-th to its recipient, is refused at once."""
     match script.refuses:
         case "all":
@@ -99,9 +99,9 @@ def is_refused(script: Script, taken: Taken, count: int) -> bool:
 async def perform(
     kit: AppContext,
     call: HookCall,
-    taken: Taken,
+    taken: AcceptedMessage,
     script: Script,
-    accept: Callable[[Taken], HookAnswer],
+    accept: Callable[[AcceptedMessage], HookAnswer],
     refuse: Callable[[int], HookAnswer],
     broken: HookAnswer,
     play: Play,
@@ -125,7 +125,7 @@ async def perform(
     return answer
 
 
-async def call_back(tx: Tx, taken: Taken, steps: Sequence[Step], play: Play) -> None:
+async def call_back(tx: Tx, taken: AcceptedMessage, steps: Sequence[ScriptStep], play: Play) -> None:
     for step in steps:
         post = play(taken, step, taken.at + timedelta(seconds=step.after))
         if post is not None:

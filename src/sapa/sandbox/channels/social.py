@@ -9,14 +9,14 @@ import msgspec
 from sapa.context import AppContext
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import outbox
-from sapa.sandbox.channels.accounts import Account
+from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.files import ADDRESS
-from sapa.sandbox.channels.inbound import Heard
-from sapa.sandbox.channels.scripts import Step, find_script
+from sapa.sandbox.channels.inbound import SimulatedInbound
+from sapa.sandbox.channels.scripts import ScriptStep, find_script
 from sapa.sandbox.channels.simulator import (
+    AcceptedMessage,
+    ChannelSimulator,
     Post,
-    Simulator,
-    Taken,
     build_answer,
     build_plain_message_id,
     new_token,
@@ -38,7 +38,7 @@ _ERRORS: Mapping[int, tuple[int, int, int, str]] = {
 }
 
 
-async def take_message(kit: AppContext, account: Account, call: HookCall) -> HookAnswer:
+async def take_message(kit: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     """POST /{page or account}/messages"""
     asked = msgspec.json.decode(call.body, type=dict[str, Any])
     to, message = str((asked.get("recipient") or {}).get("id") or ""), asked.get("message") or {}
@@ -46,7 +46,7 @@ async def take_message(kit: AppContext, account: Account, call: HookCall) -> Hoo
         return build_answer({"error": _error(100, 0, "(#100) The parameter recipient is required")}, 400)
     async with kit.database.connection() as db:
         now = await outbox.get_now(db, account.company_id)
-    taken = Taken(
+    taken = AcceptedMessage(
         account, to, f"m_{new_token(40)}", now, reference=message.get("metadata"), choice=_first_choice(message)
     )
     return await perform(
@@ -68,7 +68,7 @@ def _error(code: int, subcode: int, words: str) -> dict[str, Any]:
     return {**error, "error_subcode": subcode} if subcode else error
 
 
-def play(taken: Taken, step: Step, at: datetime, message: Mapping[str, Any]) -> Post | None:
+def play(taken: AcceptedMessage, step: ScriptStep, at: datetime, message: Mapping[str, Any]) -> Post | None:
     """Neither tells of failures later, and only Messenger tells of delivery."""
     account, milliseconds = taken.account, int(at.timestamp() * 1000)
     match step.deed:
@@ -85,7 +85,9 @@ def play(taken: Taken, step: Step, at: datetime, message: Mapping[str, Any]) -> 
         case "reply" | "choice":
             quoted = taken.message_id if step.quotes else None
             choice = taken.choice if step.deed == "choice" else None
-            return build_inbound(account, Heard(taken.to, f"m_{new_token(40)}", at, "OK", choice, quoted=quoted))
+            return build_inbound(
+                account, SimulatedInbound(taken.to, f"m_{new_token(40)}", at, "OK", choice, quoted=quoted)
+            )
         case _:
             return None
 
@@ -95,7 +97,7 @@ def _echoed(message: Mapping[str, Any]) -> dict[str, Any]:
     return {**echoed, "attachments": [message["attachment"]]} if "attachment" in message else echoed
 
 
-def build_inbound(account: Account, heard: Heard) -> Post:
+def build_inbound(account: SandboxAccount, heard: SimulatedInbound) -> Post:
     message: dict[str, Any] = {"mid": heard.message_id}
     if heard.text is not None:
         message["text"] = heard.text
@@ -117,25 +119,25 @@ def _first_choice(message: Mapping[str, Any]) -> tuple[str, str, str] | None:
 
 
 def _event(
-    account: Account, person: str, at: datetime, content: Mapping[str, Any], is_ours: bool = False
+    account: SandboxAccount, person: str, at: datetime, content: Mapping[str, Any], is_ours: bool = False
 ) -> dict[str, Any]:
     ours = {"id": _own_id(account)}
     sender, recipient = (ours, {"id": person}) if is_ours else ({"id": person}, ours)
     return {"sender": sender, "recipient": recipient, "timestamp": int(at.timestamp() * 1000), **content}
 
 
-def _own_id(account: Account) -> str:
+def _own_id(account: SandboxAccount) -> str:
     return account.public["page_id" if account.source is Source.SOCIAL_NETWORK else "instagram_id"]
 
 
-def _post(account: Account, events: list[dict[str, Any]]) -> Post:
+def _post(account: SandboxAccount, events: list[dict[str, Any]]) -> Post:
     is_page = account.source is Source.SOCIAL_NETWORK
     entry = {"id": _own_id(account), "time": events[0]["timestamp"], "messaging": events}
     return sign_post(account, {"object": "page" if is_page else "instagram", "entry": [entry]})
 
 
 SIMULATORS = [
-    Simulator(
+    ChannelSimulator(
         source=source,
         find_address=on_loopback(path),
         build_inbound=build_inbound,

@@ -7,12 +7,12 @@ import msgspec
 
 from sapa.context import AppContext
 from sapa.sandbox.channels import outbox, queries
-from sapa.sandbox.channels.accounts import Account
+from sapa.sandbox.channels.accounts import SandboxAccount
 from sapa.sandbox.channels.simulator import build_answer
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 
-async def answer(kit: AppContext, account: Account, call: HookCall) -> HookAnswer:
+async def answer(kit: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     """GET, POST and DELETE /{business account}/message_templates"""
     if call.method == "GET":
         return await _list(kit, account)
@@ -29,7 +29,7 @@ async def answer(kit: AppContext, account: Account, call: HookCall) -> HookAnswe
     return answer
 
 
-async def _list(kit: AppContext, account: Account) -> HookAnswer:
+async def _list(kit: AppContext, account: SandboxAccount) -> HookAnswer:
     async with kit.database.connection() as db:
         rows = await queries.list_templates(db, account.company_id, account.source)
     templates = [

@@ -12,14 +12,14 @@ from sapa.http.errors import Invalid
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import outbox
-from sapa.sandbox.channels.accounts import Account, find_account, sign
+from sapa.sandbox.channels.accounts import SandboxAccount, find_account, sign
 from sapa.sandbox.channels.files import PATH
-from sapa.sandbox.channels.inbound import Heard
-from sapa.sandbox.channels.scripts import Step, find_script
+from sapa.sandbox.channels.inbound import SimulatedInbound
+from sapa.sandbox.channels.scripts import ScriptStep, find_script
 from sapa.sandbox.channels.simulator import (
+    AcceptedMessage,
+    ChannelSimulator,
     Post,
-    Simulator,
-    Taken,
     build_answer,
     build_plain_message_id,
     new_token,
@@ -62,14 +62,14 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     return _fail(40002, f"There is no {path}.")
 
 
-async def _take_message(kit: AppContext, account: Account, call: HookCall) -> HookAnswer:
+async def _take_message(kit: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     asked = msgspec.json.decode(call.body, type=dict[str, Any])
     to, type = str(asked.get("recipient") or ""), str(asked.get("message_type") or "")
     if not to or asked.get("recipient_type") != "CONVERSATION" or type.lower() not in asked:
         return _fail(40002, "recipient, recipient_type or message_type is missing or wrong.")
     async with kit.database.connection() as db:
         now = await outbox.get_now(db, account.company_id)
-    taken = Taken(account, to, new_token(19), now)
+    taken = AcceptedMessage(account, to, new_token(19), now)
     content = {"type": type.lower(), type.lower(): asked[type.lower()]}
     return await perform(
         kit, call, taken, find_script(to),
@@ -80,7 +80,7 @@ async def _take_message(kit: AppContext, account: Account, call: HookCall) -> Ho
     )  # fmt: skip
 
 
-async def _take_file(kit: AppContext, account: Account, call: HookCall) -> HookAnswer:
+async def _take_file(kit: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     answer = _succeed({"media_id": f"{_FILE}_{new_token(8)}"})
     shown = HookCall(call.method, call.path, call.query, call.headers, b"(a picture)", call.address)
     async with kit.database.transaction() as tx:
@@ -100,7 +100,7 @@ def _succeed(data: Mapping[str, Any]) -> HookAnswer:
     return build_answer({"code": 0, "message": "OK", "request_id": new_token(20), "data": data})
 
 
-def play(taken: Taken, step: Step, at: datetime, content: Mapping[str, Any]) -> Post | None:
+def play(taken: AcceptedMessage, step: ScriptStep, at: datetime, content: Mapping[str, Any]) -> Post | None:
     """It tells what was sent and what was read, not what was delivered and not what failed."""
     account, milliseconds = taken.account, int(at.timestamp() * 1000)
     match step.deed:
@@ -111,12 +111,12 @@ def play(taken: Taken, step: Step, at: datetime, content: Mapping[str, Any]) -> 
             return _post(account, "im_mark_read_msg", taken.to, {"read": {"last_read_timestamp": milliseconds}})
         case "reply" | "choice":
             quoted = taken.message_id if step.quotes else None
-            return build_inbound(account, Heard(taken.to, new_token(19), at, "OK", quoted=quoted))
+            return build_inbound(account, SimulatedInbound(taken.to, new_token(19), at, "OK", quoted=quoted))
         case _:
             return None
 
 
-def build_inbound(account: Account, heard: Heard) -> Post:
+def build_inbound(account: SandboxAccount, heard: SimulatedInbound) -> Post:
     """There are no buttons here: whoever chooses writes what is chosen."""
     words = heard.choice[2] if heard.choice else heard.text or ""
     content: dict[str, Any] = {"type": "text", "text": {"body": words}}
@@ -129,13 +129,13 @@ def build_inbound(account: Account, heard: Heard) -> Post:
     return _post(account, "im_send_msg" if heard.is_echo else "im_receive_msg", heard.sender, content)
 
 
-def _people(account: Account, person: str, is_ours: bool, name: str | None = None) -> dict[str, Any]:
+def _people(account: SandboxAccount, person: str, is_ours: bool, name: str | None = None) -> dict[str, Any]:
     ours, theirs = ("sandbox", account.public["business_id"]), (name or "customer", f"user_{person}")
     (from_name, from_id), (to_name, to_id) = (ours, theirs) if is_ours else (theirs, ours)
     return {"from": from_name, "to": to_name, "from_user": {"id": from_id}, "to_user": {"id": to_id}}
 
 
-def _post(account: Account, event: str, conversation: str, content: Mapping[str, Any]) -> Post:
+def _post(account: SandboxAccount, event: str, conversation: str, content: Mapping[str, Any]) -> Post:
     inner = msgspec.json.encode({"conversation_id": conversation, **content}).decode()
     outer = {
         "client_key": account.public.get("client_key", ""),
@@ -160,7 +160,7 @@ def check_inbound(given: SandboxInboundIn) -> None:
         raise Invalid.field("text", "cannot come with an image on this channel")
 
 
-SIMULATOR = Simulator(
+SIMULATOR = ChannelSimulator(
     source=Source.SHORT_VIDEO,
     find_address=on_loopback(PREFIX + _VERSION.rstrip("/")),
     build_inbound=build_inbound,

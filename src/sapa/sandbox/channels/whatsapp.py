@@ -9,14 +9,14 @@ import msgspec
 from sapa.context import AppContext
 from sapa.messaging.channels.interface import Source
 from sapa.sandbox.channels import outbox
-from sapa.sandbox.channels.accounts import Account, sign
+from sapa.sandbox.channels.accounts import SandboxAccount, sign
 from sapa.sandbox.channels.files import MIME_TYPES
-from sapa.sandbox.channels.inbound import Heard
-from sapa.sandbox.channels.scripts import Step, find_script
+from sapa.sandbox.channels.inbound import SimulatedInbound
+from sapa.sandbox.channels.scripts import ScriptStep, find_script
 from sapa.sandbox.channels.simulator import (
+    AcceptedMessage,
+    ChannelSimulator,
     Post,
-    Simulator,
-    Taken,
     build_answer,
     new_token,
     on_loopback,
@@ -40,7 +40,7 @@ _ERRORS: Mapping[int, tuple[int, str]] = {
 }
 
 
-async def take_message(kit: AppContext, account: Account, call: HookCall) -> HookAnswer:
+async def take_message(kit: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     """POST /{phone_number_id}/messages"""
     asked = msgspec.json.decode(call.body, type=dict[str, Any])
     to = str(asked.get("recipient") or asked.get("to") or "").removeprefix("+")
@@ -50,7 +50,7 @@ async def take_message(kit: AppContext, account: Account, call: HookCall) -> Hoo
         return build_error(131008)
     async with kit.database.connection() as db:
         now = await outbox.get_now(db, account.company_id)
-    taken = Taken(
+    taken = AcceptedMessage(
         account, to, f"wamid.{new_token(32)}", now,
         reference=asked.get("biz_opaque_callback_data"),
         is_template=asked["type"] == "template",
@@ -82,21 +82,23 @@ def _error(code: int, words: str) -> dict[str, Any]:
     }
 
 
-def _accept(taken: Taken, known_as: str) -> HookAnswer:
+def _accept(taken: AcceptedMessage, known_as: str) -> HookAnswer:
     contact = {"input": taken.to, ("user_id" if _is_user_id(known_as) else "wa_id"): known_as}
     message = {"id": taken.message_id, **({"message_status": "accepted"} if taken.is_template else {})}
     return build_answer({"messaging_product": "whatsapp", "contacts": [contact], "messages": [message]})
 
 
-def play(taken: Taken, step: Step, at: datetime, known_as: str) -> Post | None:
+def play(taken: AcceptedMessage, step: ScriptStep, at: datetime, known_as: str) -> Post | None:
     if step.deed in {"reply", "choice"}:
         quoted = taken.message_id if step.quotes else None
         choice = taken.choice if step.deed == "choice" else None
-        return build_inbound(taken.account, Heard(known_as, f"wamid.{new_token(32)}", at, "OK", choice, quoted=quoted))
+        return build_inbound(
+            taken.account, SimulatedInbound(known_as, f"wamid.{new_token(32)}", at, "OK", choice, quoted=quoted)
+        )
     return _post(taken.account, "messages", {"statuses": [_status(taken, step, at, known_as)]})
 
 
-def _status(taken: Taken, step: Step, at: datetime, known_as: str) -> dict[str, Any]:
+def _status(taken: AcceptedMessage, step: ScriptStep, at: datetime, known_as: str) -> dict[str, Any]:
     status: dict[str, Any] = {
         "id": taken.message_id,
         "status": step.deed,
@@ -115,7 +117,7 @@ def _status(taken: Taken, step: Step, at: datetime, known_as: str) -> dict[str, 
     return status
 
 
-def build_inbound(account: Account, heard: Heard) -> Post:
+def build_inbound(account: SandboxAccount, heard: SimulatedInbound) -> Post:
     """A customer writes; with `is_echo` the company does, on its own telephone."""
     ours = account.public["phone_number"].removeprefix("+")
     message = {"id": heard.message_id, "timestamp": str(int(heard.at.timestamp())), **_content(heard)}
@@ -128,7 +130,7 @@ def build_inbound(account: Account, heard: Heard) -> Post:
     return _post(account, "messages", {"contacts": [contact], "messages": [{**sender, **message}]})
 
 
-def _people(heard: Heard) -> tuple[dict[str, str], dict[str, Any]]:
+def _people(heard: SimulatedInbound) -> tuple[dict[str, str], dict[str, Any]]:
     profile = {"profile": {"name": heard.name or "Sandbox customer"}}
     if _is_user_id(heard.sender):
         return {"from_user_id": heard.sender}, {**profile, "user_id": heard.sender}
@@ -136,7 +138,7 @@ def _people(heard: Heard) -> tuple[dict[str, str], dict[str, Any]]:
     return {"from": digits}, {**profile, "wa_id": digits}
 
 
-def _content(heard: Heard) -> dict[str, Any]:
+def _content(heard: SimulatedInbound) -> dict[str, Any]:
     if heard.choice is not None:
         kind, id, title = heard.choice
         reply = f"{kind}_reply"
@@ -166,7 +168,7 @@ def _is_user_id(name: str) -> bool:
     return not name.removeprefix("+").isdigit()
 
 
-def _post(account: Account, field: str, value: dict[str, Any]) -> Post:
+def _post(account: SandboxAccount, field: str, value: dict[str, Any]) -> Post:
     public = account.public
     metadata = {
         "display_phone_number": public["phone_number"].removeprefix("+"),
@@ -177,14 +179,14 @@ def _post(account: Account, field: str, value: dict[str, Any]) -> Post:
     return sign_post(account, {"object": "whatsapp_business_account", "entry": [entry]})
 
 
-def sign_post(account: Account, value: dict[str, Any]) -> Post:
+def sign_post(account: SandboxAccount, value: dict[str, Any]) -> Post:
     body = msgspec.json.encode(value)
     signature = "sha256=" + sign(account.secrets["app_secret"], body)
     return Post({"content-type": "application/json", "x-hub-signature-256": signature}, body)
 
 
 SIMULATORS = [
-    Simulator(
+    ChannelSimulator(
         source=source,
         find_address=on_loopback("/sandbox/graph/v25.0"),
         build_inbound=build_inbound,

@@ -11,15 +11,15 @@ from sapa.http.errors import Invalid
 from sapa.http.hooks import Hook
 from sapa.messaging.channels.interface import Interaction, Source
 from sapa.messaging.channels.widget import calls
-from sapa.messaging.channels.widget.calls import PlayedMessage, PlayedStatus
+from sapa.messaging.channels.widget.calls import SimulatedMessage, SimulatedStatus
 from sapa.sandbox.channels import outbox
-from sapa.sandbox.channels.accounts import Account, find_account
-from sapa.sandbox.channels.inbound import Heard
-from sapa.sandbox.channels.scripts import Script, Step, find_script
+from sapa.sandbox.channels.accounts import SandboxAccount, find_account
+from sapa.sandbox.channels.inbound import SimulatedInbound
+from sapa.sandbox.channels.scripts import Script, ScriptStep, find_script
 from sapa.sandbox.channels.simulator import (
+    AcceptedMessage,
+    ChannelSimulator,
     Post,
-    Simulator,
-    Taken,
     build_answer,
     build_plain_message_id,
     new_token,
@@ -44,12 +44,12 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     account = find_account(kit, secret, "secret", [Source.WIDGET])
     if account is None:
         return build_answer({"error": {"code": "unauthorized", "message": "The secret is wrong."}}, 401)
-    given = msgspec.json.decode(call.body, type=calls.Handed)
+    given = msgspec.json.decode(call.body, type=calls.WidgetDelivery)
     async with kit.database.connection() as db:
         now = await outbox.get_now(db, account.company_id)
     message_id = f"{given.visitor_id}.{new_token(16)}"
     choice = _first_choice(given)
-    taken = Taken(account, given.visitor_id, message_id, now, reference=given.reference, choice=choice)
+    taken = AcceptedMessage(account, given.visitor_id, message_id, now, reference=given.reference, choice=choice)
     return await perform(
         kit, call, taken, _find_script(given.visitor_id),
         accept=lambda taken: build_answer({"messageId": taken.message_id}),
@@ -70,28 +70,30 @@ def build_error(code: int) -> HookAnswer:
     return build_answer({"error": {"code": own_code, "message": words}}, status)
 
 
-def play(taken: Taken, step: Step, at: datetime) -> Post | None:
+def play(taken: AcceptedMessage, step: ScriptStep, at: datetime) -> Post | None:
     """A page acknowledges what it shows; that a message was sent, or failed later, nobody would tell."""
     match step.deed:
         case "delivered" | "read":
-            status = PlayedStatus(step.deed, taken.message_id, at, taken.reference)
+            status = SimulatedStatus(step.deed, taken.message_id, at, taken.reference)
             return _post(taken.account, status)
         case "reply" | "choice":
             quoted = taken.message_id if step.quotes else None
             choice = taken.choice if step.deed == "choice" else None
-            return build_inbound(taken.account, Heard(taken.to, _new_id(taken.to), at, "OK", choice, quoted=quoted))
+            return build_inbound(
+                taken.account, SimulatedInbound(taken.to, _new_id(taken.to), at, "OK", choice, quoted=quoted)
+            )
         case _:
             return None
 
 
-def build_inbound(account: Account, heard: Heard) -> Post:
+def build_inbound(account: SandboxAccount, heard: SimulatedInbound) -> Post:
     choice = None if heard.choice is None else Interaction(*heard.choice)  # type: ignore[arg-type]
     text = heard.text or "" if choice is None else choice.title
-    message = PlayedMessage(heard.message_id, heard.sender, heard.at, text, choice, heard.quoted, heard.name)
+    message = SimulatedMessage(heard.message_id, heard.sender, heard.at, text, choice, heard.quoted, heard.name)
     return _post(account, message)
 
 
-def _post(account: Account, event: PlayedStatus | PlayedMessage) -> Post:
+def _post(account: SandboxAccount, event: SimulatedStatus | SimulatedMessage) -> Post:
     return Post(*calls.build_callback(account.secrets["secret"], [event]))
 
 
@@ -99,7 +101,7 @@ def _new_id(visitor_id: str) -> str:
     return f"{visitor_id}.{new_token(16)}"
 
 
-def _first_choice(given: calls.Handed) -> tuple[str, str, str] | None:
+def _first_choice(given: calls.WidgetDelivery) -> tuple[str, str, str] | None:
     shown = given.content
     rows: list[tuple[str, Any]] = [("button", button) for button in shown.buttons]
     rows += [("list", row) for section in shown.sections for row in section.rows]
@@ -114,7 +116,7 @@ def check_inbound(given: SandboxInboundIn) -> None:
         raise Invalid.field("media", "cannot be sent by visitors of the web chat")
 
 
-SIMULATOR = Simulator(
+SIMULATOR = ChannelSimulator(
     source=Source.WIDGET,
     find_address=on_loopback("/sandbox/widget"),
     build_inbound=build_inbound,

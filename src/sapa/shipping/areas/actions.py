@@ -12,7 +12,12 @@ from sapa.db.pool import Connection
 from sapa.http.errors import Invalid, NotFound
 from sapa.shipping.areas import queries
 from sapa.shipping.areas.types import LEVELS, AreaRequest
-from sapa.shipping.carriers.interface import Area, BadCredentials, Carrier, CarrierAway
+from sapa.shipping.carriers.interface import (
+    BadCredentials,
+    Carrier,
+    CarrierArea,
+    CarrierAway,
+)
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections.actions import get_carrier, note_health
 from sapa.shipping.connections.types import ConnectedCarrier
@@ -28,7 +33,7 @@ KEPT_DAYS = 90
 
 ANSWER_SECONDS = 9.0
 _LONGEST_CODE = 10
-_decode = msgspec.json.Decoder(list[Area]).decode
+_decode = msgspec.json.Decoder(list[CarrierArea]).decode
 
 
 class CoverageState(Struct, frozen=True):
@@ -36,11 +41,13 @@ class CoverageState(Struct, frozen=True):
 
     connected: ConnectedCarrier | None
     """None where the dictionary has to do."""
-    areas: list[Area] | None = None
+    areas: list[CarrierArea] | None = None
     is_fresh: bool = False
 
 
-async def list_coverage(kit: AppContext, company: Company, wanted: AreaRequest, search: str | None) -> list[Area]:
+async def list_coverage(
+    kit: AppContext, company: Company, wanted: AreaRequest, search: str | None
+) -> list[CarrierArea]:
     """The places by name; raises NotFound for a parent that nobody knows."""
     async with kit.database.connection() as db:
         known = await _look(kit, db, company, wanted)
@@ -51,7 +58,7 @@ async def list_coverage(kit: AppContext, company: Company, wanted: AreaRequest, 
     return _choose(known.areas or [], wanted, search)
 
 
-async def list_pickup_cities(kit: AppContext, db: Connection, company: Company, provider: str) -> Sequence[Area]:
+async def list_pickup_cities(kit: AppContext, db: Connection, company: Company, provider: str) -> Sequence[CarrierArea]:
     """The cities in which the provider fetches parcels. Not for use inside a transaction: the carrier may be asked."""
     wanted = AreaRequest(provider, "cities", None)
     known = await _look(kit, db, company, wanted)
@@ -83,7 +90,7 @@ async def check_sub_district(
         )
 
 
-async def _list_known(db: Connection, company: Company, carrier: Carrier, district_id: int) -> Sequence[Area]:
+async def _list_known(db: Connection, company: Company, carrier: Carrier, district_id: int) -> Sequence[CarrierArea]:
     """The sub-districts of a district. No carrier is asked for them: what it told before is as good, or nothing is."""
     wanted = AreaRequest(carrier.provider, "sub-districts", str(district_id))
     if not _has_list(carrier, wanted):
@@ -104,7 +111,7 @@ async def _look(kit: AppContext, db: Connection, company: Company, wanted: AreaR
     return CoverageState(connected, _decode(cached.areas), cached.is_fresh) if cached else CoverageState(connected)
 
 
-async def _list_from_dictionary(db: Connection, wanted: AreaRequest) -> list[Area]:
+async def _list_from_dictionary(db: Connection, wanted: AreaRequest) -> list[CarrierArea]:
     if not await queries.has_areas(db):
         raise Invalid.field(
             "provider", f"{wanted.provider} has no list of {wanted.level}, and no area data was imported to stand in"
@@ -114,7 +121,7 @@ async def _list_from_dictionary(db: Connection, wanted: AreaRequest) -> list[Are
     return await queries.list_areas(db, LEVELS[wanted.level], int(parent)) if is_code else []
 
 
-async def _ask(connected: ConnectedCarrier, wanted: AreaRequest) -> list[Area] | str:
+async def _ask(connected: ConnectedCarrier, wanted: AreaRequest) -> list[CarrierArea] | str:
     """What the carrier says, or why it says nothing."""
     _, _, parent = _place(connected.carrier, wanted)
     try:
@@ -125,7 +132,7 @@ async def _ask(connected: ConnectedCarrier, wanted: AreaRequest) -> list[Area] |
 
 
 async def _settle(
-    db: Connection, company: Company, known: CoverageState, wanted: AreaRequest, told: list[Area] | str
+    db: Connection, company: Company, known: CoverageState, wanted: AreaRequest, told: list[CarrierArea] | str
 ) -> CoverageState:
     """Keeps what the carrier said; when it is away, what it said before is as good as anything."""
     connected = known.connected
@@ -155,7 +162,7 @@ def _place(carrier: Carrier, wanted: AreaRequest) -> tuple[str, str, str]:
     return carrier.name, wanted.level, parent
 
 
-def _choose(areas: Sequence[Area], wanted: AreaRequest, search: str | None) -> list[Area]:
+def _choose(areas: Sequence[CarrierArea], wanted: AreaRequest, search: str | None) -> list[CarrierArea]:
     """Those that are asked for, by name. A place without any places in it is one that nobody knows."""
     within = [area for area in areas if wanted.parent is None or str(area.parent_id) == wanted.parent]
     if wanted.parent is not None and not within:

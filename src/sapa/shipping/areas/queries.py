@@ -7,18 +7,18 @@ from msgspec import Raw, Struct
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.shipping.areas.types import AreaDataset, AreaRow
-from sapa.shipping.carriers.interface import Area
+from sapa.shipping.carriers.interface import CarrierArea
 
 _LOCK = 0xA5EA5  # any number that nothing else in the database takes an advisory lock on
 _DICTIONARY = "the dictionary of places belongs to no company"
 
 
-class Cached(Struct, frozen=True):
+class CachedCoverage(Struct, frozen=True):
     areas: Raw
     is_fresh: bool
 
 
-class Changes(Struct, frozen=True):
+class AreaChanges(Struct, frozen=True):
     created: int
     updated: int
 
@@ -50,7 +50,7 @@ TAKE_IN = sql(
         RETURNING xmax = 0 AS is_new
     )
     SELECT count(*) FILTER (WHERE is_new) AS created, count(*) FILTER (WHERE NOT is_new) AS updated FROM changed""",
-    row=Changes,
+    row=AreaChanges,
     crosses=_DICTIONARY,
 )
 
@@ -68,7 +68,7 @@ LIST_AREAS = sql(
       FROM areas
      WHERE parent = $1 AND level = $2 AND retired_at IS NULL
      ORDER BY name, code""",
-    row=Area,
+    row=CarrierArea,
     crosses=_DICTIONARY,
 )
 
@@ -80,7 +80,7 @@ FIND_CACHED = sql(
       FROM coverage_cache
      WHERE company_id = $1 AND adapter = $2 AND level = $3 AND parent = $4
        AND fetched_at > now() - make_interval(days => $6)""",
-    row=Cached,
+    row=CachedCoverage,
 )
 
 KEEP = sql(
@@ -114,7 +114,7 @@ async def clear_arrivals(tx: Tx) -> None:
     await CLEAR_ARRIVALS.run(tx)
 
 
-async def take_in(tx: Tx, rows: Sequence[AreaRow]) -> Changes:
+async def take_in(tx: Tx, rows: Sequence[AreaRow]) -> AreaChanges:
     """How many of these places are new, and how many are another now."""
     await tx.copy_records_to_table("area_arrivals", records=rows, columns=list(AreaRow._fields))
     (changes,) = await TAKE_IN.all(tx, [row.code for row in rows])
@@ -126,7 +126,7 @@ async def retire_vanished(tx: Tx) -> int:
     return await RETIRE_VANISHED.run(tx)
 
 
-async def list_areas(db: Connection, level: int, parent: int) -> list[Area]:
+async def list_areas(db: Connection, level: int, parent: int) -> list[CarrierArea]:
     """Of the dictionary, by name."""
     return await LIST_AREAS.all(db, parent, level)
 
@@ -137,7 +137,7 @@ async def has_areas(db: Connection) -> bool:
 
 async def find_cached(
     db: Connection, company_id: int, adapter: str, level: str, parent: str, fresh_days: int, kept_days: int
-) -> Cached | None:
+) -> CachedCoverage | None:
     return await FIND_CACHED.find(db, company_id, adapter, level, parent, fresh_days, kept_days)
 
 

@@ -14,7 +14,12 @@ from sapa.outbound.client import NotSent, Unclear
 from sapa.shipping.bookings import queries
 from sapa.shipping.bookings.types import BookingAttempt, BookingStart, Outcome, Unsure
 from sapa.shipping.carriers import call_log
-from sapa.shipping.carriers.interface import BadCredentials, Booked, NotFound, Rejected
+from sapa.shipping.carriers.interface import (
+    BadCredentials,
+    Booked,
+    BookingNotFound,
+    Rejected,
+)
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.shipping.connections.actions import get_carrier
 from sapa.shipping.connections.types import ConnectedCarrier
@@ -198,13 +203,13 @@ async def _settle_otherwise(
     company: Company,
     stored: StoredShipment,
     attempt: BookingAttempt,
-    outcome: Rejected | NotFound | Unsure,
+    outcome: Rejected | BookingNotFound | Unsure,
     is_wanted: bool,
     by: str,
 ) -> StoredShipment:
     if isinstance(outcome, Unsure):
         status, state, error, due_in = "booking_unknown", "unknown", outcome.reason, max(0.0, LOOKS[0] - attempt.age)
-    elif isinstance(outcome, NotFound):
+    elif isinstance(outcome, BookingNotFound):
         status, state, error = "booking_failed", "failed", "The carrier knows nothing of the booking."
         due_in = LOOKS[-1]
     else:
@@ -250,7 +255,7 @@ async def resolve(tx: Tx, company: Company, stored: StoredShipment, given: Booki
     attempt = await queries.find_by_reference(tx, company.id, stored.reference)
     if attempt is None:
         raise InvalidMove("There is no booking to resolve.")
-    outcome: Booked | NotFound = NotFound()
+    outcome: Booked | BookingNotFound = BookingNotFound()
     if given.outcome == "booked":
         is_named = given.order_no or attempt.order_no
         if not is_named and not CARRIERS[attempt.adapter].finds_by_reference:

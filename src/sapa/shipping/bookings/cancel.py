@@ -12,11 +12,11 @@ from sapa.shipping.bookings import queries
 from sapa.shipping.carriers.interface import (
     BadCredentials,
     Booked,
+    BookedShipment,
     Cancelled,
     CancelPending,
     CancelRefused,
     CarrierAway,
-    Shipped,
 )
 from sapa.shipping.connections.actions import find_carrier
 from sapa.shipping.connections.types import ConnectedCarrier
@@ -120,7 +120,7 @@ async def ask_carrier(connected: ConnectedCarrier, stored: StoredShipment, *, is
     return outcome
 
 
-async def _get_shipped(connected: ConnectedCarrier, stored: StoredShipment) -> Shipped:
+async def _get_shipped(connected: ConnectedCarrier, stored: StoredShipment) -> BookedShipment:
     """With a number that the carrier knows it by: a person may have told that it was booked, and not its number."""
     shipped = build_shipped(stored)
     if shipped.order_no or shipped.awb:

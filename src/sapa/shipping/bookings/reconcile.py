@@ -11,13 +11,13 @@ from sapa.shipping.bookings.types import BookingAttempt, DueAttempt, Outcome, Un
 from sapa.shipping.carriers.interface import (
     BadCredentials,
     Booked,
+    BookedShipment,
+    BookingNotFound,
     Cancelled,
     CancelRefused,
     CannotTell,
     CarrierAway,
-    NotFound,
     Rejected,
-    Shipped,
 )
 from sapa.shipping.connections.actions import find_carrier
 from sapa.shipping.connections.types import ConnectedCarrier
@@ -96,10 +96,10 @@ async def _find(
     if isinstance(answer, Booked):
         await _settle(kit, company, attempt, answer)
         return
-    is_not_found = isinstance(answer, NotFound)
+    is_not_found = isinstance(answer, BookingNotFound)
     seen = attempt.not_found + is_not_found
     if is_not_found and attempt.state == "unknown" and seen >= CERTAIN_LOOKS and attempt.age >= CERTAIN_SECONDS:
-        await _settle(kit, company, attempt, NotFound())
+        await _settle(kit, company, attempt, BookingNotFound())
         return
     error = answer.reason if isinstance(answer, CannotTell) else None
     async with kit.database.connection() as db:
@@ -111,7 +111,7 @@ async def _find(
 
 async def _look(
     connected: ConnectedCarrier | None, stored: StoredShipment, attempt: BookingAttempt
-) -> Booked | NotFound | CannotTell:
+) -> Booked | BookingNotFound | CannotTell:
     if attempt.state == "unknown" and (attempt.order_no or attempt.awb):
         # The answer had come and was noted; only what was to follow did not happen.
         return Booked("confirmed", order_no=attempt.order_no, awb=attempt.awb, booking_id=attempt.booking_id)
@@ -195,8 +195,8 @@ def _build_shipped(
     order_no: str | None = None,
     awb: str | None = None,
     id: str | None = None,
-) -> Shipped:
-    return Shipped(
+) -> BookedShipment:
+    return BookedShipment(
         reference=attempt.reference,
         order_no=attempt.order_no or order_no,
         awb=attempt.awb or awb,

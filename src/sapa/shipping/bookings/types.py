@@ -4,7 +4,12 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from sapa.shipping.carriers.interface import Area, Booked, NotFound, Rejected
+from sapa.shipping.carriers.interface import (
+    Booked,
+    BookingNotFound,
+    CarrierArea,
+    Rejected,
+)
 from sapa.shipping.types import StoredShipment
 
 
@@ -39,7 +44,7 @@ class DueAttempt(Struct, frozen=True):
 class BookingContext(Struct, frozen=True):
     """What was found out before the transaction began, since carriers may have been asked for it."""
 
-    pickup_cities: Sequence[Area] = ()
+    pickup_cities: Sequence[CarrierArea] = ()
     """Of a provider that fetches parcels in some cities only."""
     adapter: str | None = None
     """Of the carrier that is to be booked with."""
@@ -58,4 +63,4 @@ class Unsure(Struct, frozen=True):
     reason: str
 
 
-Outcome = Booked | Rejected | NotFound | Unsure
+Outcome = Booked | Rejected | BookingNotFound | Unsure

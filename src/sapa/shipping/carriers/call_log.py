@@ -8,7 +8,7 @@ from msgspec import Struct
 from sapa.db.pool import Database
 from sapa.shipping.carriers import queries
 from sapa.shipping.carriers.calls import scrub
-from sapa.shipping.carriers.interface import Connection
+from sapa.shipping.carriers.interface import CarrierAccount
 
 KEPT = frozenset(
     {
@@ -33,7 +33,7 @@ FORGOTTEN_AT_ONCE = 5_000
 
 
 async def record(
-    database: Database, connection: Connection, operation: str, reference: str, outcome: Struct | BaseException
+    database: Database, connection: CarrierAccount, operation: str, reference: str, outcome: Struct | BaseException
 ) -> None:
     """In a small transaction of its own, so that what fails afterwards does not take it along."""
     async with database.connection() as db:
@@ -43,7 +43,7 @@ async def record(
         )  # fmt: skip
 
 
-def build_details(connection: Connection, outcome: Struct | BaseException) -> dict[str, Any]:
+def build_details(connection: CarrierAccount, outcome: Struct | BaseException) -> dict[str, Any]:
     if isinstance(outcome, BaseException):
         return {"reason": scrub(connection, str(outcome))}
     said = {

@@ -14,7 +14,7 @@ from msgspec import Struct
 from sapa.db.retry import retry
 from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 from sapa.shipping.carriers import circuit
-from sapa.shipping.carriers.interface import CarrierAway, Connection
+from sapa.shipping.carriers.interface import CarrierAccount, CarrierAway
 from sapa.shipping.carriers.reading import Unreadable, decode
 
 Shape = TypeVar("Shape")
@@ -27,7 +27,7 @@ _BEARER = re.compile(r"bearer\s+\S+", re.IGNORECASE)
 _BUSY = frozenset({429, 502, 503, 504})
 
 
-class Patience(Struct, frozen=True):
+class Timeouts(Struct, frozen=True):
     """How long a call that may be repeated takes at most, all its tries together."""
 
     seconds: float
@@ -35,8 +35,8 @@ class Patience(Struct, frozen=True):
     connect_seconds: float = 2.0
 
 
-QUOTING = Patience(seconds=4.0, tries=2)
-ASKING = Patience(seconds=8.0, tries=3)
+QUOTING = Timeouts(seconds=4.0, tries=2)
+ASKING = Timeouts(seconds=8.0, tries=3)
 
 
 class Request(Struct, frozen=True):
@@ -49,7 +49,7 @@ class Request(Struct, frozen=True):
     body: Any = None
 
 
-async def ask(connection: Connection, request: Request, patience: Patience = ASKING) -> ProviderResponse:
+async def ask(connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
     """A call that is safe to repeat: again after a moment when the carrier was not reached or too busy.
 
     Raises CarrierAway when no answer came that could mean anything.
@@ -73,7 +73,7 @@ class _TryLater(Exception):
         self.pause = random.uniform(0.1, 0.6) if pause is None else pause  # noqa: S311
 
 
-async def _ask(connection: Connection, request: Request, patience: Patience) -> ProviderResponse:
+async def _ask(connection: CarrierAccount, request: Request, patience: Timeouts) -> ProviderResponse:
     ask_once = partial(_ask_once, connection, request, patience, time.monotonic() + patience.seconds)
     try:
         return await retry(
@@ -83,7 +83,7 @@ async def _ask(connection: Connection, request: Request, patience: Patience) -> 
         raise CarrierAway(str(failure)) from None
 
 
-async def _ask_once(connection: Connection, request: Request, patience: Patience, ends: float) -> ProviderResponse:
+async def _ask_once(connection: CarrierAccount, request: Request, patience: Timeouts, ends: float) -> ProviderResponse:
     try:
         answer = await _call(connection, request, max(0.1, ends - time.monotonic()), patience.connect_seconds)
     except Unclear as error:
@@ -97,7 +97,7 @@ async def _ask_once(connection: Connection, request: Request, patience: Patience
     return answer
 
 
-async def send_once(connection: Connection, request: Request) -> ProviderResponse:
+async def send_once(connection: CarrierAccount, request: Request) -> ProviderResponse:
     """A call that must not happen twice: NotSent or Unclear as they come, and Unclear for a server's failure.
 
     Of a carrier that is too busy it is certain that it took nothing.
@@ -118,7 +118,9 @@ async def send_once(connection: Connection, request: Request) -> ProviderRespons
     return answer
 
 
-async def _call(connection: Connection, request: Request, seconds: float, connect_seconds: float) -> ProviderResponse:
+async def _call(
+    connection: CarrierAccount, request: Request, seconds: float, connect_seconds: float
+) -> ProviderResponse:
     headers = {"accept": "application/json", **request.headers}
     content = None
     if request.body is not None:
@@ -185,7 +187,7 @@ def build_segment(number: str) -> str:
     return quote(number, safe="")
 
 
-def scrub(connection: Connection, text: str) -> str:
+def scrub(connection: CarrierAccount, text: str) -> str:
     """A carrier's or a library's words without any of the account's secrets in them, and not endless."""
     return scrub_words(connection.credentials, text)
 

@@ -12,7 +12,7 @@ from weakref import WeakKeyDictionary
 from msgspec import Struct
 
 from sapa.outbound.client import Client
-from sapa.shipping.carriers.interface import Connection
+from sapa.shipping.carriers.interface import CarrierAccount
 
 MOST_FAILURES = 5
 REST_SECONDS = 30.0
@@ -27,7 +27,7 @@ _TROUBLES: WeakKeyDictionary[Client, dict[str, _Trouble]] = WeakKeyDictionary()
 """Of the connections that one process's client calls, by their ids."""
 
 
-def find_rest(connection: Connection) -> str | None:
+def find_rest(connection: CarrierAccount) -> str | None:
     """Why the carrier is not called now; None when it may be."""
     trouble = _troubles(connection).get(connection.id)
     left = 0.0 if trouble is None else trouble.rests_until - time.monotonic()
@@ -36,7 +36,7 @@ def find_rest(connection: Connection) -> str | None:
     return f"it failed {trouble.failures} times in a row and is asked again in {ceil(left)} seconds"
 
 
-def enter(connection: Connection) -> str | None:
+def enter(connection: CarrierAccount) -> str | None:
     """The same for whoever calls it then: of those who come after the rest one goes ahead, and the others wait."""
     reason = find_rest(connection)
     trouble = _troubles(connection).get(connection.id)
@@ -45,7 +45,7 @@ def enter(connection: Connection) -> str | None:
     return reason
 
 
-def note_failure(connection: Connection) -> None:
+def note_failure(connection: CarrierAccount) -> None:
     """No answer came that could mean anything."""
     if connection.company.is_test:
         return
@@ -55,10 +55,10 @@ def note_failure(connection: Connection) -> None:
         trouble.rests_until = time.monotonic() + REST_SECONDS
 
 
-def forget(connection: Connection) -> None:
+def forget(connection: CarrierAccount) -> None:
     """It answered, or somebody wants to see for themselves whether it does."""
     _troubles(connection).pop(connection.id, None)
 
 
-def _troubles(connection: Connection) -> dict[str, _Trouble]:
+def _troubles(connection: CarrierAccount) -> dict[str, _Trouble]:
     return _TROUBLES.setdefault(connection.client, {})

@@ -9,11 +9,12 @@ from msgspec import Struct
 
 from sapa.outbound.client import Client
 from sapa.values.company import Company
+from sapa.values.provider_accounts import AccountField
 
 Level = Literal["provinces", "cities", "districts", "sub-districts"]
 
 
-class Connection(Struct, frozen=True):
+class CarrierAccount(Struct, frozen=True):
     """A company's account with a carrier, opened for one call. Never logged, never answered."""
 
     company: Company
@@ -93,7 +94,7 @@ class ShipmentRequest(Struct, frozen=True):
     wish: ServiceRequest
 
 
-class Offer(Struct, frozen=True):
+class ServiceOffer(Struct, frozen=True):
     """A service that a carrier offers for a journey."""
 
     service_code: str
@@ -110,7 +111,7 @@ class Offer(Struct, frozen=True):
     package_handover: Sequence[str] = ("PICKUP",)
 
 
-class Note(Struct, frozen=True):
+class QuoteNote(Struct, frozen=True):
     """Why a service is missing, and how to mend it."""
 
     courier: str
@@ -119,8 +120,8 @@ class Note(Struct, frozen=True):
 
 
 class Quote(Struct, frozen=True):
-    offers: Sequence[Offer]
-    notes: Sequence[Note]
+    offers: Sequence[ServiceOffer]
+    notes: Sequence[QuoteNote]
 
 
 class Driver(Struct, frozen=True):
@@ -153,7 +154,7 @@ class Rejected(Struct, frozen=True):
     reason: str
 
 
-class NotFound(Struct, frozen=True):
+class BookingNotFound(Struct, frozen=True):
     """The carrier knows nothing of our reference, and its look-up can be relied on."""
 
 
@@ -202,7 +203,7 @@ class CarrierEvent(Struct, frozen=True):
     """The state that the carrier has it in now; it does not say since when, and `occurred_at` may be too early."""
 
 
-class Tracked(Struct, frozen=True):
+class TrackingResult(Struct, frozen=True):
     """What the carrier says right now, oldest event first."""
 
     events: Sequence[CarrierEvent]
@@ -210,7 +211,7 @@ class Tracked(Struct, frozen=True):
     """False when there is no number yet that the carrier could be asked by."""
 
 
-class Area(Struct, frozen=True):
+class CarrierArea(Struct, frozen=True):
     """An entry of a carrier's dictionary of places."""
 
     id: int | str
@@ -219,7 +220,7 @@ class Area(Struct, frozen=True):
     zip: str | None = None
 
 
-class Shipped(Struct, frozen=True):
+class BookedShipment(Struct, frozen=True):
     """A shipment as its carrier knows it."""
 
     reference: str
@@ -241,19 +242,6 @@ class BadCredentials(Exception):
     """The carrier refuses the account's credentials."""
 
 
-class Unsigned(Exception):
-    """A callback without the signature or token that the carrier would have sent."""
-
-
-class Field(Struct, frozen=True):
-    """One part of a carrier's credentials, for commands and pages that ask for it."""
-
-    name: str
-    label: str
-    is_secret: bool = True
-    is_required: bool = True
-
-
 class Carrier(Protocol):
     """An adapter. It holds no state: everything comes with the connection.
 
@@ -267,31 +255,31 @@ class Carrier(Protocol):
     label: str
     address: str
     """The production address; SAPA_UPSTREAM_<NAME> puts another in its place."""
-    fields: Sequence[Field]
+    fields: Sequence[AccountField]
     levels: Sequence[Level]
     service_types: Sequence[str]
     calls_back: bool
     finds_by_reference: bool
 
-    async def verify(self, connection: Connection) -> None: ...
+    async def verify(self, connection: CarrierAccount) -> None: ...
 
     async def list_areas(
-        self, connection: Connection, level: Level, parent: str | None, search: str | None
-    ) -> Sequence[Area]: ...
+        self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
+    ) -> Sequence[CarrierArea]: ...
 
-    async def quote(self, connection: Connection, journey: ShipmentRequest) -> Quote: ...
+    async def quote(self, connection: CarrierAccount, journey: ShipmentRequest) -> Quote: ...
 
-    async def book(self, connection: Connection, journey: ShipmentRequest, reference: str) -> Booked | Rejected: ...
+    async def book(self, connection: CarrierAccount, journey: ShipmentRequest, reference: str) -> Booked | Rejected: ...
 
     async def find(
-        self, connection: Connection, reference: str, service_type: str | None
-    ) -> Booked | NotFound | CannotTell: ...
+        self, connection: CarrierAccount, reference: str, service_type: str | None
+    ) -> Booked | BookingNotFound | CannotTell: ...
 
     async def cancel(
-        self, connection: Connection, shipped: Shipped, reason: str
+        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused: ...
 
-    async def track(self, connection: Connection, shipped: Shipped) -> Tracked: ...
+    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult: ...
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes

@@ -5,28 +5,35 @@ from typing import TypeVar
 
 from msgspec import Raw
 
-from sapa.shipping.carriers.interface import CarrierAway, Note, Offer, Quote, Rejected, ServiceRequest
+from sapa.shipping.carriers.interface import (
+    CarrierAway,
+    Quote,
+    QuoteNote,
+    Rejected,
+    ServiceOffer,
+    ServiceRequest,
+)
 from sapa.shipping.carriers.reading import sift
 from sapa.values.text_folding import fold
 
 Row = TypeVar("Row")
 
 
-def sift_offers(courier: str, rows: Iterable[Raw], shape: type[Row]) -> tuple[list[Row], list[Note]]:
+def sift_offers(courier: str, rows: Iterable[Raw], shape: type[Row]) -> tuple[list[Row], list[QuoteNote]]:
     """The rows of a price list that can be read, and a word about the others. Raises CarrierAway without any."""
     good, odd = sift(rows, shape)
     return good, list_odd(courier, len(good), odd)
 
 
-def list_odd(courier: str, good: int, odd: int) -> list[Note]:
+def list_odd(courier: str, good: int, odd: int) -> list[QuoteNote]:
     """What to say of so many rows that cannot be read. Raises CarrierAway when there is no other."""
     if odd and not good:
         raise CarrierAway("it sent prices that cannot be read")
     words = f"{odd} of its offers cannot be read and are left out; if one that you need is missing, ask again later."
-    return [Note(courier, "unreadable", words)] if odd else []
+    return [QuoteNote(courier, "unreadable", words)] if odd else []
 
 
-def find_offer(quote: Quote, wish: ServiceRequest) -> Offer | Rejected:
+def find_offer(quote: Quote, wish: ServiceRequest) -> ServiceOffer | Rejected:
     """By its code, else by its name in any case; a refusal names what there is."""
     offer = _find_by_code(quote, wish) or _find_by_name(quote, wish)
     if offer is not None:
@@ -40,15 +47,15 @@ def find_offer(quote: Quote, wish: ServiceRequest) -> Offer | Rejected:
     return Rejected("NO_SERVICE", reasons or "Nothing is offered for this way.")
 
 
-def _find_by_code(quote: Quote, wish: ServiceRequest) -> Offer | None:
+def _find_by_code(quote: Quote, wish: ServiceRequest) -> ServiceOffer | None:
     return next((offer for offer in quote.offers if offer.service_code == wish.service_code), None)
 
 
-def _find_by_name(quote: Quote, wish: ServiceRequest) -> Offer | None:
+def _find_by_name(quote: Quote, wish: ServiceRequest) -> ServiceOffer | None:
     wanted = fold(wish.service_name or "")
     return next((offer for offer in quote.offers if wanted and fold(offer.service_name) == wanted), None)
 
 
-def _refuse_handover(offer: Offer, wish: ServiceRequest) -> Rejected:
+def _refuse_handover(offer: ServiceOffer, wish: ServiceRequest) -> Rejected:
     ways = " or ".join(offer.package_handover)
     return Rejected("HANDOVER_NOT_OFFERED", f"{offer.service_name} takes no {wish.package_handover}, only {ways}")

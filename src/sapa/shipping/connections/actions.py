@@ -16,7 +16,12 @@ from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.shipping.carriers import circuit
 from sapa.shipping.carriers.calls import scrub_words
-from sapa.shipping.carriers.interface import BadCredentials, Carrier, CarrierAway, Connection
+from sapa.shipping.carriers.interface import (
+    BadCredentials,
+    Carrier,
+    CarrierAccount,
+    CarrierAway,
+)
 from sapa.shipping.carriers.registry import CARRIERS, list_adapters, list_providers
 from sapa.shipping.connections import queries
 from sapa.shipping.connections.types import (
@@ -191,12 +196,12 @@ async def _open_unstored(kit: AppContext, company: Company, adapter: str) -> Con
 
 async def _build_connection(
     kit: AppContext, company: Company, id: str, carrier: Carrier, credentials: Mapping[str, str]
-) -> Connection:
+) -> CarrierAccount:
     address = await get_environment(company).get_address(kit, carrier)
-    return Connection(company, id, carrier.name, address, credentials, kit.client)
+    return CarrierAccount(company, id, carrier.name, address, credentials, kit.client)
 
 
-async def _verify(carrier: Carrier, connection: Connection) -> None:
+async def _verify(carrier: Carrier, connection: CarrierAccount) -> None:
     try:
         await carrier.verify(connection)
     except BadCredentials as error:

@@ -4,7 +4,7 @@ from msgspec import Raw, Struct
 
 from sapa.http.errors import Conflict
 from sapa.shipping.carriers import circuit
-from sapa.shipping.carriers.interface import Carrier, Connection
+from sapa.shipping.carriers.interface import Carrier, CarrierAccount
 from sapa.shipping.types import CarrierUnavailable
 from sapa.values.ids import IdKind
 
@@ -21,7 +21,7 @@ class ConnectedCarrier(Struct, frozen=True):
     """A carrier, and the account to use it with."""
 
     carrier: Carrier
-    connection: Connection
+    connection: CarrierAccount
 
     def check_reachable(self) -> None:
         """Raises before anything is stored for a carrier that is not called for the moment."""

@@ -10,7 +10,14 @@ from sapa.context import AppContext
 from sapa.db.pool import Connection, Database
 from sapa.shipping.areas import actions as areas
 from sapa.shipping.areas.types import AreaRequest
-from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, Note, Offer, Quote, ShipmentRequest
+from sapa.shipping.carriers.interface import (
+    BadCredentials,
+    CarrierAway,
+    Quote,
+    QuoteNote,
+    ServiceOffer,
+    ShipmentRequest,
+)
 from sapa.shipping.connections.actions import get_carrier, note_health
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.providers import PROVIDERS
@@ -112,24 +119,24 @@ def build_result(lookup: QuoteLookup, told: Quote) -> QuoteResult:
     notes = [*told.notes, *_list_hints(lookup)]
     if not told.offers and not told.notes:
         words = "Nothing is offered for this way with this parcel; try another service type, weight or provider."
-        notes.insert(0, Note(lookup.connected.carrier.name, "no_service", words))
+        notes.insert(0, QuoteNote(lookup.connected.carrier.name, "no_service", words))
     return QuoteResult(
         sorted((_build_option(offer) for offer in told.offers), key=lambda option: (option.price, option.service_code)),
         [QuoteMessage(note.courier, note.code, note.text) for note in notes],
     )
 
 
-def _list_hints(lookup: QuoteLookup) -> list[Note]:
+def _list_hints(lookup: QuoteLookup) -> list[QuoteNote]:
     """A price needs districts only; whoever books it should know what else will be asked for."""
     ends = {"origin": lookup.request.origin, "destination": lookup.request.destination}
     missing = [f"{name}.subDistrictId" for name, place in ends.items() if place.kelurahan_id is None]
     if PROVIDERS[lookup.connected.carrier.provider].locates_by != "areas" or not missing:
         return []
     words = f"Booking needs {' and '.join(missing)} too: /shipping/coverage/sub-districts lists them."
-    return [Note(lookup.connected.carrier.name, "sub_district_missing", words)]
+    return [QuoteNote(lookup.connected.carrier.name, "sub_district_missing", words)]
 
 
-def _build_option(offer: Offer) -> QuoteOption:
+def _build_option(offer: ServiceOffer) -> QuoteOption:
     return QuoteOption(
         service_code=offer.service_code,
         service_name=offer.service_name,

@@ -6,11 +6,11 @@ from decimal import Decimal
 from msgspec import Raw
 
 from sapa.shipping.carriers.interface import (
+    BookedShipment,
     Coordinates,
     Parcel,
     ServiceRequest,
     ShipmentRequest,
-    Shipped,
     ShippingPoint,
 )
 from sapa.shipping.types import NO_PACKAGE, NO_PARTY, Shipment, StoredShipment, read_package, read_party
@@ -38,9 +38,9 @@ def _build_point(stored: Raw | None) -> ShippingPoint:
     return ShippingPoint(**fields)
 
 
-def build_shipped(stored: StoredShipment) -> Shipped:
+def build_shipped(stored: StoredShipment) -> BookedShipment:
     """The shipment as its carrier knows it."""
-    return Shipped(
+    return BookedShipment(
         reference=stored.reference or stored.id,
         order_no=stored.order_no,
         awb=stored.awb,

@@ -14,7 +14,7 @@ from msgspec import UNSET, Raw, Struct
 
 from sapa.http.errors import Invalid
 from sapa.orders.types import Order
-from sapa.shipping.carriers.interface import Area
+from sapa.shipping.carriers.interface import CarrierArea
 from sapa.shipping.providers import PROVIDERS, ProviderTraits
 from sapa.shipping.shipments.types import CompanyClock
 from sapa.shipping.states import EDITABLE, TERMINAL
@@ -67,7 +67,7 @@ class ShipmentFacts(Struct, frozen=True):
     """The order that the body names."""
     clock: CompanyClock | None = None
     """The company's time, and the latest that a pick-up can be arranged for; only where one is named."""
-    pickup_cities: Sequence[Area] = ()
+    pickup_cities: Sequence[CarrierArea] = ()
     adapter: str | None = None
     """The carrier in whose lists both ends have to be; only where it goes by areas."""
 
@@ -291,7 +291,7 @@ def _check_schedule(shipment: StoredShipment, stored: StoredShipment, clock: Com
         raise Invalid.field("pickupSchedule", words)
 
 
-def _with_pickup_city(shipment: StoredShipment, cities: Sequence[Area]) -> StoredShipment:
+def _with_pickup_city(shipment: StoredShipment, cities: Sequence[CarrierArea]) -> StoredShipment:
     """The shipment, once it is certain that the courier fetches parcels in its city."""
     provider = PROVIDERS[shipment.provider]
     if not provider.has_pickup_cities:
@@ -301,7 +301,9 @@ def _with_pickup_city(shipment: StoredShipment, cities: Sequence[Area]) -> Store
     return msgspec.structs.replace(shipment, pickup_city=name)
 
 
-def get_pickup_city(field: str, provider: ProviderTraits, given: str | None, cities: Iterable[Area]) -> Area:
+def get_pickup_city(
+    field: str, provider: ProviderTraits, given: str | None, cities: Iterable[CarrierArea]
+) -> CarrierArea:
     """The city of the provider's list that is meant, by its id or its name in any case."""
     advice = f"/shipping/coverage/cities?provider={provider.name} lists the cities"
     if given is None or not given.strip():
@@ -365,7 +367,7 @@ def check_area_ids(provider: str, ids: Mapping[str, int | None]) -> None:
             raise Invalid.field(field, AREA_ADVICE)
 
 
-class Point(Protocol):
+class HasCoordinates(Protocol):
     @property
     def lat(self) -> float: ...
 
@@ -373,7 +375,7 @@ class Point(Protocol):
     def lng(self) -> float: ...
 
 
-def check_coordinates(provider: str, ends: Mapping[str, Point | None]) -> None:
+def check_coordinates(provider: str, ends: Mapping[str, HasCoordinates | None]) -> None:
     """That each end has usable coordinates, where the provider goes by them; others' must be usable if given."""
     for field, point in ends.items():
         if point is None:
@@ -387,7 +389,7 @@ def _is_served(lat: float, lng: float) -> bool:
     return SOUTH <= lat <= NORTH and WEST <= lng <= EAST
 
 
-def _explain_point(point: Point) -> str:
+def _explain_point(point: HasCoordinates) -> str:
     if _is_served(point.lng, point.lat):
         return f"seems to have lat and lng the wrong way round: send lat {point.lng:g} and lng {point.lat:g}"
     return f"must lie in Indonesia: lat from {SOUTH:g} to {NORTH:g}, lng from {WEST:g} to {EAST:g}"

@@ -9,7 +9,12 @@ from sapa.access import actions as access
 from sapa.context import AppContext
 from sapa.db.pool import Connection, Tx
 from sapa.shipping.bookings import actions as bookings
-from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, CarrierEvent, Tracked
+from sapa.shipping.carriers.interface import (
+    BadCredentials,
+    CarrierAway,
+    CarrierEvent,
+    TrackingResult,
+)
 from sapa.shipping.connections.actions import find_carrier, note_health
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.environment import get_environment
@@ -81,7 +86,7 @@ async def poll(kit: AppContext, due: DueShipment) -> None:
         connected = await find_carrier(kit, db, company, shipment.provider)
     answer = await ask_carrier(connected, shipment)
     async with kit.database.transaction() as tx:
-        events = answer.events if isinstance(answer, Tracked) else ()
+        events = answer.events if isinstance(answer, TrackingResult) else ()
         await apply_events(tx, company, shipment, events, POLLED)
     if connected is not None:
         error = answer if isinstance(answer, str) else None
@@ -98,7 +103,7 @@ def is_tracked(shipment: StoredShipment) -> bool:
     )
 
 
-async def ask_carrier(connected: ConnectedCarrier | None, shipment: StoredShipment) -> Tracked | str:
+async def ask_carrier(connected: ConnectedCarrier | None, shipment: StoredShipment) -> TrackingResult | str:
     """What the carrier says, or why it says nothing."""
     if connected is None or connected.carrier.name != shipment.adapter:
         return "The carrier that has it is not connected any more."
@@ -115,12 +120,12 @@ async def get_known(db: Connection, company_id: int, id: str) -> Tracking:
 
 
 async def build_tracking(
-    db: Connection, shipment: StoredShipment, company_id: int, told: Tracked | str | None
+    db: Connection, shipment: StoredShipment, company_id: int, told: TrackingResult | str | None
 ) -> Tracking:
     """`told` is what came of asking the carrier; None when there was nobody to ask."""
     history = await shipments.list_events(db, company_id, shipment.id)
     clock = await shipments.get_clock(db, company_id)
-    missing = NO_NUMBER if isinstance(told, Tracked) and not told.was_asked else told
+    missing = NO_NUMBER if isinstance(told, TrackingResult) and not told.was_asked else told
     applied = [event.text for event in history if event.applied]
     return Tracking(
         shipment_id=shipment.id,
@@ -137,7 +142,7 @@ async def build_tracking(
         driver=shipment.driver,
         proof=_build_proof(history),
         history=[_build_event(event) for event in merge_history(history)],
-        live=isinstance(missing, Tracked),
+        live=isinstance(missing, TrackingResult),
         stale=isinstance(missing, str),
         fetched_at=clock.now,
         error=TrackingError("CARRIER_UNAVAILABLE", missing) if isinstance(missing, str) else None,

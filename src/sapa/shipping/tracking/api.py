@@ -4,7 +4,7 @@ from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Routes
 from sapa.http.errors import Unauthorized
 from sapa.http.outbound_call import OutboundCall
-from sapa.shipping.carriers.interface import Tracked
+from sapa.shipping.carriers.interface import TrackingResult
 from sapa.shipping.connections.actions import find_carrier
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.types import POLLED
@@ -28,7 +28,7 @@ async def track_shipment(errand: OutboundCall, id: ShipmentId) -> Tracking:
         is_tracked = actions.is_tracked(shipment)
         connected = await find_carrier(kit, db, company, shipment.provider) if is_tracked else None
     told = await actions.ask_carrier(connected, shipment) if is_tracked else None
-    if isinstance(told, Tracked):
+    if isinstance(told, TrackingResult):
         events = told.events
         asked = shipment
         shipment = await errand.transact(lambda tx: actions.apply_events(tx, company, asked, events, POLLED))

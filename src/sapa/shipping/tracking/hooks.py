@@ -11,7 +11,7 @@ from sapa.db.pool import BUSY, RETRYABLE, Connection, Database, Tx
 from sapa.http.errors import MethodNotAllowed, NotFound, PayloadTooLarge, Unauthorized
 from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.bookings.types import BookingAttempt
-from sapa.shipping.carriers.interface import CarrierEvent, Unsigned
+from sapa.shipping.carriers.interface import CarrierEvent
 from sapa.shipping.connections.actions import HOOKS, find_by_token
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.shipments import actions as shipments
@@ -22,6 +22,7 @@ from sapa.shipping.tracking.actions import apply_events
 from sapa.shipping.tracking.types import DueCallback, StoredCarrierCallback
 from sapa.values.company import Company
 from sapa.values.hook_calls import HookAnswer, HookCall
+from sapa.values.provider_accounts import BadSignature
 
 MOST_BYTES = 256 * 1024
 WAITS = (1, 2, 5, 15, 60, 300, 900, 3_600)
@@ -57,7 +58,7 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
 def _read(connected: ConnectedCarrier, call: HookCall) -> list[CarrierEvent]:
     try:
         return list(connected.carrier.read_callback(connected.connection.credentials, call.headers, call.body))
-    except Unsigned as error:
+    except BadSignature as error:
         raise Unauthorized(str(error) or "The callback's signature or token is not the carrier's.") from None
     except Exception as error:
         log.warning("a carrier's callback cannot be read", adapter=connected.carrier.name, reason=type(error).__name__)

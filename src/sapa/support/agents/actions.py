@@ -8,7 +8,7 @@ from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
 from sapa.messaging.tickets import AgentInactive
 from sapa.support.agents import queries
-from sapa.support.agents.queries import Particulars
+from sapa.support.agents.queries import AgentChanges
 from sapa.support.types import (
     Agent,
     AgentIn,
@@ -23,7 +23,7 @@ DEFAULTS = SupportSettings(reopen_window_hours=24, auto_resolve_hours=72, reopen
 
 
 async def create(tx: Tx, company: Company, given: AgentIn) -> Agent:
-    wanted = _tidy(Particulars(given.name, given.type, given.active, given.user_id))
+    wanted = _tidy(AgentChanges(given.name, given.type, given.active, given.user_id))
     await _check_user(tx, company, wanted)
     return await queries.insert_agent(tx, company.id, wanted)
 
@@ -31,7 +31,7 @@ async def create(tx: Tx, company: Company, given: AgentIn) -> Agent:
 async def update(tx: Tx, company: Company, id: int, patch: AgentPatch) -> Agent:
     """A person who has left the console stays the agent they were, until somebody says otherwise."""
     agent = await queries.lock_agent(tx, company.id, id)
-    before = Particulars(agent.name, agent.type, agent.active, agent.user_id)
+    before = AgentChanges(agent.name, agent.type, agent.active, agent.user_id)
     wanted = _tidy(structs.replace(before, **_given(patch)))
     if (wanted.type, wanted.user_id) != (before.type, before.user_id):
         await _check_user(tx, company, wanted)
@@ -73,14 +73,14 @@ async def find_able(db: Connection, company: Company, id: int | None) -> Agent |
     return agent if agent is not None and agent.active else None
 
 
-def _tidy(wanted: Particulars) -> Particulars:
+def _tidy(wanted: AgentChanges) -> AgentChanges:
     name = " ".join(wanted.name.split())
     if not name or "\0" in name or len(name) > LONGEST_NAME:
         raise Invalid.field("name", f"must hold more than blanks, no NUL character, at most {LONGEST_NAME} characters")
     return structs.replace(wanted, name=name)
 
 
-async def _check_user(db: Connection, company: Company, wanted: Particulars) -> None:
+async def _check_user(db: Connection, company: Company, wanted: AgentChanges) -> None:
     if wanted.user_id is None:
         return
     if wanted.type == "ai":

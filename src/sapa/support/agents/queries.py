@@ -97,7 +97,7 @@ UPDATE_SETTINGS = sql(
 )
 
 
-class Particulars(Struct, frozen=True):
+class AgentChanges(Struct, frozen=True):
     """What can be changed of an agent."""
 
     name: str
@@ -126,12 +126,12 @@ async def lock_agent(tx: Tx, company_id: int, id: int) -> Agent:
     return _found(await LOCK.find(tx, company_id, id))
 
 
-async def insert_agent(tx: Tx, company_id: int, given: Particulars) -> Agent:
+async def insert_agent(tx: Tx, company_id: int, given: AgentChanges) -> Agent:
     columns = (given.name, fold(given.name), given.type, given.active, given.user_id)
     return _found(await INSERT.find(tx, company_id, *columns, given.cell))
 
 
-async def update_agent(tx: Tx, company_id: int, id: int, given: Particulars, cell: str) -> Agent:
+async def update_agent(tx: Tx, company_id: int, id: int, given: AgentChanges, cell: str) -> Agent:
     """`cell` is the one that it leaves."""
     columns = (given.name, fold(given.name), given.type, given.active, given.user_id)
     return _found(await UPDATE.find(tx, company_id, id, *columns, cell))

@@ -5,7 +5,7 @@ from datetime import date
 
 from sapa.db.pool import Database, Tx
 from sapa.support.samples import queries, tallies
-from sapa.support.samples.queries import Ticket
+from sapa.support.samples.queries import SampledTicket
 
 TICKETS_AT_ONCE = 1_000
 
@@ -25,7 +25,7 @@ async def recount(database: Database, company_id: int, progress: Progress) -> in
 
 
 async def _retell_tickets(database: Database, company_id: int) -> None:
-    last = Ticket("", 0)
+    last = SampledTicket("", 0)
     while True:
         async with database.connection() as db:
             sources = await queries.list_tickets_after(db, company_id, last, TICKETS_AT_ONCE)
@@ -35,7 +35,7 @@ async def _retell_tickets(database: Database, company_id: int) -> None:
         last = max(sources)
 
 
-async def _retell(database: Database, company_id: int, sources: Mapping[Ticket, str]) -> None:
+async def _retell(database: Database, company_id: int, sources: Mapping[SampledTicket, str]) -> None:
     async def work(tx: Tx) -> None:
         begun = await tallies.retell_tickets(tx, company_id, sources)
         await queries.add_to_cells(tx, company_id, tallies.build_additions([], begun))

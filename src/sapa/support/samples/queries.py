@@ -14,14 +14,14 @@ from sapa.support.samples.types import Sample
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-class Ticket(NamedTuple):
+class SampledTicket(NamedTuple):
     """A ticket as one agent handled it."""
 
     ticket_id: str
     agent_id: int
 
 
-class Cell(Struct, frozen=True):
+class SampleCell(Struct, frozen=True):
     """One agent's day on one channel."""
 
     day: date
@@ -29,7 +29,7 @@ class Cell(Struct, frozen=True):
     source: str
 
 
-class Stored(Struct, frozen=True):
+class StoredSample(Struct, frozen=True):
     """A sample as it was added or removed."""
 
     agent_id: int
@@ -45,15 +45,15 @@ class Stored(Struct, frozen=True):
         return EPOCH + timedelta(microseconds=self.at_micros)
 
     @property
-    def cell(self) -> Cell:
-        return Cell(self.at.date(), self.agent_id, self.source)
+    def cell(self) -> SampleCell:
+        return SampleCell(self.at.date(), self.agent_id, self.source)
 
     @property
-    def ticket(self) -> Ticket:
-        return Ticket(self.ticket_id, self.agent_id)
+    def ticket(self) -> SampledTicket:
+        return SampledTicket(self.ticket_id, self.agent_id)
 
 
-class Addition(Struct):
+class SampleAddition(Struct):
     """What a cell grows by."""
 
     first_response_count: int = 0
@@ -74,8 +74,8 @@ class HandledTicket(Struct, frozen=True):
     source: str
 
     @property
-    def ticket(self) -> Ticket:
-        return Ticket(self.ticket_id, self.agent_id)
+    def ticket(self) -> SampledTicket:
+        return SampledTicket(self.ticket_id, self.agent_id)
 
 
 class HandledDays(HandledTicket, frozen=True):
@@ -98,7 +98,7 @@ INSERT = sql(
      ORDER BY ticket_id, cycle, metric, agent_id, at, message_id
         ON CONFLICT DO NOTHING
     RETURNING {_STORED}""",
-    row=Stored,
+    row=StoredSample,
 )
 
 DELETE_OTHERS = sql(
@@ -112,7 +112,7 @@ DELETE_OTHERS = sql(
                 = (s.agent_id, s.ticket_id, s.cycle, s.source, s.metric, s.micros, s.started_at, s.at)
               AND given.message_id IS NOT DISTINCT FROM s.message_id)
     RETURNING {_STORED}""",
-    row=Stored,
+    row=StoredSample,
 )
 
 INSERT_TICKETS = sql(
@@ -158,8 +158,8 @@ SET_DAYS = sql(
      WHERE t.company_id = $1 AND t.ticket_id = given.ticket_id AND t.agent_id = given.agent_id"""
 )
 
-_FIGURES = ", ".join(Addition.__struct_fields__)
-_SUMMED = Addition.__struct_fields__[:-1]
+_FIGURES = ", ".join(SampleAddition.__struct_fields__)
+_SUMMED = SampleAddition.__struct_fields__[:-1]
 _GROWN = ", ".join(f"{name} = t.{name} + excluded.{name}" for name in _SUMMED)
 
 # Each day's addition is one to its month, too.
@@ -256,23 +256,23 @@ CELLS_OF_DAY = sql(
     SELECT starts_on, agent_id, source
       FROM analytics_sums
      WHERE company_id = $1 AND span = 'day' AND starts_on = $2""",
-    row=Cell,
+    row=SampleCell,
 )
 
 
-async def insert_samples(tx: Tx, company_id: int, samples: Sequence[Sample]) -> list[Stored]:
+async def insert_samples(tx: Tx, company_id: int, samples: Sequence[Sample]) -> list[StoredSample]:
     """Those that were not there."""
     return await INSERT.all(tx, company_id, *_columns(samples))
 
 
 async def delete_others(
     tx: Tx, company_id: int, ticket_id: str, cycle: int | None, kept: Sequence[Sample]
-) -> list[Stored]:
+) -> list[StoredSample]:
     """What the ticket, or the cycle, has besides these."""
     return await DELETE_OTHERS.all(tx, company_id, *_columns(kept), ticket_id, cycle)
 
 
-async def lock_tickets(tx: Tx, company_id: int, sources: Mapping[Ticket, str]) -> list[HandledDays]:
+async def lock_tickets(tx: Tx, company_id: int, sources: Mapping[SampledTicket, str]) -> list[HandledDays]:
     """All of them; those that nobody counted yet begin without a day."""
     ids, agents = _lists(list(sources), 2)
     found = await LOCK_TICKETS.all(tx, company_id, ids, agents)
@@ -282,34 +282,38 @@ async def lock_tickets(tx: Tx, company_id: int, sources: Mapping[Ticket, str]) -
     return await LOCK_TICKETS.all(tx, company_id, ids, agents)
 
 
-async def list_handled_days(db: Connection, company_id: int, tickets: Sequence[Ticket]) -> dict[Ticket, list[date]]:
+async def list_handled_days(
+    db: Connection, company_id: int, tickets: Sequence[SampledTicket]
+) -> dict[SampledTicket, list[date]]:
     """As the samples tell them."""
     found = await HANDLED_DAYS.all(db, company_id, *_lists(tickets, 2))
     return {one.ticket: one.days for one in found}
 
 
-async def set_days(tx: Tx, company_id: int, days: Mapping[Ticket, Sequence[date]]) -> None:
+async def set_days(tx: Tx, company_id: int, days: Mapping[SampledTicket, Sequence[date]]) -> None:
     texts = [f"{{{','.join(map(str, one))}}}" for one in days.values()]
     await SET_DAYS.run(tx, company_id, *_lists(list(days), 2), texts)
 
 
-async def add_to_cells(tx: Tx, company_id: int, additions: Mapping[Cell, Addition]) -> None:
-    figures = [[getattr(one, name) for one in additions.values()] for name in Addition.__struct_fields__]
+async def add_to_cells(tx: Tx, company_id: int, additions: Mapping[SampleCell, SampleAddition]) -> None:
+    figures = [[getattr(one, name) for one in additions.values()] for name in SampleAddition.__struct_fields__]
     await ADD.run(tx, company_id, *_cell_lists(additions), *figures)
 
 
-async def recount_cells(tx: Tx, company_id: int, cells: Collection[Cell]) -> None:
+async def recount_cells(tx: Tx, company_id: int, cells: Collection[SampleCell]) -> None:
     """From the samples. Adding nothing makes and locks the cells first: whoever else works on one has samples that
     only a commit will show, and adds them by itself."""
     if not cells:
         return
-    await add_to_cells(tx, company_id, {cell: Addition() for cell in cells})
+    await add_to_cells(tx, company_id, {cell: SampleAddition() for cell in cells})
     lists = _cell_lists(cells)
     await RECOUNT_DAYS.run(tx, company_id, *lists)
     await RECOUNT_MONTHS.run(tx, company_id, *lists)
 
 
-async def list_tickets_after(db: Connection, company_id: int, last: Ticket, limit: int) -> dict[Ticket, str]:
+async def list_tickets_after(
+    db: Connection, company_id: int, last: SampledTicket, limit: int
+) -> dict[SampledTicket, str]:
     """Tickets that were handled, by their samples or by their count, with their channels."""
     found = await TICKETS_AFTER.all(db, company_id, *last, limit)
     return {one.ticket: one.source for one in found}
@@ -320,7 +324,7 @@ async def list_days(db: Connection, company_id: int) -> list[date]:
     return await DAYS.value(db, company_id) or []
 
 
-async def list_cells(db: Connection, company_id: int, day: date) -> list[Cell]:
+async def list_cells(db: Connection, company_id: int, day: date) -> list[SampleCell]:
     return await CELLS_OF_DAY.all(db, company_id, day)
 
 
@@ -328,7 +332,7 @@ def _lists(rows: Sequence[tuple[object, ...]], width: int) -> list[list[object]]
     return [[row[place] for row in rows] for place in range(width)]
 
 
-def _cell_lists(cells: Iterable[Cell]) -> list[list[object]]:
+def _cell_lists(cells: Iterable[SampleCell]) -> list[list[object]]:
     return _lists([(cell.day, cell.agent_id, cell.source) for cell in cells], 3)
 
 

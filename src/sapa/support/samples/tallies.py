@@ -7,16 +7,16 @@ from datetime import date
 from sapa.db.pool import Tx
 from sapa.support.samples import queries
 from sapa.support.samples.queries import (
-    Addition,
-    Cell,
     HandledDays,
-    Stored,
-    Ticket,
+    SampleAddition,
+    SampleCell,
+    SampledTicket,
+    StoredSample,
 )
 from sapa.support.samples.types import Metric
 
 
-async def add(tx: Tx, company_id: int, added: Sequence[Stored]) -> None:
+async def add(tx: Tx, company_id: int, added: Sequence[StoredSample]) -> None:
     """Counts samples that were just added."""
     if not added:
         return
@@ -24,14 +24,14 @@ async def add(tx: Tx, company_id: int, added: Sequence[Stored]) -> None:
     await queries.add_to_cells(tx, company_id, build_additions(added, begun))
 
 
-async def retell(tx: Tx, company_id: int, changed: Sequence[Stored]) -> None:
+async def retell(tx: Tx, company_id: int, changed: Sequence[StoredSample]) -> None:
     """Counts anew whatever samples that came or went had a part in."""
     sources = {one.ticket: one.source for one in changed if one.metric == Metric.HANDLED}
     begun = await retell_tickets(tx, company_id, sources)
     await queries.recount_cells(tx, company_id, {one.cell for one in changed} | begun.keys())
 
 
-async def retell_tickets(tx: Tx, company_id: int, sources: Mapping[Ticket, str]) -> Counter[Cell]:
+async def retell_tickets(tx: Tx, company_id: int, sources: Mapping[SampledTicket, str]) -> Counter[SampleCell]:
     """Reads the tickets' days from the samples; how many tickets more or fewer begin in each cell now."""
     if not sources:
         return Counter()
@@ -40,35 +40,35 @@ async def retell_tickets(tx: Tx, company_id: int, sources: Mapping[Ticket, str])
     return await _write_days(tx, company_id, locked, told)
 
 
-async def _add_days(tx: Tx, company_id: int, handled: Sequence[Stored]) -> Counter[Cell]:
+async def _add_days(tx: Tx, company_id: int, handled: Sequence[StoredSample]) -> Counter[SampleCell]:
     if not handled:
         return Counter()
     locked = await queries.lock_tickets(tx, company_id, {one.ticket: one.source for one in handled})
-    days: dict[Ticket, set[date]] = defaultdict(set, {one.ticket: set(one.days) for one in locked})
+    days: dict[SampledTicket, set[date]] = defaultdict(set, {one.ticket: set(one.days) for one in locked})
     for sample in handled:
         days[sample.ticket].add(sample.at.date())
     return await _write_days(tx, company_id, locked, {ticket: sorted(found) for ticket, found in days.items()})
 
 
 async def _write_days(
-    tx: Tx, company_id: int, locked: Iterable[HandledDays], told: Mapping[Ticket, list[date]]
-) -> Counter[Cell]:
-    begun: Counter[Cell] = Counter()
-    changed: dict[Ticket, list[date]] = {}
+    tx: Tx, company_id: int, locked: Iterable[HandledDays], told: Mapping[SampledTicket, list[date]]
+) -> Counter[SampleCell]:
+    begun: Counter[SampleCell] = Counter()
+    changed: dict[SampledTicket, list[date]] = {}
     for one in locked:
         days = told.get(one.ticket, [])
         if days != one.days:
             changed[one.ticket] = days
-            begun.update(Cell(day, one.agent_id, one.source) for day in days[:1])
-            begun.subtract(Cell(day, one.agent_id, one.source) for day in one.days[:1])
+            begun.update(SampleCell(day, one.agent_id, one.source) for day in days[:1])
+            begun.subtract(SampleCell(day, one.agent_id, one.source) for day in one.days[:1])
     if changed:
         await queries.set_days(tx, company_id, changed)
     return begun
 
 
-def build_additions(added: Iterable[Stored], begun: Mapping[Cell, int]) -> dict[Cell, Addition]:
+def build_additions(added: Iterable[StoredSample], begun: Mapping[SampleCell, int]) -> dict[SampleCell, SampleAddition]:
     """What each cell grows by."""
-    additions: dict[Cell, Addition] = defaultdict(Addition)
+    additions: dict[SampleCell, SampleAddition] = defaultdict(SampleAddition)
     for sample in added:
         _grow(additions[sample.cell], sample)
     for cell, tickets in begun.items():
@@ -76,7 +76,7 @@ def build_additions(added: Iterable[Stored], begun: Mapping[Cell, int]) -> dict[
     return additions
 
 
-def _grow(addition: Addition, sample: Stored) -> None:
+def _grow(addition: SampleAddition, sample: StoredSample) -> None:
     if sample.metric == Metric.HANDLED:
         addition.last_handled_at = max(addition.last_handled_at or sample.at, sample.at)
         return

@@ -7,16 +7,16 @@ from sapa.messaging.channels import meta, social
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
-    Connection,
-    Field,
+    ChannelAccount,
     InboundMedia,
     Item,
-    Outgoing,
-    Refused,
-    Sent,
+    OutgoingMessage,
+    SendReceipt,
+    SendRefusal,
     Source,
 )
 from sapa.messaging.channels.reading import text
+from sapa.values.provider_accounts import AccountField
 
 
 class Instagram:
@@ -25,11 +25,13 @@ class Instagram:
     names: Sequence[str] = ("photo_social",)
     own_fields: Sequence[str] = ()
     address = "https://graph.instagram.com/v22.0"
-    fields: Sequence[Field] = (
-        Field("instagram_id", "Id of the professional account (user_id)", is_secret=False, pattern=r"[0-9]{1,40}"),
-        Field("access_token", "Access token"),
-        Field("app_secret", "App secret"),
-        Field("verify_token", "Verify token of the callback", is_required=False, is_generated=True),
+    fields: Sequence[AccountField] = (
+        AccountField(
+            "instagram_id", "Id of the professional account (user_id)", is_secret=False, pattern=r"[0-9]{1,40}"
+        ),
+        AccountField("access_token", "Access token"),
+        AccountField("app_secret", "App secret"),
+        AccountField("verify_token", "Verify token of the callback", is_required=False, is_generated=True),
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
@@ -43,17 +45,17 @@ class Instagram:
         has_link_buttons=False,
     )
 
-    async def verify(self, connection: Connection) -> None:
+    async def verify(self, connection: ChannelAccount) -> None:
         """Callbacks carry the account's user_id: with another id they would all be passed over."""
         found = await meta.get_node(connection, "me", fields="user_id,username")
         known, given = text(found, "user_id"), connection.account["instagram_id"]
         if known != given:
             raise BadAccount(f"the token belongs to the account {known}, not to {given}")
 
-    async def send(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+    async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         return await social.send(connection, f"{connection.account['instagram_id']}/messages", message)
 
-    async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         return await meta.fetch_media(connection, media, most_bytes)
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:

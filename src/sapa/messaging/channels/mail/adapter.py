@@ -6,26 +6,25 @@ from hashlib import sha256
 
 from sapa.messaging.channels.interface import (
     Capabilities,
-    Connection,
-    Field,
+    ChannelAccount,
     InboundMedia,
     Item,
-    Outgoing,
-    Refused,
-    Sent,
+    OutgoingMessage,
+    SendReceipt,
+    SendRefusal,
     Source,
-    Unsigned,
 )
 from sapa.messaging.channels.mail import submission
 from sapa.messaging.channels.mail.received import parse_callback
 from sapa.outbound.client import Unclear
+from sapa.values.provider_accounts import AccountField, BadSignature
 
 SIGNATURE = "x-sapa-signature"
 ADDRESS = r"[^@\s<>\",;:]+@[^@\s<>\",;:]+"
 
 
-def _optional(name: str, label: str, pattern: str = r".*") -> Field:
-    return Field(name, label, is_secret=False, is_required=False, pattern=pattern)
+def _optional(name: str, label: str, pattern: str = r".*") -> AccountField:
+    return AccountField(name, label, is_secret=False, is_required=False, pattern=pattern)
 
 
 class Mail:
@@ -34,16 +33,18 @@ class Mail:
     names: Sequence[str] = ("mail",)
     own_fields: Sequence[str] = ("address", "inbound_address")
     address = ""
-    fields: Sequence[Field] = (
-        Field("address", "Address to send from", is_secret=False, pattern=ADDRESS),
-        Field("smtp_host", "Mail server", is_secret=False, pattern=r"[0-9A-Za-z.:-]{1,253}"),
+    fields: Sequence[AccountField] = (
+        AccountField("address", "Address to send from", is_secret=False, pattern=ADDRESS),
+        AccountField("smtp_host", "Mail server", is_secret=False, pattern=r"[0-9A-Za-z.:-]{1,253}"),
         _optional("smtp_port", "Its port (587; 465 for tls)", r"[0-9]{1,5}"),
         _optional("security", "starttls, tls or plain (starttls)", "starttls|tls|plain"),
         _optional("username", "User name"),
-        Field("password", "Password", is_required=False),
+        AccountField("password", "Password", is_required=False),
         _optional("sender_name", "Name that the mail comes from"),
         _optional("inbound_address", "Address whose mail is handed to the hook, with anything after a +, too", ADDRESS),
-        Field("hook_secret", "Secret that incoming mail is signed with, besides the hook's address", is_required=False),
+        AccountField(
+            "hook_secret", "Secret that incoming mail is signed with, besides the hook's address", is_required=False
+        ),
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
@@ -61,13 +62,13 @@ class Mail:
         usual_port = 465 if account.get("security") == "tls" else 587
         return f"{account['smtp_host']}:{account.get('smtp_port') or usual_port}"
 
-    async def verify(self, connection: Connection) -> None:
+    async def verify(self, connection: ChannelAccount) -> None:
         await submission.verify(connection)
 
-    async def send(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+    async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         return await submission.submit(connection, message)
 
-    async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         """It came with the mail."""
         if media.content is None or len(media.content) > most_bytes:
             raise Unclear("the file is not there any more, or too large")
@@ -80,7 +81,7 @@ class Mail:
         """The hook's address is a secret already; whoever wants to may sign as well."""
         secret, given = credentials.get("hook_secret") or "", headers.get(SIGNATURE) or ""
         if secret and not hmac.compare_digest(sign(secret, body).encode(), given.encode("utf-8", "surrogatepass")):
-            raise Unsigned
+            raise BadSignature
 
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
         return parse_callback(account, body)

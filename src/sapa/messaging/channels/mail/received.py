@@ -11,7 +11,12 @@ from email.utils import getaddresses, parsedate_to_datetime
 from hashlib import sha256
 from html.parser import HTMLParser
 
-from sapa.messaging.channels.interface import Identity, Inbound, InboundMedia, Item
+from sapa.messaging.channels.interface import (
+    Identity,
+    InboundMedia,
+    Item,
+    ReceivedItem,
+)
 from sapa.messaging.channels.mail.bounces import is_bounce, read_bounce
 from sapa.messaging.channels.mail.written import MOST_REFERENCES, find_domain, list_message_ids
 
@@ -34,7 +39,7 @@ def parse_callback(account: Mapping[str, str], body: bytes) -> Sequence[Item]:
     return [letter] if letter else []
 
 
-def _read_letter(account: Mapping[str, str], mail: EmailMessage, body: bytes) -> Inbound | None:
+def _read_letter(account: Mapping[str, str], mail: EmailMessage, body: bytes) -> ReceivedItem | None:
     name, sender = _find_sender(mail)
     if not sender:
         return None
@@ -43,7 +48,7 @@ def _read_letter(account: Mapping[str, str], mail: EmailMessage, body: bytes) ->
     if not customer:
         return None
     main, quoted = _find_body(mail), _find_quoted(account, mail)
-    return Inbound(
+    return ReceivedItem(
         message_id=_find_id(mail) or f"<{sha256(body).hexdigest()}@unnamed>",
         sender=[Identity("email", customer)],
         at=find_date(mail),

@@ -13,7 +13,13 @@ from aiosmtplib.errors import (
     SMTPResponseException,
 )
 
-from sapa.messaging.channels.interface import BadAccount, Connection, Outgoing, Refused, Sent
+from sapa.messaging.channels.interface import (
+    BadAccount,
+    ChannelAccount,
+    OutgoingMessage,
+    SendReceipt,
+    SendRefusal,
+)
 from sapa.messaging.channels.mail.written import build_mail, build_message_id, find_domain, to_ascii_domain
 from sapa.messaging.channels.meta import Category
 from sapa.outbound.client import NotSent, Unclear
@@ -26,7 +32,7 @@ class NotOffered(Exception):
     """The server cannot do what it takes."""
 
 
-async def submit(connection: Connection, message: Outgoing) -> Sent | Refused:
+async def submit(connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
     """Until DATA the server has nothing of it; what gets lost after that, nobody can tell."""
     sender, recipient = connection.account["address"], message.to.value
     try:
@@ -39,13 +45,13 @@ async def submit(connection: Connection, message: Outgoing) -> Sent | Refused:
     except (SMTPException, OSError) as error:
         raise NotSent(str(error) or type(error).__name__) from error
     except NotOffered as error:
-        return Refused("config", str(error), "config")
+        return SendRefusal("config", str(error), "config")
     except (ValueError, MessageError) as error:
-        return Refused("address", f"The mail cannot be addressed: {error}", "recipient")
-    return Sent(build_message_id(connection.account, message.reference))
+        return SendRefusal("address", f"The mail cannot be addressed: {error}", "recipient")
+    return SendReceipt(build_message_id(connection.account, message.reference))
 
 
-async def verify(connection: Connection) -> None:
+async def verify(connection: ChannelAccount) -> None:
     """A server that lets us in, and nothing sent."""
     try:
         async with _open(connection):
@@ -57,7 +63,7 @@ async def verify(connection: Connection) -> None:
 
 
 @asynccontextmanager
-async def _open(connection: Connection) -> AsyncIterator[SMTP]:
+async def _open(connection: ChannelAccount) -> AsyncIterator[SMTP]:
     """Connected, encrypted as the account says, and logged in. A company's server is reached through the guard."""
     host, _, port = connection.address.rpartition(":")
     security = connection.account.get("security") or "starttls"
@@ -119,11 +125,11 @@ async def _hand_over(server: SMTP, content: bytes) -> None:
         raise Unclear(f"the mail server did not confirm the mail: {error}") from error
 
 
-def _refuse(error: SMTPResponseException) -> Refused:
+def _refuse(error: SMTPResponseException) -> SendRefusal:
     words = " ".join(error.message.split()) or "the mail server gave no reason"
     if error.code < 500:
-        return Refused(str(error.code), words, "transient", RETRY_SECONDS)
-    return Refused(str(error.code), words, _judge(error))
+        return SendRefusal(str(error.code), words, "transient", RETRY_SECONDS)
+    return SendRefusal(str(error.code), words, _judge(error))
 
 
 def _judge(error: SMTPResponseException) -> Category:

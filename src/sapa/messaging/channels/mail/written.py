@@ -10,7 +10,15 @@ from email.utils import format_datetime
 from html import escape
 from urllib.parse import quote
 
-from sapa.messaging.channels.interface import Buttons, Choices, Link, Media, Outgoing, TemplateCall, Text
+from sapa.messaging.channels.interface import (
+    Buttons,
+    Choices,
+    LinkButton,
+    Media,
+    OutgoingMessage,
+    TemplateCall,
+    Text,
+)
 from sapa.messaging.channels.render import describe, list_rows, paragraphs, render
 
 POLICY = policy.SMTP.clone(cte_type="7bit", raise_on_defect=False)
@@ -24,7 +32,7 @@ def build_message_id(account: Mapping[str, str], reference: str) -> str:
     return f"<{reference}@{find_domain(account['address'])}>"
 
 
-def build_mail(account: Mapping[str, str], message: Outgoing) -> EmailMessage:
+def build_mail(account: Mapping[str, str], message: OutgoingMessage) -> EmailMessage:
     is_plain = (account["address"].rpartition("@")[0] + message.to.value.rpartition("@")[0]).isascii()
     mail = EmailMessage(policy=POLICY.clone(utf8=not is_plain))
     mail["From"] = _build_address(account["address"], _plain(account.get("sender_name") or ""))
@@ -60,7 +68,7 @@ def build_reply_address(account: Mapping[str, str], reference: str) -> str | Non
     return f"{local}+{reference}@{domain}" if local else None
 
 
-def build_subject(message: Outgoing) -> str:
+def build_subject(message: OutgoingMessage) -> str:
     """Its own, or the conversation's, or else how it begins."""
     content = message.content
     own = (content.subject if isinstance(content, Text | TemplateCall) else None) or message.subject
@@ -72,7 +80,7 @@ def find_domain(address: str) -> str:
     return address.rpartition("@")[2]
 
 
-def _thread(message: Outgoing) -> dict[str, str]:
+def _thread(message: OutgoingMessage) -> dict[str, str]:
     quoted = [message.quoted] if message.quoted else []
     known = [id for id in dict.fromkeys([*message.thread, *quoted]) if _is_message_id(id)][-MOST_REFERENCES:]
     if not known:
@@ -81,14 +89,14 @@ def _thread(message: Outgoing) -> dict[str, str]:
     return {"In-Reply-To": str(answered), "References": " ".join(known)}
 
 
-def _build_page(account: Mapping[str, str], message: Outgoing) -> str:
+def _build_page(account: Mapping[str, str], message: OutgoingMessage) -> str:
     return f"<!doctype html>\n<html><body>\n{_build_body(account, message)}\n</body></html>\n"
 
 
-def _build_body(account: Mapping[str, str], message: Outgoing) -> str:
+def _build_body(account: Mapping[str, str], message: OutgoingMessage) -> str:
     content = message.content
     match content:
-        case Link():
+        case LinkButton():
             return _paragraphs(content.body) + _link(content.url, content.display_text)
         case Media():
             return _paragraphs(content.caption) + _link(content.url, content.filename or content.url)
@@ -101,7 +109,7 @@ def _build_body(account: Mapping[str, str], message: Outgoing) -> str:
             return _paragraphs(render(content))
 
 
-def _choice(account: Mapping[str, str], message: Outgoing, title: str, words: str) -> str:
+def _choice(account: Mapping[str, str], message: OutgoingMessage, title: str, words: str) -> str:
     """Chosen by an answer that the reader need only send off."""
     address = build_reply_address(account, message.reference) or account["address"]
     subject = quote(f"Re: {build_subject(message).removeprefix('Re: ')}")

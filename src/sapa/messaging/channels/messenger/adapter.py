@@ -8,18 +8,18 @@ from sapa.messaging.channels import meta, social
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
-    Connection,
+    ChannelAccount,
     Content,
-    Field,
     InboundMedia,
     Item,
-    Link,
-    Outgoing,
-    Refused,
-    Sent,
+    LinkButton,
+    OutgoingMessage,
+    SendReceipt,
+    SendRefusal,
     Source,
 )
 from sapa.messaging.channels.reading import text
+from sapa.values.provider_accounts import AccountField
 
 
 class Messenger:
@@ -28,11 +28,11 @@ class Messenger:
     names: Sequence[str] = ("social_network",)
     own_fields: Sequence[str] = ()
     address = "https://graph.facebook.com/v25.0"
-    fields: Sequence[Field] = (
-        Field("page_id", "Page id", is_secret=False, pattern=r"[0-9]{1,40}"),
-        Field("access_token", "Page access token"),
-        Field("app_secret", "App secret"),
-        Field("verify_token", "Verify token of the callback", is_required=False, is_generated=True),
+    fields: Sequence[AccountField] = (
+        AccountField("page_id", "Page id", is_secret=False, pattern=r"[0-9]{1,40}"),
+        AccountField("access_token", "Page access token"),
+        AccountField("app_secret", "App secret"),
+        AccountField("verify_token", "Verify token of the callback", is_required=False, is_generated=True),
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
@@ -45,17 +45,17 @@ class Messenger:
         media_per_second=10,
     )
 
-    async def verify(self, connection: Connection) -> None:
+    async def verify(self, connection: ChannelAccount) -> None:
         page_id = connection.account["page_id"]
         found = await meta.get_node(connection, page_id, fields="id,name")
         if text(found, "id") != page_id:
             raise BadAccount(f"the token belongs to the page {text(found, 'id')}, not to {page_id}")
 
-    async def send(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+    async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         path = f"{connection.account['page_id']}/messages"
         return await social.send(connection, path, message, build_link(message.content))
 
-    async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         return await meta.fetch_media(connection, media, most_bytes)
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
@@ -70,7 +70,7 @@ class Messenger:
 
 def build_link(content: Content) -> dict[str, Any] | None:
     """A button that opens an address; None for all else."""
-    if not isinstance(content, Link):
+    if not isinstance(content, LinkButton):
         return None
     button = {"type": "web_url", "url": content.url, "title": content.display_text}
     payload = {"template_type": "button", "text": content.body, "buttons": [button]}

@@ -11,14 +11,13 @@ from sapa.messaging.channels.abilities import Renewal
 from sapa.messaging.channels.interface import (
     BadAccount,
     Capabilities,
-    Connection,
-    Field,
+    ChannelAccount,
     InboundMedia,
     Item,
     Media,
-    Outgoing,
-    Refused,
-    Sent,
+    OutgoingMessage,
+    SendReceipt,
+    SendRefusal,
     Source,
 )
 from sapa.messaging.channels.meta import download
@@ -27,6 +26,7 @@ from sapa.messaging.channels.tiktok.callbacks import check_signature, parse_call
 from sapa.messaging.channels.tiktok.calls import build_image, build_text, parse_data, parse_sent
 from sapa.messaging.channels.tiktok.pictures import PICTURE, find_type
 from sapa.outbound.client import NotSent, ProviderResponse, Unclear
+from sapa.values.provider_accounts import AccountField
 
 MOST_PICTURE_BYTES = 3 * 1_048_576
 A_DAY = 86_400.0
@@ -38,12 +38,12 @@ class TikTok:
     names: Sequence[str] = ("short_video",)
     own_fields: Sequence[str] = ()
     address = "https://business-api.tiktok.com/open_api/v1.3"
-    fields: Sequence[Field] = (
-        Field("business_id", "Business id (open_id)", is_secret=False),
-        Field("client_key", "App id", is_secret=False),
-        Field("access_token", "Access token"),
-        Field("refresh_token", "Refresh token", is_required=False),
-        Field("app_secret", "App secret"),
+    fields: Sequence[AccountField] = (
+        AccountField("business_id", "Business id (open_id)", is_secret=False),
+        AccountField("client_key", "App id", is_secret=False),
+        AccountField("access_token", "Access token"),
+        AccountField("refresh_token", "Refresh token", is_required=False),
+        AccountField("app_secret", "App secret"),
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "media", "interactive"}),
@@ -58,22 +58,22 @@ class TikTok:
         has_link_buttons=False,
     )
 
-    async def verify(self, connection: Connection) -> None:
+    async def verify(self, connection: ChannelAccount) -> None:
         params = {"business_id": connection.account["business_id"], "fields": '["username","display_name"]'}
         found = parse_data(await _call(connection, "GET", "business/get/", params=params))
-        if isinstance(found, Refused):
+        if isinstance(found, SendRefusal):
             raise BadAccount(f"({found.code}) {found.reason}")
 
-    async def send(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+    async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         business_id = connection.account["business_id"]
         if not isinstance(message.content, Media):
             return await _send(connection, build_text(business_id, message))
         media_id = await _upload(connection, message.content)
-        if isinstance(media_id, Refused):
+        if isinstance(media_id, SendRefusal):
             return media_id
         return await _send(connection, build_image(business_id, message, media_id))
 
-    async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         conversation_id, message_id, media_id = (media.media_id or "").split(" ")
         asked = {
             "business_id": connection.account["business_id"],
@@ -83,7 +83,7 @@ class TikTok:
             "media_type": "IMAGE",
         }
         found = parse_data(await _call(connection, "POST", "business/message/media/download/", asked))
-        url = None if isinstance(found, Refused) else text(found, "download_url")
+        url = None if isinstance(found, SendRefusal) else text(found, "download_url")
         if url is None:
             raise Unclear("the channel tells no address for it")
         return await download(connection, url, None, most_bytes, {"x-user": connection.credentials["access_token"]})
@@ -97,7 +97,7 @@ class TikTok:
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
         return parse_callback(account, body)
 
-    async def renew(self, connection: Connection) -> Renewal:
+    async def renew(self, connection: ChannelAccount) -> Renewal:
         """Tokens end after a day; the next one is had for the one that renews, which changes with it."""
         asked = {
             "client_id": connection.account["client_key"],
@@ -106,7 +106,7 @@ class TikTok:
             "refresh_token": connection.credentials.get("refresh_token") or "",
         }
         found = parse_data(await _call(connection, "POST", "tt_user/oauth2/refresh_token/", asked))
-        if isinstance(found, Refused):
+        if isinstance(found, SendRefusal):
             raise BadAccount(f"({found.code}) {found.reason}")
         names = ("access_token", "refresh_token")
         new = {name: value for name in names if (value := text(found, name)) is not None}
@@ -117,7 +117,7 @@ class TikTok:
 
 
 async def _call(
-    connection: Connection, method: str, path: str, body: Any = None, params: Mapping[str, str] | None = None
+    connection: ChannelAccount, method: str, path: str, body: Any = None, params: Mapping[str, str] | None = None
 ) -> ProviderResponse:
     headers = {"access-token": connection.credentials["access_token"], "content-type": "application/json"}
     content = None if body is None else msgspec.json.encode(body)
@@ -125,14 +125,14 @@ async def _call(
     return await connection.client.call(method, url, headers=headers, content=content, params=params)
 
 
-async def _send(connection: Connection, body: dict[str, Any]) -> Sent | Refused:
+async def _send(connection: ChannelAccount, body: dict[str, Any]) -> SendReceipt | SendRefusal:
     return parse_sent(await _call(connection, "POST", "business/message/send/", body))
 
 
-async def _upload(connection: Connection, media: Media) -> str | Refused:
+async def _upload(connection: ChannelAccount, media: Media) -> str | SendRefusal:
     """Pictures are handed over and not linked. Until the message itself is sent, nothing has happened."""
     picture = await _fetch_picture(connection, media)
-    if isinstance(picture, Refused):
+    if isinstance(picture, SendRefusal):
         return picture
     form = aiohttp.FormData()
     form.add_field("business_id", connection.account["business_id"])
@@ -144,21 +144,21 @@ async def _upload(connection: Connection, media: Media) -> str | Refused:
         found = parse_data(await connection.client.call("POST", url, headers=headers, form=form))
     except Unclear as error:
         raise NotSent(str(error)) from error
-    if isinstance(found, Refused):
+    if isinstance(found, SendRefusal):
         return found
-    return text(found, "media_id") or Refused("media", "The channel took the picture and told no id.", "media")
+    return text(found, "media_id") or SendRefusal("media", "The channel took the picture and told no id.", "media")
 
 
-async def _fetch_picture(connection: Connection, media: Media) -> bytes | Refused:
+async def _fetch_picture(connection: ChannelAccount, media: Media) -> bytes | SendRefusal:
     """A simulator reaches nothing outside: a picture of our own stands in for the one that is named."""
     if connection.is_simulated:
         return PICTURE
     try:
         answer = await connection.client.fetch(media.url, MOST_PICTURE_BYTES)
     except (NotSent, Unclear) as error:
-        return Refused("media", f"The picture could not be fetched: {error}.", "media")
+        return SendRefusal("media", f"The picture could not be fetched: {error}.", "media")
     if answer.status != 200 or find_type(answer.body) is None:
-        return Refused("media", f"There is no JPEG or PNG at {media.url} (status {answer.status}).", "media")
+        return SendRefusal("media", f"There is no JPEG or PNG at {media.url} (status {answer.status}).", "media")
     return answer.body
 
 

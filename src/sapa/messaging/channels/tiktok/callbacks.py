@@ -6,8 +6,15 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from hashlib import sha256
 
-from sapa.messaging.channels.interface import Identity, Inbound, InboundMedia, Item, StatusReport, Unsigned
+from sapa.messaging.channels.interface import (
+    Identity,
+    InboundMedia,
+    Item,
+    ReceivedItem,
+    StatusReport,
+)
 from sapa.messaging.channels.reading import Node, get, milliseconds, nodes, parse_json, text
+from sapa.values.provider_accounts import BadSignature
 
 TOLERANCE_SECONDS = 300
 """Deliveries are tried again for days, each time signed anew."""
@@ -22,11 +29,11 @@ def sign(secret: str, at: int | str, body: bytes) -> str:
 def check_signature(secret: str, headers: Mapping[str, str], body: bytes, now: float | None = None) -> None:
     given = _parse_signature(headers.get("tiktok-signature") or "")
     if given is None or not secret:
-        raise Unsigned
+        raise BadSignature
     if not hmac.compare_digest(sign(secret, given["at"], body), given["mark"]):
-        raise Unsigned
+        raise BadSignature
     if abs((time.time() if now is None else now) - int(given["at"])) > TOLERANCE_SECONDS:
-        raise Unsigned
+        raise BadSignature
 
 
 def parse_callback(account: Mapping[str, str], body: bytes) -> Sequence[Item]:
@@ -61,7 +68,7 @@ def _read_message(content: Node, customer: Identity, is_echo: bool) -> Iterator[
         return
     media = _list_media(content)
     type = text(content, "type") or ""
-    yield Inbound(
+    yield ReceivedItem(
         message_id=id,
         sender=[customer],
         at=milliseconds(content, "timestamp"),

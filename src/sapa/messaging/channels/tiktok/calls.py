@@ -4,54 +4,54 @@ status says."""
 from collections.abc import Mapping
 from typing import Any
 
-from sapa.messaging.channels.interface import Outgoing, Refused, Sent
-from sapa.messaging.channels.meta import Verdict
+from sapa.messaging.channels.interface import OutgoingMessage, SendReceipt, SendRefusal
+from sapa.messaging.channels.meta import ErrorMeaning
 from sapa.messaging.channels.reading import Node, get, node, parse_json, text
 from sapa.messaging.channels.render import render
 from sapa.outbound.client import ProviderResponse, Unclear
 
-_VERDICTS: Mapping[int, Verdict] = {
-    40001: Verdict("auth"),
-    40002: Verdict("validation"),
-    40064: Verdict("rate", 60.0),
-    40100: Verdict("rate", 10.0),
-    40102: Verdict("auth"),
-    40103: Verdict("auth"),
-    40104: Verdict("auth"),
-    40105: Verdict("auth"),
+_VERDICTS: Mapping[int, ErrorMeaning] = {
+    40001: ErrorMeaning("auth"),
+    40002: ErrorMeaning("validation"),
+    40064: ErrorMeaning("rate", 60.0),
+    40100: ErrorMeaning("rate", 10.0),
+    40102: ErrorMeaning("auth"),
+    40103: ErrorMeaning("auth"),
+    40104: ErrorMeaning("auth"),
+    40105: ErrorMeaning("auth"),
 }
 _ITS_OWN_FAULT = range(50000, 60000)
 
 
-def build_text(business_id: str, message: Outgoing) -> dict[str, Any]:
+def build_text(business_id: str, message: OutgoingMessage) -> dict[str, Any]:
     words = render(message.content)
     return {**_envelope(business_id, message), "message_type": "TEXT", "text": {"body": words}, **_quote(message)}
 
 
-def build_image(business_id: str, message: Outgoing, media_id: str) -> dict[str, Any]:
+def build_image(business_id: str, message: OutgoingMessage, media_id: str) -> dict[str, Any]:
     return {**_envelope(business_id, message), "message_type": "IMAGE", "image": {"media_id": media_id}}
 
 
-def _envelope(business_id: str, message: Outgoing) -> dict[str, Any]:
+def _envelope(business_id: str, message: OutgoingMessage) -> dict[str, Any]:
     return {"business_id": business_id, "recipient_type": "CONVERSATION", "recipient": message.to.value}
 
 
-def _quote(message: Outgoing) -> dict[str, Any]:
+def _quote(message: OutgoingMessage) -> dict[str, Any]:
     quoted = {"referenced_message_id": message.quoted}
     return {"referenced_message_info": quoted} if message.quoted else {}
 
 
-def parse_sent(answer: ProviderResponse) -> Sent | Refused:
+def parse_sent(answer: ProviderResponse) -> SendReceipt | SendRefusal:
     data = parse_data(answer)
-    if isinstance(data, Refused):
+    if isinstance(data, SendRefusal):
         return data
     message_id = text(data, "message", "message_id") or text(data, "message_id")
     if message_id is None:
         raise Unclear("the channel took it and told no id")
-    return Sent(message_id)
+    return SendReceipt(message_id)
 
 
-def parse_data(answer: ProviderResponse) -> Node | Refused:
+def parse_data(answer: ProviderResponse) -> Node | SendRefusal:
     """What an answer brings; raises Unclear when it does not say whether it is one."""
     found = parse_json(answer.body)
     code = get(found, "code")
@@ -61,11 +61,11 @@ def parse_data(answer: ProviderResponse) -> Node | Refused:
         return node(found, "data")
     reason = text(found, "message") or "the channel gave no reason"
     verdict = judge(code, reason)
-    return Refused(str(code), reason, verdict.category, verdict.retry_after)
+    return SendRefusal(str(code), reason, verdict.category, verdict.retry_after)
 
 
-def judge(code: int, reason: str) -> Verdict:
+def judge(code: int, reason: str) -> ErrorMeaning:
     """Its windows have no code of their own that is known."""
     if code not in {40064, 40100} and "window" in reason.lower():
-        return Verdict("window")
-    return _VERDICTS.get(code, Verdict("validation"))
+        return ErrorMeaning("window")
+    return _VERDICTS.get(code, ErrorMeaning("validation"))

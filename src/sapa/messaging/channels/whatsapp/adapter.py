@@ -9,18 +9,18 @@ from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
 from sapa.messaging.channels.interface import (
     Capabilities,
-    Connection,
-    Field,
+    ChannelAccount,
     InboundMedia,
     Item,
-    Outgoing,
-    Refused,
-    Sent,
+    OutgoingMessage,
+    SendReceipt,
+    SendRefusal,
     Source,
 )
 from sapa.messaging.channels.whatsapp import templates
 from sapa.messaging.channels.whatsapp.callbacks import parse_callback
 from sapa.messaging.channels.whatsapp.calls import build_message, parse_sent
+from sapa.values.provider_accounts import AccountField
 
 NUMBER = r"[0-9]{1,40}"
 CAPABILITIES = Capabilities(
@@ -41,13 +41,13 @@ class WhatsApp:
 
     own_fields: Sequence[str] = ("phone_number",)
     address = "https://graph.facebook.com/v25.0"
-    fields: Sequence[Field] = (
-        Field("phone_number_id", "Phone number id", is_secret=False, pattern=NUMBER),
-        Field("waba_id", "WhatsApp business account id", is_secret=False, pattern=NUMBER),
-        Field("phone_number", "Phone number, such as +6281234567890", is_secret=False, pattern=r"\+[0-9]{6,15}"),
-        Field("access_token", "Access token of a system user"),
-        Field("app_secret", "App secret"),
-        Field("verify_token", "Verify token of the callback", is_required=False, is_generated=True),
+    fields: Sequence[AccountField] = (
+        AccountField("phone_number_id", "Phone number id", is_secret=False, pattern=NUMBER),
+        AccountField("waba_id", "WhatsApp business account id", is_secret=False, pattern=NUMBER),
+        AccountField("phone_number", "Phone number, such as +6281234567890", is_secret=False, pattern=r"\+[0-9]{6,15}"),
+        AccountField("access_token", "Access token of a system user"),
+        AccountField("app_secret", "App secret"),
+        AccountField("verify_token", "Verify token of the callback", is_required=False, is_generated=True),
     )
 
     def __init__(self, source: Source, label: str, names: Sequence[str], capabilities: Capabilities) -> None:
@@ -56,14 +56,14 @@ class WhatsApp:
         self.names = names
         self.capabilities = capabilities
 
-    async def verify(self, connection: Connection) -> None:
+    async def verify(self, connection: ChannelAccount) -> None:
         await meta.get_node(connection, connection.account["phone_number_id"], fields="id,display_phone_number")
 
-    async def send(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+    async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         path = f"{connection.account['phone_number_id']}/messages"
         return parse_sent(await meta.post(connection, path, build_message(message)), message.to)
 
-    async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         return await meta.fetch_media(connection, media, most_bytes)
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
@@ -75,13 +75,13 @@ class WhatsApp:
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:
         return parse_callback(account, body)
 
-    async def list_templates(self, connection: Connection) -> Sequence[ChannelTemplate]:
+    async def list_templates(self, connection: ChannelAccount) -> Sequence[ChannelTemplate]:
         return await templates.list_templates(connection)
 
-    async def submit_template(self, connection: Connection, template: NewTemplate) -> ChannelTemplate | Refused:
+    async def submit_template(self, connection: ChannelAccount, template: NewTemplate) -> ChannelTemplate | SendRefusal:
         return await templates.submit_template(connection, template)
 
-    async def delete_template(self, connection: Connection, name: str) -> Refused | None:
+    async def delete_template(self, connection: ChannelAccount, name: str) -> SendRefusal | None:
         return await templates.delete_template(connection, name)
 
 

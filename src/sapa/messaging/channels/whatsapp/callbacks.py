@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from sapa.messaging.channels.interface import (
-    Amendment,
     Identity,
-    Inbound,
     Item,
+    MessageAmendment,
     NumberChanged,
+    ReceivedItem,
     Status,
     StatusReport,
     TemplateVerdict,
@@ -81,7 +81,7 @@ def _read_message(
         yield from read(message, people)
     elif id is not None and people:
         contents = read_contents(message)
-        yield Inbound(
+        yield ReceivedItem(
             message_id=id,
             sender=people,
             at=seconds(message, "timestamp"),
@@ -100,18 +100,18 @@ def _read_reaction(message: Node, people: Sequence[Identity]) -> Iterator[Item]:
     """Without an emoji it was taken back."""
     if id := text(message, "reaction", "message_id"):
         emoji = text(message, "reaction", "emoji")
-        yield Amendment("reaction", id, seconds(message, "timestamp"), emoji, next(iter(people), None))
+        yield MessageAmendment("reaction", id, seconds(message, "timestamp"), emoji, next(iter(people), None))
 
 
 def _read_edit(message: Node, people: Sequence[Identity]) -> Iterator[Item]:
     if id := text(message, "edit", "original_message_id"):
         body = read_contents(node(message, "edit", "message")).body
-        yield Amendment("edit", id, seconds(message, "timestamp"), body, next(iter(people), None))
+        yield MessageAmendment("edit", id, seconds(message, "timestamp"), body, next(iter(people), None))
 
 
 def _read_revoke(message: Node, people: Sequence[Identity]) -> Iterator[Item]:
     if id := text(message, "revoke", "original_message_id"):
-        yield Amendment("revoke", id, seconds(message, "timestamp"), None, next(iter(people), None))
+        yield MessageAmendment("revoke", id, seconds(message, "timestamp"), None, next(iter(people), None))
 
 
 def _read_system(message: Node, people: Sequence[Identity]) -> Iterator[Item]:

@@ -8,11 +8,11 @@ from sapa.messaging.channels.interface import (
     Choices,
     Content,
     Identity,
-    Link,
+    LinkButton,
     Media,
-    Outgoing,
-    Refused,
-    Sent,
+    OutgoingMessage,
+    SendReceipt,
+    SendRefusal,
     TemplateCall,
     Text,
 )
@@ -22,7 +22,7 @@ from sapa.messaging.channels.whatsapp.errors import judge
 from sapa.outbound.client import ProviderResponse, Unclear
 
 
-def build_message(message: Outgoing) -> dict[str, Any]:
+def build_message(message: OutgoingMessage) -> dict[str, Any]:
     return {
         "messaging_product": "whatsapp",
         "recipient_type": "individual",
@@ -46,7 +46,7 @@ def _content(content: Content) -> dict[str, Any]:
             return {"type": content.type, content.type: _media(content)}
         case TemplateCall():
             return {"type": "template", "template": _template(content)}
-        case Buttons() | Choices() | Link():
+        case Buttons() | Choices() | LinkButton():
             return {"type": "interactive", "interactive": _interactive(content)}
 
 
@@ -74,14 +74,14 @@ def _header(media: Media) -> dict[str, Any]:
     return {"type": media.type, media.type: _media(plain)}
 
 
-def _interactive(content: Buttons | Choices | Link) -> dict[str, Any]:
+def _interactive(content: Buttons | Choices | LinkButton) -> dict[str, Any]:
     match content:
         case Buttons():
             replies = [{"type": "reply", "reply": {"id": each.id, "title": each.title}} for each in content.buttons]
             return {"type": "button", **_frame(content), "action": {"buttons": replies}}
         case Choices():
             return {"type": "list", **_frame(content), "action": _choices(content)}
-        case Link():
+        case LinkButton():
             parameters = {"display_text": content.display_text, "url": content.url}
             body = {"text": content.body}
             return {"type": "cta_url", "body": body, "action": {"name": "cta_url", "parameters": parameters}}
@@ -105,14 +105,14 @@ def _rows(rows: Sequence[Any]) -> list[dict[str, str]]:
     ]
 
 
-def parse_sent(answer: ProviderResponse, to: Identity) -> Sent | Refused:
+def parse_sent(answer: ProviderResponse, to: Identity) -> SendReceipt | SendRefusal:
     if refused := read_refusal(answer, judge):
         return refused
     found = parse_json(answer.body)
     message_id = next((text(each, "id") for each in nodes(found, "messages")), None)
     if message_id is None:
         raise Unclear("the channel took it and told no id")
-    return Sent(message_id, _alias(found, to))
+    return SendReceipt(message_id, _alias(found, to))
 
 
 def _alias(found: Any, to: Identity) -> Identity | None:

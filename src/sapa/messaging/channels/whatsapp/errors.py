@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from sapa.messaging.channels.meta import Mishap, Verdict
+from sapa.messaging.channels.meta import ErrorMeaning, GraphError
 
 SOON = 1.0
 A_MINUTE = 60.0
@@ -10,32 +10,32 @@ A_PAIRS_PACE = 6.0
 A_DAY = 86_400.0
 UNREADY = 10.0
 
-_AUTH, _POLICY, _RECIPIENT = Verdict("auth"), Verdict("policy"), Verdict("recipient")
-_VALIDATION, _TEMPLATE, _MEDIA = Verdict("validation"), Verdict("template"), Verdict("media")
-_QUALITY, _CONFIG, _BILLING = Verdict("quality"), Verdict("config"), Verdict("billing")
-_TRANSIENT = Verdict("transient", UNREADY)
+_AUTH, _POLICY, _RECIPIENT = ErrorMeaning("auth"), ErrorMeaning("policy"), ErrorMeaning("recipient")
+_VALIDATION, _TEMPLATE, _MEDIA = ErrorMeaning("validation"), ErrorMeaning("template"), ErrorMeaning("media")
+_QUALITY, _CONFIG, _BILLING = ErrorMeaning("quality"), ErrorMeaning("config"), ErrorMeaning("billing")
+_TRANSIENT = ErrorMeaning("transient", UNREADY)
 
-VERDICTS: Mapping[int, Verdict] = {
+VERDICTS: Mapping[int, ErrorMeaning] = {
     0: _AUTH,
     3: _AUTH,
     10: _AUTH,
     190: _AUTH,
     131005: _AUTH,
-    4: Verdict("rate", A_MINUTE),
-    80007: Verdict("rate", A_MINUTE),
-    130429: Verdict("rate", SOON),
-    131056: Verdict("rate", A_PAIRS_PACE),
+    4: ErrorMeaning("rate", A_MINUTE),
+    80007: ErrorMeaning("rate", A_MINUTE),
+    130429: ErrorMeaning("rate", SOON),
+    131056: ErrorMeaning("rate", A_PAIRS_PACE),
     131048: _QUALITY,
     131064: _QUALITY,
-    131049: Verdict("quality", A_DAY),
+    131049: ErrorMeaning("quality", A_DAY),
     368: _POLICY,
     130497: _POLICY,
     131031: _POLICY,
     130472: _RECIPIENT,
     131026: _RECIPIENT,
     131062: _RECIPIENT,
-    131047: Verdict("window"),
-    131050: Verdict("consent"),
+    131047: ErrorMeaning("window"),
+    131050: ErrorMeaning("consent"),
     131008: _VALIDATION,
     131009: _VALIDATION,
     131021: _VALIDATION,
@@ -61,7 +61,7 @@ VERDICTS: Mapping[int, Verdict] = {
 }
 
 
-def judge(mishap: Mishap) -> Verdict:
+def judge(mishap: GraphError) -> ErrorMeaning:
     """A code that nobody told us of is a request that must not simply be made again."""
     if 200 <= mishap.code <= 299:
         return _AUTH

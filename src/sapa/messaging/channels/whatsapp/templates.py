@@ -5,7 +5,7 @@ from typing import Any
 
 from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
-from sapa.messaging.channels.interface import Connection, Refused
+from sapa.messaging.channels.interface import ChannelAccount, SendRefusal
 from sapa.messaging.channels.reading import Node, nodes, parse_json, text
 from sapa.messaging.channels.whatsapp.errors import judge
 from sapa.outbound.client import Unclear
@@ -18,7 +18,7 @@ _NOT_THERE = {132001, 2593002}
 _BUTTONS = {"quick_reply": "QUICK_REPLY", "url": "URL", "phone_number": "PHONE_NUMBER"}
 
 
-async def list_templates(connection: Connection) -> Sequence[ChannelTemplate]:
+async def list_templates(connection: ChannelAccount) -> Sequence[ChannelTemplate]:
     """All pages. The next one is asked for by its mark, never by the address that the answer names."""
     found: list[ChannelTemplate] = []
     after: str | None = None
@@ -32,7 +32,7 @@ async def list_templates(connection: Connection) -> Sequence[ChannelTemplate]:
     raise Unclear("the channel's list of templates has no end")
 
 
-async def submit_template(connection: Connection, template: NewTemplate) -> ChannelTemplate | Refused:
+async def submit_template(connection: ChannelAccount, template: NewTemplate) -> ChannelTemplate | SendRefusal:
     body = build_template(template)
     answer = await meta.post(connection, _path(connection), body)
     if refused := meta.read_refusal(answer, judge):
@@ -48,7 +48,7 @@ async def submit_template(connection: Connection, template: NewTemplate) -> Chan
     )
 
 
-async def delete_template(connection: Connection, name: str) -> Refused | None:
+async def delete_template(connection: ChannelAccount, name: str) -> SendRefusal | None:
     url = f"{connection.address}/{_path(connection)}"
     answer = await connection.client.call("DELETE", url, headers=meta.authorize(connection), params={"name": name})
     refused = meta.read_refusal(answer, judge)
@@ -101,5 +101,5 @@ def _button(button: Mapping[str, Any]) -> dict[str, Any]:
     return {**button, "type": _BUTTONS.get(type.lower(), type)}
 
 
-def _path(connection: Connection) -> str:
+def _path(connection: ChannelAccount) -> str:
     return f"{connection.account['waba_id']}/message_templates"

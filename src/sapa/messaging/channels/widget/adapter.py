@@ -9,18 +9,18 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.messaging.channels.interface import (
     Capabilities,
-    Connection,
-    Field,
+    ChannelAccount,
     InboundMedia,
     Item,
-    Outgoing,
-    Refused,
-    Sent,
+    OutgoingMessage,
+    SendReceipt,
+    SendRefusal,
     Source,
 )
 from sapa.messaging.channels.widget import calls, messages
 from sapa.messaging.channels.widget.types import PREFIX
 from sapa.outbound.client import NotSent, Unclear
+from sapa.values.provider_accounts import AccountField
 
 ORIGINS = r"(?:https?://[^\s,/]+[\s,]*)*"
 PLAYED = "sim_"
@@ -35,10 +35,12 @@ class Widget:
     names: Sequence[str] = ("widget",)
     own_fields: Sequence[str] = ()
     address = ""
-    fields: Sequence[Field] = (
-        Field("secret", "Secret that your server vouches for visitors with", is_required=False, is_generated=True),
-        Field("title", "Title of the chat", is_secret=False, is_required=False, pattern=r".{0,60}"),
-        Field("origins", "Sites that may show it; all", is_secret=False, is_required=False, pattern=ORIGINS),
+    fields: Sequence[AccountField] = (
+        AccountField(
+            "secret", "Secret that your server vouches for visitors with", is_required=False, is_generated=True
+        ),
+        AccountField("title", "Title of the chat", is_secret=False, is_required=False, pattern=r".{0,60}"),
+        AccountField("origins", "Sites that may show it; all", is_secret=False, is_required=False, pattern=ORIGINS),
     )
     capabilities = Capabilities(
         sends=frozenset({"message", "template", "media", "interactive"}),
@@ -53,10 +55,10 @@ class Widget:
     def build_snippet(self, address: str, key: str) -> str:
         return f'<script src="{escape(address)}{PREFIX}/widget.js" data-key="{escape(key)}" async></script>'
 
-    async def verify(self, connection: Connection) -> None:
+    async def verify(self, connection: ChannelAccount) -> None:
         """There is nobody else to ask."""
 
-    async def send(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+    async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         company, visitor_id = connection.company, message.to.value
         if connection.address and visitor_id.startswith(PLAYED):
             return await self._hand_over(connection, message)
@@ -67,16 +69,16 @@ class Widget:
         except (DatabaseAway, asyncpg.PostgresError) as error:
             raise Unclear(f"the database did not say whether it was stored: {error}") from error
         if line is None:
-            return Refused("unknown_visitor", "No visitor of the chat has this id.", "recipient")
-        return Sent(messages.build_message_id(visitor_id, line.number))
+            return SendRefusal("unknown_visitor", "No visitor of the chat has this id.", "recipient")
+        return SendReceipt(messages.build_message_id(visitor_id, line.number))
 
-    async def _hand_over(self, connection: Connection, message: Outgoing) -> Sent | Refused:
+    async def _hand_over(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         """To whoever plays visitors in the test environment."""
         headers = {"content-type": "application/json", "authorization": f"Bearer {connection.credentials['secret']}"}
         url, content = f"{connection.address}/messages", calls.build_handed(message)
         return calls.parse_handed(await connection.client.call("POST", url, headers=headers, content=content))
 
-    async def fetch_media(self, connection: Connection, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
+    async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         raise NotSent("visitors send no files")
 
     def confirm(self, credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
@@ -89,7 +91,7 @@ class Widget:
         return calls.parse_callback(body)
 
 
-def _database(connection: Connection) -> Database:
+def _database(connection: ChannelAccount) -> Database:
     if connection.database is None:
         raise NotSent("the chat's connection was opened without a database")
     return connection.database

@@ -14,88 +14,88 @@ from sapa.messaging.channels.interface import (
     Choices,
     Content,
     Identity,
-    Inbound,
     Interaction,
     Item,
-    Link,
+    LinkButton,
     Media,
-    Outgoing,
-    Refused,
-    Sent,
+    OutgoingMessage,
+    ReceivedItem,
+    SendReceipt,
+    SendRefusal,
     Status,
     StatusReport,
     TemplateCall,
     Text,
-    Unsigned,
 )
-from sapa.messaging.channels.widget.types import Picture, Shown
+from sapa.messaging.channels.widget.types import MessageView, Picture
 from sapa.outbound.client import ProviderResponse, Unclear
+from sapa.values.provider_accounts import BadSignature
 
 SIGNATURE = "x-sapa-signature"
 TOO_FAST = "too_fast"
 RETRY_SECONDS = 0.5
 
 
-def build_shown(content: Content) -> Shown:
+def build_shown(content: Content) -> MessageView:
     match content:
         case Text(body=body):
-            return Shown(text=body)
+            return MessageView(text=body)
         case Media(caption=caption):
-            return Shown(text=caption or "", media=_picture(content))
+            return MessageView(text=caption or "", media=_picture(content))
         case Buttons(body=body, buttons=buttons, header=header, footer=footer):
-            return Shown(text=body, header=header, footer=footer, buttons=buttons)
+            return MessageView(text=body, header=header, footer=footer, buttons=buttons)
         case Choices(body=body, button=button, sections=sections, header=header, footer=footer):
-            return Shown(text=body, header=header, footer=footer, open_label=button, sections=sections)
-        case Link(body=body, display_text=label, url=url):
-            return Shown(text=body, link_label=label, link_url=url)
+            return MessageView(text=body, header=header, footer=footer, open_label=button, sections=sections)
+        case LinkButton(body=body, display_text=label, url=url):
+            return MessageView(text=body, link_label=label, link_url=url)
         case TemplateCall(rendered=rendered, header_media=media):
-            return Shown(text=rendered, media=_picture(media) if media else None)
+            return MessageView(text=rendered, media=_picture(media) if media else None)
 
 
 def _picture(media: Media) -> Picture:
     return Picture(media.type, media.url, media.filename)
 
 
-class Handed(Struct, frozen=True, rename="camel"):
+class WidgetDelivery(Struct, frozen=True, rename="camel"):
     """A message for a visitor without a page, as the one who plays them gets it."""
 
     reference: str
     visitor_id: str
-    content: Shown
+    content: MessageView
 
 
-class Complaint(Struct, frozen=True):
+class WidgetError(Struct, frozen=True):
     code: str
     message: str
 
 
-class HandedAnswer(Struct, frozen=True, rename="camel"):
+class WidgetReceipt(Struct, frozen=True, rename="camel"):
     message_id: str | None = None
-    error: Complaint | None = None
+    error: WidgetError | None = None
 
 
 _CATEGORIES: dict[int, Literal["auth", "rate", "recipient"]] = {401: "auth", 429: "rate"}
 
 
-def build_handed(message: Outgoing) -> bytes:
-    return msgspec.json.encode(Handed(message.reference, message.to.value, build_shown(message.content)))
+def build_handed(message: OutgoingMessage) -> bytes:
+    return msgspec.json.encode(WidgetDelivery(message.reference, message.to.value, build_shown(message.content)))
 
 
-def parse_handed(answer: ProviderResponse) -> Sent | Refused:
+def parse_handed(answer: ProviderResponse) -> SendReceipt | SendRefusal:
     """Raises Unclear where nobody can tell what became of it."""
     try:
-        said = msgspec.json.decode(answer.body, type=HandedAnswer)
+        said = msgspec.json.decode(answer.body, type=WidgetReceipt)
     except msgspec.MsgspecError:
-        said = HandedAnswer()
+        said = WidgetReceipt()
     if answer.status == 200 and said.message_id:
-        return Sent(said.message_id)
+        return SendReceipt(said.message_id)
     if answer.status >= 500 or said.error is None:
         raise Unclear(f"the answer was {answer.status}")
     wait = RETRY_SECONDS if said.error.code == TOO_FAST else None
-    return Refused(said.error.code, said.error.message, _CATEGORIES.get(answer.status, "recipient"), wait)
+    return SendRefusal(said.error.code, said.error.message, _CATEGORIES.get(answer.status, "recipient"), wait)
 
 
-class PlayedStatus(Struct, frozen=True, rename="camel", tag="status", tag_field="kind"):
+class SimulatedStatus(Struct, frozen=True, rename="camel", tag="status", tag_field="kind"):
     """A page acknowledged a message."""
 
     status: Status
@@ -105,7 +105,7 @@ class PlayedStatus(Struct, frozen=True, rename="camel", tag="status", tag_field=
     reason: str | None = None
 
 
-class PlayedMessage(Struct, frozen=True, rename="camel", tag="message", tag_field="kind"):
+class SimulatedMessage(Struct, frozen=True, rename="camel", tag="message", tag_field="kind"):
     """A visitor wrote, or chose."""
 
     message_id: str
@@ -117,10 +117,10 @@ class PlayedMessage(Struct, frozen=True, rename="camel", tag="message", tag_fiel
     name: str | None = None
 
 
-class Callback(Struct, frozen=True):
+class WidgetCallback(Struct, frozen=True):
     """Pages speak to us directly. This is for visitors without a page: those that the test environment plays."""
 
-    events: list[PlayedStatus | PlayedMessage]
+    events: list[SimulatedStatus | SimulatedMessage]
 
 
 def build_signature(secret: str, body: bytes) -> str:
@@ -129,27 +129,27 @@ def build_signature(secret: str, body: bytes) -> str:
     return hmac.new(key, body, sha256).hexdigest()
 
 
-def build_callback(secret: str, events: Sequence[PlayedStatus | PlayedMessage]) -> tuple[dict[str, str], bytes]:
+def build_callback(secret: str, events: Sequence[SimulatedStatus | SimulatedMessage]) -> tuple[dict[str, str], bytes]:
     """Headers and body."""
-    body = msgspec.json.encode(Callback(list(events)))
+    body = msgspec.json.encode(WidgetCallback(list(events)))
     return {"content-type": "application/json", SIGNATURE: build_signature(secret, body)}, body
 
 
 def check_signature(secret: str, headers: Mapping[str, str], body: bytes) -> None:
     if not hmac.compare_digest(headers.get(SIGNATURE, "").encode(), build_signature(secret, body).encode()):
-        raise Unsigned
+        raise BadSignature
 
 
 def parse_callback(body: bytes) -> list[Item]:
     try:
-        callback = msgspec.json.decode(body, type=Callback)
+        callback = msgspec.json.decode(body, type=WidgetCallback)
     except msgspec.MsgspecError:
         return []
     return [_item(event) for event in callback.events]
 
 
-def _item(event: PlayedStatus | PlayedMessage) -> Item:
-    if isinstance(event, PlayedStatus):
+def _item(event: SimulatedStatus | SimulatedMessage) -> Item:
+    if isinstance(event, SimulatedStatus):
         return StatusReport(
             event.status, event.at, message_id=event.message_id, reference=event.reference, reason=event.reason
         )
@@ -168,9 +168,9 @@ def build_inbound(
     *,
     name: str | None,
     email: str | None = None,
-) -> Inbound:
+) -> ReceivedItem:
     identities = [Identity("visitor", visitor_id), *([Identity("email", email)] if email else [])]
-    return Inbound(
+    return ReceivedItem(
         message_id=message_id,
         sender=identities,
         at=at,

@@ -4,13 +4,13 @@ import msgspec
 
 from sapa.db.pool import Tx, notify_after_commit
 from sapa.messaging.channels.widget import queries
-from sapa.messaging.channels.widget.types import Line, Shown, Visitor
+from sapa.messaging.channels.widget.types import MessageView, Visitor, WidgetMessage
 
 BELL = "sapa_widget"
 """Rung when there is something for a page to show."""
 
 
-async def say(tx: Tx, company_id: int, visitor_id: str, reference: str, shown: Shown) -> Line | None:
+async def say(tx: Tx, company_id: int, visitor_id: str, reference: str, shown: MessageView) -> WidgetMessage | None:
     """To a visitor, once for each reference; None when there is no such visitor."""
     if await queries.lock_visitor(tx, company_id, visitor_id) is None:
         return None
@@ -18,12 +18,14 @@ async def say(tx: Tx, company_id: int, visitor_id: str, reference: str, shown: S
     return known or await _append(tx, company_id, visitor_id, reference, "out", shown)
 
 
-async def hear(tx: Tx, company_id: int, visitor: Visitor, reference: str, shown: Shown) -> Line:
+async def hear(tx: Tx, company_id: int, visitor: Visitor, reference: str, shown: MessageView) -> WidgetMessage:
     """From a visitor whose row is locked."""
     return await _append(tx, company_id, visitor.id, reference, "in", shown)
 
 
-async def _append(tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, shown: Shown) -> Line:
+async def _append(
+    tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, shown: MessageView
+) -> WidgetMessage:
     line = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(shown))
     notify_after_commit(tx, BELL)
     return line

@@ -4,7 +4,7 @@ from msgspec import Raw
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.messaging.channels.widget.types import Line, Visitor
+from sapa.messaging.channels.widget.types import Visitor, WidgetMessage
 
 LOCK_VISITOR = sql(
     """
@@ -27,7 +27,7 @@ APPEND = sql(
       FROM visitor
       JOIN companies c ON c.company_id = $1
     RETURNING number, reference, direction, content, at, read_at IS NOT NULL AS is_read""",
-    row=Line,
+    row=WidgetMessage,
 )
 
 FIND_LINE = sql(
@@ -35,7 +35,7 @@ FIND_LINE = sql(
     SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
       FROM widget_lines
      WHERE company_id = $1 AND visitor_id = $2 AND reference = $3""",
-    row=Line,
+    row=WidgetMessage,
 )
 
 
@@ -43,12 +43,14 @@ async def lock_visitor(tx: Tx, company_id: int, id: str) -> Visitor | None:
     return await LOCK_VISITOR.find(tx, company_id, id)
 
 
-async def append(tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, content: bytes) -> Line:
+async def append(
+    tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, content: bytes
+) -> WidgetMessage:
     """The next line of a visitor whose row the transaction has locked."""
     line = await APPEND.find(tx, company_id, visitor_id, reference, direction, Raw(content))
     assert line is not None  # noqa: S101 - the visitor was locked before
     return line
 
 
-async def find_line(db: Connection, company_id: int, visitor_id: str, reference: str) -> Line | None:
+async def find_line(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:
     return await FIND_LINE.find(db, company_id, visitor_id, reference)

@@ -22,7 +22,7 @@ class Picture(Struct, frozen=True, omit_defaults=True):
     filename: str | None = None
 
 
-class Shown(Struct, frozen=True, omit_defaults=True, rename="camel"):
+class MessageView(Struct, frozen=True, omit_defaults=True, rename="camel"):
     """A message as a page shows it."""
 
     text: str = ""
@@ -37,7 +37,7 @@ class Shown(Struct, frozen=True, omit_defaults=True, rename="camel"):
     link_url: str | None = None
 
 
-class Line(Struct, frozen=True, rename="camel"):
+class WidgetMessage(Struct, frozen=True, rename="camel"):
     """One message of a conversation. Numbers count from 1 for each visitor, without gaps."""
 
     number: int

@@ -12,16 +12,16 @@ from sapa.shipping.carriers.biteship import wire
 from sapa.shipping.carriers.biteship.statuses import BY_WORD
 from sapa.shipping.carriers.calls import Request, build_segment, join_notes, shorten
 from sapa.shipping.carriers.interface import (
-    Area,
     Booked,
+    BookedShipment,
+    CarrierArea,
     CarrierEvent,
     Driver,
-    Note,
-    Offer,
     Parcel,
     Quote,
+    QuoteNote,
+    ServiceOffer,
     ShipmentRequest,
-    Shipped,
     ShippingPoint,
 )
 from sapa.shipping.carriers.offers import sift_offers
@@ -39,14 +39,14 @@ NAME = "biteship"
 SERVICE_TYPE = "EXPRESS"
 
 
-def find_note(journey: ShipmentRequest) -> Note | None:
+def find_note(journey: ShipmentRequest) -> QuoteNote | None:
     """Why Biteship cannot be asked, and how to mend it."""
     if journey.wish.service_type not in {None, SERVICE_TYPE}:
         words = f"{journey.wish.service_type} is not offered here; use the provider instant_carrier."
-        return Note(NAME, "service_type_not_offered", words)
+        return QuoteNote(NAME, "service_type_not_offered", words)
     if not (_build_spot(journey.origin, "origin") and _build_spot(journey.destination, "destination")):
         words = "zip of the origin and the destination is needed, or the coordinates of both."
-        return Note(NAME, "missing_postal_code", words)
+        return QuoteNote(NAME, "missing_postal_code", words)
     return None
 
 
@@ -75,7 +75,7 @@ def parse_rates(rates: wire.Rates, insured: bool) -> Quote:
     prices, notes = sift_offers(NAME, rates.pricing or (), wire.Price)
     offers = [_build_offer(price, insured) for price in prices if _is_express(price)]
     if not offers:
-        notes.append(Note(NAME, "no_service", "No courier serves this way with this parcel."))
+        notes.append(QuoteNote(NAME, "no_service", "No courier serves this way with this parcel."))
     return Quote(offers, notes)
 
 
@@ -83,12 +83,12 @@ def _is_express(price: wire.Price) -> bool:
     return wire.SERVICE_TYPES.get(price.service_type or "") is None
 
 
-def _build_offer(price: wire.Price, insured: bool) -> Offer:
+def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
     handover, ways = {"pickup": "PICKUP", "drop_off": "DROP_OFF"}, price.available_collection_method or ()
     name = (
         f"{price.courier_name or price.courier_code.upper()} {price.courier_service_name or price.courier_service_code}"
     )
-    return Offer(
+    return ServiceOffer(
         service_code=f"{price.courier_code}:{price.courier_service_code}",
         service_name=name,
         service_type=SERVICE_TYPE,
@@ -190,7 +190,7 @@ def parse_twin(twin: wire.Twin | None, reference: str) -> Booked | None:
     return Booked("confirmed", order_no=twin.order_id, awb=twin.waybill_id or None)
 
 
-def parse_tracked(order: wire.Order, shipped: Shipped) -> Sequence[CarrierEvent]:
+def parse_tracked(order: wire.Order, shipped: BookedShipment) -> Sequence[CarrierEvent]:
     courier = order.courier or wire.Courier()
     history, _ = sift(courier.history or (), wire.Happening)
     known = [(happening, instant) for happening in history if (instant := parse_local(happening.updated_at))]
@@ -221,9 +221,10 @@ def build_areas(search: str) -> Request:
     return Request("GET", wire.AREAS, params={"countries": "ID", "input": search, "type": "single"})
 
 
-def parse_areas(areas: wire.Areas) -> Sequence[Area]:
+def parse_areas(areas: wire.Areas) -> Sequence[CarrierArea]:
     return [
-        Area(row.id, row.name, None, str(row.postal_code) if row.postal_code else None) for row in areas.areas or ()
+        CarrierArea(row.id, row.name, None, str(row.postal_code) if row.postal_code else None)
+        for row in areas.areas or ()
     ]
 
 

@@ -11,8 +11,8 @@ from sapa.shipping.carriers.biteship.statuses import BY_WORD
 from sapa.shipping.carriers.calls import (
     ASKING,
     QUOTING,
-    Patience,
     Request,
+    Timeouts,
     ask,
     build_segment,
     is_granted,
@@ -23,29 +23,28 @@ from sapa.shipping.carriers.calls import (
     send_once,
 )
 from sapa.shipping.carriers.interface import (
-    Area,
     BadCredentials,
     Booked,
+    BookedShipment,
+    BookingNotFound,
     Cancelled,
     CancelPending,
     CancelRefused,
     CannotTell,
+    CarrierAccount,
+    CarrierArea,
     CarrierAway,
     CarrierEvent,
-    Connection,
-    Field,
     Level,
-    Note,
-    NotFound,
     Quote,
+    QuoteNote,
     Rejected,
     ShipmentRequest,
-    Shipped,
-    Tracked,
-    Unsigned,
+    TrackingResult,
 )
 from sapa.shipping.carriers.offers import find_offer
 from sapa.shipping.carriers.reading import Unreadable, decode
+from sapa.values.provider_accounts import AccountField, BadSignature
 
 SHORTEST_SEARCH = 3
 
@@ -55,24 +54,26 @@ class Biteship:
     provider = "aggregator_carrier"
     label = "Biteship"
     address = wire.PRODUCTION
-    fields: Sequence[Field] = (
-        Field("api_key", "API key"),
-        Field("signature_header", "name of the header that signs its callbacks", is_secret=False, is_required=False),
-        Field("signature_secret", "value of that header", is_required=False),
+    fields: Sequence[AccountField] = (
+        AccountField("api_key", "API key"),
+        AccountField(
+            "signature_header", "name of the header that signs its callbacks", is_secret=False, is_required=False
+        ),
+        AccountField("signature_secret", "value of that header", is_required=False),
     )
     levels: Sequence[Level] = ("districts",)
     service_types: Sequence[str] = (calls.SERVICE_TYPE,)
     calls_back = True
     finds_by_reference = False
 
-    async def verify(self, connection: Connection) -> None:
+    async def verify(self, connection: CarrierAccount) -> None:
         answer = await self._ask(connection, Request("GET", wire.COURIERS_PATH))
         if not is_granted(answer):
             raise CarrierAway(_parse_problem(connection, answer).reason)
 
     async def list_areas(
-        self, connection: Connection, level: Level, parent: str | None, search: str | None
-    ) -> Sequence[Area]:
+        self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
+    ) -> Sequence[CarrierArea]:
         """It has no chain of places, only a search for districts."""
         if level != "districts" or len(search or "") < SHORTEST_SEARCH:
             return ()
@@ -81,7 +82,7 @@ class Biteship:
             raise CarrierAway(_parse_problem(connection, answer).reason)
         return calls.parse_areas(read(answer, wire.Areas))
 
-    async def quote(self, connection: Connection, journey: ShipmentRequest) -> Quote:
+    async def quote(self, connection: CarrierAccount, journey: ShipmentRequest) -> Quote:
         note = calls.find_note(journey)
         if note is not None:
             return Quote((), (note,))
@@ -90,9 +91,9 @@ class Biteship:
             rates = read(answer, wire.Rates)
             if rates.success:
                 return calls.parse_rates(rates, journey.wish.insurance)
-        return Quote((), (Note(self.name, "refused", _parse_problem(connection, answer).reason),))
+        return Quote((), (QuoteNote(self.name, "refused", _parse_problem(connection, answer).reason),))
 
-    async def book(self, connection: Connection, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
+    async def book(self, connection: CarrierAccount, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
         note = calls.find_note(journey)
         if note is not None:
             return Rejected(note.code.upper(), note.text)
@@ -109,13 +110,13 @@ class Biteship:
         return calls.parse_twin(problem.twin, reference) or Rejected(problem.code, problem.reason)
 
     async def find(
-        self, connection: Connection, reference: str, service_type: str | None
-    ) -> Booked | NotFound | CannotTell:
+        self, connection: CarrierAccount, reference: str, service_type: str | None
+    ) -> Booked | BookingNotFound | CannotTell:
         """No search by our reference is known, and its callbacks do not carry it."""
         return CannotTell("Biteship cannot be asked for our reference; its dashboard shows the order")
 
     async def cancel(
-        self, connection: Connection, shipped: Shipped, reason: str
+        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
         if not shipped.order_no:
             return CancelRefused("Biteship cancels by its order number, and there is none yet")
@@ -129,10 +130,10 @@ class Biteship:
             return msgspec.structs.replace(refusal, is_sure=False)
         return Cancelled() if BY_WORD.get(status) in {"cancelled", "no_driver", "rejected"} else refusal
 
-    async def track(self, connection: Connection, shipped: Shipped) -> Tracked:
+    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult:
         if not shipped.order_no:
-            return Tracked((), was_asked=False)
-        return Tracked(calls.parse_tracked(await self._get(connection, shipped.order_no), shipped))
+            return TrackingResult((), was_asked=False)
+        return TrackingResult(calls.parse_tracked(await self._get(connection, shipped.order_no), shipped))
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
@@ -143,14 +144,14 @@ class Biteship:
         name, expected = credentials.get("signature_header"), credentials.get("signature_secret")
         given = headers.get((name or "").lower(), "")
         if name and expected and not hmac.compare_digest(given.encode(), expected.encode()):
-            raise Unsigned(f"the header {name} is not the secret that was agreed on")
+            raise BadSignature(f"the header {name} is not the secret that was agreed on")
         try:
             callback = decode(body, wire.Callback)
         except Unreadable:
             return ()
         return list(calls.parse_callback(callback))
 
-    async def _choose(self, connection: Connection, journey: ShipmentRequest) -> str | Rejected:
+    async def _choose(self, connection: CarrierAccount, journey: ShipmentRequest) -> str | Rejected:
         """The code of what was offered; asked for again when only its name is known."""
         code = journey.wish.service_code or ""
         if ":" in code:
@@ -163,20 +164,20 @@ class Biteship:
             return Rejected("BAD_CREDENTIALS", str(error))
         return offer if isinstance(offer, Rejected) else offer.service_code
 
-    async def _get(self, connection: Connection, order_no: str) -> wire.Order:
+    async def _get(self, connection: CarrierAccount, order_no: str) -> wire.Order:
         answer = await self._ask(connection, Request("GET", f"{wire.ORDERS}/{build_segment(order_no)}"))
         if answer.status >= 400:
             raise CarrierAway(_parse_problem(connection, answer).reason)
         return read(answer, wire.Order)
 
-    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> ProviderResponse:
+    async def _ask(self, connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
         answer = await ask(connection, _signed(connection, request), patience)
         if answer.status in {401, 403}:
             raise BadCredentials("Biteship refuses the API key")
         return answer
 
 
-def _signed(connection: Connection, request: Request) -> Request:
+def _signed(connection: CarrierAccount, request: Request) -> Request:
     """The bare key, without a word before it."""
     return msgspec.structs.replace(request, headers={"authorization": connection.credentials.get("api_key", "")})
 
@@ -187,7 +188,7 @@ class _Problem(msgspec.Struct, frozen=True):
     twin: wire.Twin | None
 
 
-def _parse_problem(connection: Connection, answer: ProviderResponse) -> _Problem:
+def _parse_problem(connection: CarrierAccount, answer: ProviderResponse) -> _Problem:
     try:
         problem = parse(answer, wire.Problem)
     except Unreadable:

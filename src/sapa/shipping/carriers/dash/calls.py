@@ -8,14 +8,14 @@ from sapa.shipping.carriers.calls import Request, build_segment, join_notes
 from sapa.shipping.carriers.dash import wire
 from sapa.shipping.carriers.dash.statuses import REASSIGNED, find_status
 from sapa.shipping.carriers.interface import (
-    Area,
     Booked,
+    CarrierArea,
     CarrierEvent,
     Driver,
-    Note,
-    Offer,
     Parcel,
     Quote,
+    QuoteNote,
+    ServiceOffer,
     ServiceRequest,
     ShipmentRequest,
     ShippingPoint,
@@ -41,20 +41,20 @@ def _bare(city: str) -> str:
     return fold(city).removeprefix("kota ").strip()
 
 
-def list_cities(search: str | None) -> Sequence[Area]:
-    return [Area(id, name, None) for id, name in wire.CITIES.items() if fold(search or "") in fold(name)]
+def list_cities(search: str | None) -> Sequence[CarrierArea]:
+    return [CarrierArea(id, name, None) for id, name in wire.CITIES.items() if fold(search or "") in fold(name)]
 
 
-def find_note(journey: ShipmentRequest) -> Note | None:
+def find_note(journey: ShipmentRequest) -> QuoteNote | None:
     """Why Dash cannot be asked, and how to mend it."""
     if find_city(journey.wish, journey.origin) is None:
         words = "pickupCity must be one of coverage/cities?provider=ev_courier."
-        return Note(NAME, "pickup_city_not_served", words)
+        return QuoteNote(NAME, "pickup_city_not_served", words)
     if not (journey.origin.coordinates and journey.destination.coordinates):
         words = "origin.coordinates and destination.coordinates are needed, each with lat and lng."
-        return Note(NAME, "missing_coordinates", words)
+        return QuoteNote(NAME, "missing_coordinates", words)
     if journey.wish.service_type not in {None, *wire.SERVICE_TYPES}:
-        return Note(NAME, "service_type_not_offered", f"serviceType must be {' or '.join(wire.SERVICE_TYPES)}.")
+        return QuoteNote(NAME, "service_type_not_offered", f"serviceType must be {' or '.join(wire.SERVICE_TYPES)}.")
     return None
 
 
@@ -86,7 +86,7 @@ def build_quotes(journey: ShipmentRequest) -> Request:
 def parse_quotes(quotes: wire.Quotes, wish: ServiceRequest) -> Quote:
     rows, notes = sift_offers(NAME, quotes.quotes, wire.Offered)
     offers = [
-        Offer(
+        ServiceOffer(
             service_code=offered.service_type,
             service_name=_NAMES.get(offered.service_type, offered.service_type),
             service_type=offered.service_type,
@@ -101,7 +101,7 @@ def parse_quotes(quotes: wire.Quotes, wish: ServiceRequest) -> Quote:
         if wish.service_type in {None, offered.service_type}
     ]
     if not offers:
-        notes.append(Note(NAME, "no_service", "Dash offers nothing for this way."))
+        notes.append(QuoteNote(NAME, "no_service", "Dash offers nothing for this way."))
     return Quote(offers, notes)
 
 

@@ -9,8 +9,8 @@ from sapa.outbound.client import NotSent, ProviderResponse
 from sapa.shipping.carriers.calls import (
     ASKING,
     QUOTING,
-    Patience,
     Request,
+    Timeouts,
     ask,
     build_segment,
     is_granted,
@@ -22,28 +22,27 @@ from sapa.shipping.carriers.calls import (
 )
 from sapa.shipping.carriers.dash import calls, tokens, wire
 from sapa.shipping.carriers.interface import (
-    Area,
     BadCredentials,
     Booked,
+    BookedShipment,
+    BookingNotFound,
     Cancelled,
     CancelPending,
     CancelRefused,
     CannotTell,
+    CarrierAccount,
+    CarrierArea,
     CarrierAway,
     CarrierEvent,
-    Connection,
-    Field,
     Level,
-    Note,
-    NotFound,
     Quote,
+    QuoteNote,
     Rejected,
     ShipmentRequest,
-    Shipped,
-    Tracked,
-    Unsigned,
+    TrackingResult,
 )
 from sapa.shipping.carriers.reading import Unreadable, decode
+from sapa.values.provider_accounts import AccountField, BadSignature
 
 
 class Dash:
@@ -51,35 +50,35 @@ class Dash:
     provider = "ev_courier"
     label = "Dash Electric"
     address = wire.PRODUCTION
-    fields: Sequence[Field] = (
-        Field("client_key", "client key", is_secret=False),
-        Field("client_secret", "client secret"),
-        Field("callback_token", "token that its callbacks carry in Authorization", is_required=False),
+    fields: Sequence[AccountField] = (
+        AccountField("client_key", "client key", is_secret=False),
+        AccountField("client_secret", "client secret"),
+        AccountField("callback_token", "token that its callbacks carry in Authorization", is_required=False),
     )
     levels: Sequence[Level] = ("cities",)
     service_types: Sequence[str] = wire.SERVICE_TYPES
     calls_back = True
     finds_by_reference = False
 
-    async def verify(self, connection: Connection) -> None:
+    async def verify(self, connection: CarrierAccount) -> None:
         """A token that was given before says nothing of the account as it is now."""
         await tokens.get_token(connection, anew=True)
 
     async def list_areas(
-        self, connection: Connection, level: Level, parent: str | None, search: str | None
-    ) -> Sequence[Area]:
+        self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
+    ) -> Sequence[CarrierArea]:
         return calls.list_cities(search) if level == "cities" else ()
 
-    async def quote(self, connection: Connection, journey: ShipmentRequest) -> Quote:
+    async def quote(self, connection: CarrierAccount, journey: ShipmentRequest) -> Quote:
         note = calls.find_note(journey)
         if note is not None:
             return Quote((), (note,))
         answer = await self._ask(connection, calls.build_quotes(journey), QUOTING)
         if answer.status >= 400:
-            return Quote((), (Note(self.name, "refused", _reason(connection, answer)),))
+            return Quote((), (QuoteNote(self.name, "refused", _reason(connection, answer)),))
         return calls.parse_quotes(read(answer, wire.Quotes), journey.wish)
 
-    async def book(self, connection: Connection, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
+    async def book(self, connection: CarrierAccount, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
         note, service_type = calls.find_note(journey), calls.find_service_type(journey.wish)
         if note is not None:
             return Rejected(note.code.upper(), note.text)
@@ -101,13 +100,13 @@ class Dash:
         return calls.parse_booked(read_booking(answer, wire.Delivery))
 
     async def find(
-        self, connection: Connection, reference: str, service_type: str | None
-    ) -> Booked | NotFound | CannotTell:
+        self, connection: CarrierAccount, reference: str, service_type: str | None
+    ) -> Booked | BookingNotFound | CannotTell:
         """No search by our reference is known; its callbacks carry it."""
         return CannotTell("Dash cannot be asked for our reference; its callback will tell")
 
     async def cancel(
-        self, connection: Connection, shipped: Shipped, reason: str
+        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
         number = shipped.order_no or shipped.awb
         if not number:
@@ -123,11 +122,11 @@ class Dash:
         status = calls.parse_event(delivery, shipped.was_picked_up).status
         return Cancelled() if status in {"cancelled", "rejected"} else refusal
 
-    async def track(self, connection: Connection, shipped: Shipped) -> Tracked:
+    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult:
         number = shipped.order_no or shipped.awb
         if not number:
-            return Tracked((), was_asked=False)
-        return Tracked([calls.parse_event(await self._get(connection, number), shipped.was_picked_up)])
+            return TrackingResult((), was_asked=False)
+        return TrackingResult([calls.parse_event(await self._get(connection, number), shipped.was_picked_up)])
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
@@ -135,20 +134,20 @@ class Dash:
         expected = credentials.get("callback_token")
         given = headers.get("authorization", "").removeprefix("Bearer ")
         if expected and not hmac.compare_digest(given.encode(), expected.encode()):
-            raise Unsigned("the Authorization header is not the token that was agreed on")
+            raise BadSignature("the Authorization header is not the token that was agreed on")
         try:
             delivery = decode(body, wire.Delivery)
         except Unreadable:
             return ()
         return [calls.parse_event(delivery, was_picked_up=False)]
 
-    async def _get(self, connection: Connection, number: str) -> wire.Delivery:
+    async def _get(self, connection: CarrierAccount, number: str) -> wire.Delivery:
         answer = await self._ask(connection, Request("GET", f"{wire.DELIVERIES}/{build_segment(number)}"))
         if answer.status >= 400:
             raise CarrierAway(_reason(connection, answer))
         return read(answer, wire.Delivery)
 
-    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> ProviderResponse:
+    async def _ask(self, connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
         """With a token that is good: one that has ended is replaced once."""
         for _ in range(2):
             token = await tokens.get_token(connection)
@@ -164,7 +163,7 @@ def _signed(request: Request, token: str) -> Request:
     return msgspec.structs.replace(request, headers=headers)
 
 
-def _reason(connection: Connection, answer: ProviderResponse) -> str:
+def _reason(connection: CarrierAccount, answer: ProviderResponse) -> str:
     try:
         problem = parse(answer, wire.Problem)
     except Unreadable:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from sapa.outbound.client import Client
 from sapa.shipping.carriers.calls import ask, read
 from sapa.shipping.carriers.dash import calls, wire
-from sapa.shipping.carriers.interface import BadCredentials, CarrierAway, Connection
+from sapa.shipping.carriers.interface import BadCredentials, CarrierAccount, CarrierAway
 
 
 class _Held(Struct, frozen=True):
@@ -30,7 +30,7 @@ class _Wallet:
 _WALLETS: WeakKeyDictionary[Client, _Wallet] = WeakKeyDictionary()
 
 
-async def get_token(connection: Connection, *, anew: bool = False) -> str:
+async def get_token(connection: CarrierAccount, *, anew: bool = False) -> str:
     """Those who need one at the same time wait for the one that asks. Raises CarrierAway or BadCredentials."""
     wallet, key = _WALLETS.setdefault(connection.client, _Wallet()), _key(connection)
     async with wallet.asking.setdefault(key, asyncio.Lock()):
@@ -41,14 +41,14 @@ async def get_token(connection: Connection, *, anew: bool = False) -> str:
         return held.token
 
 
-def forget(connection: Connection, token: str) -> None:
+def forget(connection: CarrierAccount, token: str) -> None:
     """A token that was refused; another one that came in its place stays."""
     wallet, key = _WALLETS.get(connection.client), _key(connection)
     if wallet and (held := wallet.held.get(key)) and held.token == token:
         del wallet.held[key]
 
 
-async def _ask(connection: Connection) -> str:
+async def _ask(connection: CarrierAccount) -> str:
     credentials = connection.credentials
     request = calls.build_token(credentials.get("client_key", ""), credentials.get("client_secret", ""))
     answer = await ask(connection, request)
@@ -59,6 +59,6 @@ async def _ask(connection: Connection) -> str:
     return read(answer, wire.Granted).token
 
 
-def _key(connection: Connection) -> bytes:
+def _key(connection: CarrierAccount) -> bytes:
     said = [connection.address, sorted(connection.credentials.items())]
     return sha256(msgspec.json.encode(said)).digest()

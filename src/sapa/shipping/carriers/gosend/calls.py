@@ -11,15 +11,15 @@ from sapa.shipping.carriers.gosend import wire
 from sapa.shipping.carriers.gosend.statuses import find_status
 from sapa.shipping.carriers.interface import (
     Booked,
+    BookedShipment,
     CarrierEvent,
     Coordinates,
     Driver,
-    Note,
-    Offer,
     Quote,
+    QuoteNote,
+    ServiceOffer,
     ServiceRequest,
     ShipmentRequest,
-    Shipped,
 )
 from sapa.shipping.carriers.offers import list_odd
 from sapa.shipping.carriers.parcels import digits_of_phone, parse_local, parse_milliseconds, whole, written
@@ -29,17 +29,17 @@ NAME = "gosend"
 _TYPES = {method: ours for ours, method in wire.METHODS.items()}
 
 
-def find_note(journey: ShipmentRequest) -> Note | None:
+def find_note(journey: ShipmentRequest) -> QuoteNote | None:
     """Why GoSend cannot be asked, and how to mend it."""
     if not (journey.origin.coordinates and journey.destination.coordinates):
         words = "origin.coordinates and destination.coordinates are needed, each with lat and lng."
-        return Note(NAME, "missing_coordinates", words)
+        return QuoteNote(NAME, "missing_coordinates", words)
     if journey.goods.weight > wire.HEAVIEST_KG:
-        return Note(NAME, "too_heavy", f"A parcel may weigh at most {wire.HEAVIEST_KG} kg.")
+        return QuoteNote(NAME, "too_heavy", f"A parcel may weigh at most {wire.HEAVIEST_KG} kg.")
     if journey.wish.vehicle_type not in {None, wire.VEHICLE}:
-        return Note(NAME, "vehicle_not_offered", f"vehicleType must be {wire.VEHICLE}.")
+        return QuoteNote(NAME, "vehicle_not_offered", f"vehicleType must be {wire.VEHICLE}.")
     if journey.wish.service_type not in {None, *wire.METHODS}:
-        return Note(NAME, "service_type_not_offered", f"serviceType must be {' or '.join(wire.METHODS)}.")
+        return QuoteNote(NAME, "service_type_not_offered", f"serviceType must be {' or '.join(wire.METHODS)}.")
     return None
 
 
@@ -57,16 +57,16 @@ def parse_prices(rows: Mapping[str, Raw], wish: ServiceRequest) -> Quote:
         if ours is None or wish.service_type not in {None, ours}:
             continue
         if method.price is None or not (method.serviceable and method.active):
-            notes.append(Note(NAME, "out_of_coverage", f"GoSend {name} does not serve this way now."))
+            notes.append(QuoteNote(NAME, "out_of_coverage", f"GoSend {name} does not serve this way now."))
         else:
             offers.append(_build_offer(name, ours, method, method.price))
     if not offers and not notes:
-        notes.append(Note(NAME, "no_service", "GoSend offers nothing for this way."))
+        notes.append(QuoteNote(NAME, "no_service", "GoSend offers nothing for this way."))
     return Quote(offers, notes)
 
 
-def _build_offer(name: str, ours: str, method: wire.Method, total: wire.Total) -> Offer:
-    return Offer(
+def _build_offer(name: str, ours: str, method: wire.Method, total: wire.Total) -> ServiceOffer:
+    return ServiceOffer(
         service_code=name,
         service_name=f"GoSend {name}",
         service_type=ours,
@@ -138,7 +138,7 @@ def parse_found(status: wire.Status) -> Booked:
     )
 
 
-def parse_tracked(status: wire.Status, shipped: Shipped) -> Sequence[CarrierEvent]:
+def parse_tracked(status: wire.Status, shipped: BookedShipment) -> Sequence[CarrierEvent]:
     """It tells its present state only, and of instants the last that it knows."""
     times = (status.order_created_time, status.order_dispatch_time, status.order_arrival_time, status.order_closed_time)
     known = [instant for text in times if (instant := parse_local(text))]

@@ -9,8 +9,8 @@ from sapa.outbound.client import ProviderResponse
 from sapa.shipping.carriers.calls import (
     ASKING,
     QUOTING,
-    Patience,
     Request,
+    Timeouts,
     ask,
     build_segment,
     is_granted,
@@ -23,29 +23,28 @@ from sapa.shipping.carriers.calls import (
 from sapa.shipping.carriers.gosend import calls, wire
 from sapa.shipping.carriers.gosend.statuses import find_status
 from sapa.shipping.carriers.interface import (
-    Area,
     BadCredentials,
     Booked,
+    BookedShipment,
+    BookingNotFound,
     Cancelled,
     CancelPending,
     CancelRefused,
     CannotTell,
+    CarrierAccount,
+    CarrierArea,
     CarrierAway,
     CarrierEvent,
-    Connection,
     Coordinates,
-    Field,
     Level,
-    Note,
-    NotFound,
     Quote,
+    QuoteNote,
     Rejected,
     ShipmentRequest,
-    Shipped,
-    Tracked,
-    Unsigned,
+    TrackingResult,
 )
 from sapa.shipping.carriers.reading import Unreadable, decode
+from sapa.values.provider_accounts import AccountField, BadSignature
 
 _MONAS, _SENAYAN = Coordinates(-6.1754, 106.8272), Coordinates(-6.2188, 106.8019)
 
@@ -55,29 +54,29 @@ class GoSend:
     provider = "instant_carrier"
     label = "GoSend"
     address = wire.PRODUCTION
-    fields: Sequence[Field] = (
-        Field("client_id", "Client-ID", is_secret=False),
-        Field("pass_key", "Pass-Key"),
-        Field("callback_token", "token that its callbacks carry in Authorization", is_required=False),
+    fields: Sequence[AccountField] = (
+        AccountField("client_id", "Client-ID", is_secret=False),
+        AccountField("pass_key", "Pass-Key"),
+        AccountField("callback_token", "token that its callbacks carry in Authorization", is_required=False),
     )
     levels: Sequence[Level] = ()
     service_types: Sequence[str] = tuple(wire.METHODS)
     calls_back = True
     finds_by_reference = True
 
-    async def verify(self, connection: Connection) -> None:
+    async def verify(self, connection: CarrierAccount) -> None:
         """A way that it serves for whoever has an account: what it refuses then is the account."""
         answer = await self._ask(connection, calls.build_price(_MONAS, _SENAYAN))
         if not is_granted(answer):
             raise BadCredentials(f"GoSend gives this account no prices: {_reason(connection, answer)}")
 
     async def list_areas(
-        self, connection: Connection, level: Level, parent: str | None, search: str | None
-    ) -> Sequence[Area]:
+        self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
+    ) -> Sequence[CarrierArea]:
         """It goes by coordinates and has no dictionary of places."""
         return ()
 
-    async def quote(self, connection: Connection, journey: ShipmentRequest) -> Quote:
+    async def quote(self, connection: CarrierAccount, journey: ShipmentRequest) -> Quote:
         note, origin, destination = (
             calls.find_note(journey),
             journey.origin.coordinates,
@@ -87,10 +86,10 @@ class GoSend:
             return Quote((), (note,) if note else ())
         answer = await self._ask(connection, calls.build_price(origin, destination), QUOTING)
         if not is_granted(answer):
-            return Quote((), (Note(self.name, "refused", _reason(connection, answer)),))
+            return Quote((), (QuoteNote(self.name, "refused", _reason(connection, answer)),))
         return calls.parse_prices(read(answer, dict[str, msgspec.Raw]), journey.wish)
 
-    async def book(self, connection: Connection, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
+    async def book(self, connection: CarrierAccount, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
         note, method = calls.find_note(journey), calls.find_method(journey.wish)
         if note is not None:
             return Rejected(note.code.upper(), note.text)
@@ -106,13 +105,13 @@ class GoSend:
         return Booked("finding_driver", order_no=made.orderNo, booking_id=str(made.id) if made.id else None)
 
     async def find(
-        self, connection: Connection, reference: str, service_type: str | None
-    ) -> Booked | NotFound | CannotTell:
+        self, connection: CarrierAccount, reference: str, service_type: str | None
+    ) -> Booked | BookingNotFound | CannotTell:
         """Its search by our reference fails now and then: only a plain 404 means that there is nothing."""
         try:
             answer = await self._ask(connection, Request("GET", wire.BY_REFERENCE + reference))
             if answer.status == 404:
-                return NotFound()
+                return BookingNotFound()
             if answer.status >= 400:
                 return CannotTell(_reason(connection, answer))
             return calls.parse_found(read(answer, wire.Status))
@@ -120,7 +119,7 @@ class GoSend:
             return CannotTell(str(error))
 
     async def cancel(
-        self, connection: Connection, shipped: Shipped, reason: str
+        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
         """It asks for no reason. When it refuses, it may be because it was cancelled or given up before."""
         if not shipped.order_no:
@@ -136,10 +135,10 @@ class GoSend:
         status = find_status(word, shipped.was_picked_up)
         return Cancelled() if status in {"cancelled", "no_driver", "rejected"} else refusal
 
-    async def track(self, connection: Connection, shipped: Shipped) -> Tracked:
+    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult:
         if not shipped.order_no:
-            return Tracked((), was_asked=False)
-        return Tracked(calls.parse_tracked(await self._track(connection, shipped.order_no), shipped))
+            return TrackingResult((), was_asked=False)
+        return TrackingResult(calls.parse_tracked(await self._track(connection, shipped.order_no), shipped))
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
@@ -147,27 +146,27 @@ class GoSend:
         expected = credentials.get("callback_token")
         given = headers.get("authorization", "").removeprefix("Bearer ")
         if expected and not hmac.compare_digest(given.encode(), expected.encode()):
-            raise Unsigned("the Authorization header is not the token that was agreed on")
+            raise BadSignature("the Authorization header is not the token that was agreed on")
         try:
             callback = decode(body, wire.Callback)
         except Unreadable:
             return ()
         return list(calls.parse_callback(callback))
 
-    async def _track(self, connection: Connection, order_no: str) -> wire.Status:
+    async def _track(self, connection: CarrierAccount, order_no: str) -> wire.Status:
         answer = await self._ask(connection, Request("GET", wire.BY_ORDER_NO + build_segment(order_no)))
         if answer.status >= 400:
             raise CarrierAway(_reason(connection, answer))
         return read(answer, wire.Status)
 
-    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> ProviderResponse:
+    async def _ask(self, connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
         answer = await ask(connection, _signed(connection, request), patience)
         if answer.status in {401, 403}:
             raise BadCredentials("GoSend refuses the Client-ID and Pass-Key")
         return answer
 
 
-def _signed(connection: Connection, request: Request) -> Request:
+def _signed(connection: CarrierAccount, request: Request) -> Request:
     credentials = connection.credentials
     headers = {"Client-ID": credentials.get("client_id", ""), "Pass-Key": credentials.get("pass_key", "")}
     return msgspec.structs.replace(request, headers=headers)
@@ -177,7 +176,7 @@ class _Errors(msgspec.Struct, frozen=True):
     errors: list[object] = []
 
 
-def _reason(connection: Connection, answer: ProviderResponse) -> str:
+def _reason(connection: CarrierAccount, answer: ProviderResponse) -> str:
     """In a header, or else in a list of the body."""
     said = answer.headers.get("error-message", "")
     if not said:

@@ -10,18 +10,18 @@ import msgspec
 
 from sapa.shipping.carriers.calls import Request, join_notes, shorten
 from sapa.shipping.carriers.interface import (
-    Area,
     Booked,
+    BookedShipment,
+    CarrierArea,
     CarrierAway,
     CarrierEvent,
     Level,
-    Note,
-    Offer,
     Parcel,
     Quote,
+    QuoteNote,
     Rejected,
+    ServiceOffer,
     ShipmentRequest,
-    Shipped,
     ShippingPoint,
 )
 from sapa.shipping.carriers.kiriminaja import wire
@@ -61,13 +61,13 @@ def build_price(journey: ShipmentRequest) -> Request:
 def parse_prices(prices: wire.Prices, insured: bool) -> Quote:
     rows, notes = sift_offers(NAME, prices.results or (), wire.Price)
     if not rows:
-        notes.append(Note(NAME, "no_service", "No courier serves this way with this parcel."))
+        notes.append(QuoteNote(NAME, "no_service", "No courier serves this way with this parcel."))
     return Quote([_build_offer(price, insured) for price in rows], notes)
 
 
-def _build_offer(price: wire.Price, insured: bool) -> Offer:
+def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
     has_insurance = price.insurance is not None and (insured or price.force_insurance)
-    return Offer(
+    return ServiceOffer(
         service_code=f"{price.service}:{price.service_type}",
         service_name=price.service_name or f"{price.service.upper()} {price.service_type}",
         service_type=SERVICE_TYPE,
@@ -95,7 +95,7 @@ def find_obstacle(journey: ShipmentRequest) -> Rejected | None:
     return None
 
 
-def build_book(journey: ShipmentRequest, offer: Offer, reference: str, region: str, now: datetime) -> Request:
+def build_book(journey: ShipmentRequest, offer: ServiceOffer, reference: str, region: str, now: datetime) -> Request:
     origin = journey.origin
     body: dict[str, Any] = {
         "address": _build_pickup_address(origin),
@@ -114,7 +114,7 @@ def build_book(journey: ShipmentRequest, offer: Offer, reference: str, region: s
     return Request("POST", wire.BOOK, body=body)
 
 
-def _build_package(journey: ShipmentRequest, offer: Offer, reference: str, region: str) -> dict[str, Any]:
+def _build_package(journey: ShipmentRequest, offer: ServiceOffer, reference: str, region: str) -> dict[str, Any]:
     destination, goods = journey.destination, journey.goods
     service, _, service_type = offer.service_code.partition(":")
     package: dict[str, Any] = {
@@ -196,7 +196,7 @@ def parse_found(tracking: wire.Tracking) -> Booked:
     return Booked(status=status, order_no=None, awb=details.awb, status_code=tracking.status_code)
 
 
-def parse_tracked(tracking: wire.Tracking, shipped: Shipped) -> Sequence[CarrierEvent]:
+def parse_tracked(tracking: wire.Tracking, shipped: BookedShipment) -> Sequence[CarrierEvent]:
     details = tracking.details or wire.TrackDetails()
     histories, odd = sift(tracking.histories or (), wire.Happening)
     if odd and not histories:
@@ -237,9 +237,11 @@ def build_areas(level: Level, parent: str | None) -> Request:
     return Request("POST", path, body={key: int(parent)} if key and parent else {})
 
 
-def parse_areas(rows: wire.AreaRows) -> Sequence[Area]:
+def parse_areas(rows: wire.AreaRows) -> Sequence[CarrierArea]:
     return [
-        Area(row.id, _name_area(row), row.kecamatan_id or row.kabupaten_id or row.provinsi_id, row.postal_code or None)
+        CarrierArea(
+            row.id, _name_area(row), row.kecamatan_id or row.kabupaten_id or row.provinsi_id, row.postal_code or None
+        )
         for row in rows.datas or rows.results or ()
     ]
 

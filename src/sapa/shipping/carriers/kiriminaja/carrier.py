@@ -9,8 +9,8 @@ from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 from sapa.shipping.carriers.calls import (
     ASKING,
     QUOTING,
-    Patience,
     Request,
+    Timeouts,
     ask,
     parse,
     read,
@@ -19,31 +19,31 @@ from sapa.shipping.carriers.calls import (
     send_once,
 )
 from sapa.shipping.carriers.interface import (
-    Area,
     BadCredentials,
     Booked,
+    BookedShipment,
+    BookingNotFound,
     Cancelled,
     CancelPending,
     CancelRefused,
     CannotTell,
+    CarrierAccount,
+    CarrierArea,
     CarrierAway,
     CarrierEvent,
-    Connection,
-    Field,
     Level,
-    Note,
-    NotFound,
-    Offer,
     Quote,
+    QuoteNote,
     Rejected,
+    ServiceOffer,
     ShipmentRequest,
-    Shipped,
-    Tracked,
+    TrackingResult,
 )
 from sapa.shipping.carriers.kiriminaja import calls, wire
 from sapa.shipping.carriers.kiriminaja.statuses import BY_CODE
 from sapa.shipping.carriers.offers import find_offer
 from sapa.shipping.carriers.reading import Unreadable, decode
+from sapa.values.provider_accounts import AccountField
 
 
 class KiriminAja:
@@ -51,21 +51,21 @@ class KiriminAja:
     provider = "aggregator_carrier"
     label = "KiriminAja"
     address = wire.PRODUCTION
-    fields: Sequence[Field] = (Field("api_key", "API key"),)
+    fields: Sequence[AccountField] = (AccountField("api_key", "API key"),)
     levels: Sequence[Level] = ("provinces", "cities", "districts", "sub-districts")
     service_types: Sequence[str] = (calls.SERVICE_TYPE,)
     calls_back = True
     finds_by_reference = True
 
-    async def verify(self, connection: Connection) -> None:
+    async def verify(self, connection: CarrierAccount) -> None:
         verdict = read(await self._ask(connection, Request("POST", wire.COURIERS_PATH, body={})), wire.Verdict)
         if verdict.is_key_unknown and not verdict.status:
             raise BadCredentials(f"KiriminAja refuses the API key: {scrub(connection, verdict.reason)}")
         _check(connection, verdict)
 
     async def list_areas(
-        self, connection: Connection, level: Level, parent: str | None, search: str | None
-    ) -> Sequence[Area]:
+        self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
+    ) -> Sequence[CarrierArea]:
         if parent is not None and not parent.isdigit():
             return ()  # its places are numbered
         answer = await self._ask(connection, calls.build_areas(level, parent))
@@ -75,20 +75,20 @@ class KiriminAja:
         areas = calls.parse_areas(rows)
         return [area for area in areas if (search or "").lower() in area.name.lower()]
 
-    async def quote(self, connection: Connection, journey: ShipmentRequest) -> Quote:
+    async def quote(self, connection: CarrierAccount, journey: ShipmentRequest) -> Quote:
         if journey.wish.service_type not in {None, calls.SERVICE_TYPE}:
             words = f"{journey.wish.service_type} is not offered here; use the provider instant_carrier."
-            return Quote((), (Note(self.name, "service_type_not_offered", words),))
+            return Quote((), (QuoteNote(self.name, "service_type_not_offered", words),))
         if not (journey.origin.kecamatan_id and journey.destination.kecamatan_id):
             words = "origin.districtId and destination.districtId are needed: coverage/districts lists them."
-            return Quote((), (Note(self.name, "missing_district", words),))
+            return Quote((), (QuoteNote(self.name, "missing_district", words),))
         answer = await self._ask(connection, calls.build_price(journey), QUOTING)
         prices = read(answer, wire.Prices)
         if not prices.status:
-            return Quote((), (Note(self.name, "refused", scrub(connection, prices.reason)),))
+            return Quote((), (QuoteNote(self.name, "refused", scrub(connection, prices.reason)),))
         return calls.parse_prices(prices, journey.wish.insurance)
 
-    async def book(self, connection: Connection, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
+    async def book(self, connection: CarrierAccount, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
         obstacle = calls.find_obstacle(journey)
         if obstacle is not None:
             return obstacle
@@ -108,18 +108,18 @@ class KiriminAja:
         return Rejected(outcome.code, scrub(connection, outcome.reason)) if isinstance(outcome, Rejected) else outcome
 
     async def find(
-        self, connection: Connection, reference: str, service_type: str | None
-    ) -> Booked | NotFound | CannotTell:
+        self, connection: CarrierAccount, reference: str, service_type: str | None
+    ) -> Booked | BookingNotFound | CannotTell:
         try:
             tracking = await self._track(connection, reference)
         except (CarrierAway, BadCredentials) as error:
             return CannotTell(str(error))
         if tracking.status:
             return calls.parse_found(tracking)
-        return NotFound() if tracking.is_not_found else CannotTell(scrub(connection, tracking.reason))
+        return BookingNotFound() if tracking.is_not_found else CannotTell(scrub(connection, tracking.reason))
 
     async def cancel(
-        self, connection: Connection, shipped: Shipped, reason: str
+        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
         """It says `pending` to whatever it takes; whether it is done already, its tracking tells."""
         if not shipped.awb:
@@ -134,10 +134,10 @@ class KiriminAja:
             return CancelPending()
         return CancelRefused(scrub(connection, verdict.reason), is_sure=status is not None)
 
-    async def track(self, connection: Connection, shipped: Shipped) -> Tracked:
+    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult:
         tracking = await self._track(connection, shipped.awb or shipped.reference)
         _check(connection, tracking)
-        return Tracked(calls.parse_tracked(tracking, shipped))
+        return TrackingResult(calls.parse_tracked(tracking, shipped))
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
@@ -149,7 +149,7 @@ class KiriminAja:
             return ()
         return list(calls.parse_callback(callback))
 
-    async def _choose(self, connection: Connection, journey: ShipmentRequest) -> Offer | Rejected:
+    async def _choose(self, connection: CarrierAccount, journey: ShipmentRequest) -> ServiceOffer | Rejected:
         """What is offered now: KiriminAja is told its own price, whatever the shop takes for it."""
         try:
             return find_offer(await self.quote(connection, journey), journey.wish)
@@ -158,34 +158,34 @@ class KiriminAja:
         except BadCredentials as error:
             return Rejected("BAD_CREDENTIALS", str(error))
 
-    async def _find_status(self, connection: Connection, shipped: Shipped) -> str | None:
+    async def _find_status(self, connection: CarrierAccount, shipped: BookedShipment) -> str | None:
         try:
             return BY_CODE.get((await self._track(connection, shipped.reference)).status_code or 0)
         except CarrierAway:
             return None
 
-    async def _track(self, connection: Connection, key: str) -> wire.Tracking:
+    async def _track(self, connection: CarrierAccount, key: str) -> wire.Tracking:
         return read(await self._ask(connection, calls.build_track(key)), wire.Tracking)
 
-    async def _ask(self, connection: Connection, request: Request, patience: Patience = ASKING) -> ProviderResponse:
+    async def _ask(self, connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
         answer = await ask(connection, _signed(connection, request), patience)
         if answer.status in {401, 403}:
             raise BadCredentials("KiriminAja refuses the API key")
         return answer
 
 
-def _signed(connection: Connection, request: Request) -> Request:
+def _signed(connection: CarrierAccount, request: Request) -> Request:
     key = connection.credentials.get("api_key", "")
     return msgspec.structs.replace(request, headers={"authorization": f"Bearer {key}"})
 
 
-def _check(connection: Connection, verdict: wire.Verdict) -> None:
+def _check(connection: CarrierAccount, verdict: wire.Verdict) -> None:
     """An error is an HTTP 200 that says so."""
     if not verdict.status:
         raise CarrierAway(scrub(connection, verdict.reason))
 
 
-def _reason(connection: Connection, answer: ProviderResponse) -> str:
+def _reason(connection: CarrierAccount, answer: ProviderResponse) -> str:
     try:
         return scrub(connection, parse(answer, wire.Verdict).reason)
     except Unreadable:
