@@ -31,7 +31,7 @@ database = "none"
 allow-x00 = false
 with-security-parameters = false
 
-# Thousands of calls at the limits of every field: most of the time that a whole run takes.
+# Calls at the limits of every field: about half of the time that a whole run takes.
 [phases.coverage]
 enabled = {str(depth.is_long()).lower()}
 
