@@ -6,21 +6,14 @@ from statistics import median
 
 from tests.house.source_tree import Function, Module, list_imports, reachable
 
-INFRASTRUCTURE = {"http", "db", "outbound", "work", "cli", "sandbox"}
-"""Packages that are no domains. All others are. The sandbox plays the parties outside, and knows whom it plays for."""
+MECHANISMS = {"http", "db", "outbound", "work", "values", "runtime", "cli", "sandbox"}
+"""Packages that are no rooms of the product. The sandbox plays the parties outside, and knows whom it plays for."""
 
-DOMAIN_FREE = {"http", "db", "outbound", "settings"}
-LAYERS = ["types", "queries", "actions", "api"]
-OPEN_TO_OTHER_DOMAINS = {
-    "types", "actions", "stock", "bulk", "carried", "deliveries", "trial", "accounts", "samples", "sends",
-    "conversation", "connecting", "connection_types", "connections", "mail", "bookings", "tracking", "states",
-    "reconciliation",
-}  # fmt: skip
 FORBIDDEN_NAMES = {"utils", "helpers", "common", "core", "manager", "service", "base"}
 SILENT = {"types", "queries", "api"}
-"""Modules of a domain that may not announce anything: the rest are its verbs and jobs."""
+"""Modules of a room that may not announce anything: the rest are its verbs and jobs."""
 
-MOST_LINES = 400
+MOST_LINES = 500
 LONG_FUNCTION = 50
 MOST_LONG_SHARE = 0.025
 MEDIAN_BELOW = 10
@@ -28,42 +21,30 @@ MEDIAN_BELOW = 10
 Modules = dict[str, Module]
 
 
-def wrong_arrows(modules: Modules) -> list[str]:
-    """api → actions → queries → types, also through a module between them; other domains by types and actions only."""
-    domains = {module.parts[0] for module in modules.values() if len(module.parts) > 1} - INFRASTRUCTURE
-    graph = build_graph(modules)
-    found = []
-    for name, imported in graph.items():
-        here = modules[name].parts[0] if modules[name].parts else ""
-        for other in imported:
-            there, *rest = modules[other].parts or [""]
-            if there not in domains or there == here:
-                continue
-            if here in DOMAIN_FREE:
-                found.append(f"{name} imports the domain module {other}")
-            if here in domains and not (rest and rest[0] in OPEN_TO_OTHER_DOMAINS):
-                found.append(f"{name} imports {other} of another domain")
-    return found + [climb for domain in sorted(domains) for climb in _climbs(domain, modules, graph)]
+def foreign_queries(modules: Modules, allowed: set[tuple[str, str]]) -> list[str]:
+    """A room's SQL is its own: others come through its types and actions. Which way arrows point between rooms and
+    between the files of a room is a contract in .importlinter."""
+    return [
+        f"{name} imports {other} of another room"
+        for name, imported in build_graph(modules).items()
+        for other in sorted(imported)
+        if other.endswith(".queries") and _room(other) != _room(name) and (name, other) not in allowed
+    ]
 
 
-def _climbs(domain: str, modules: Modules, graph: dict[str, set[str]]) -> list[str]:
-    """Arrows from a lower layer of a domain to a higher one, and from anywhere to its api."""
-    inside = {name for name in modules if modules[name].parts[:1] == [domain]}
-    within = {name: graph[name] & inside for name in inside}
-    found = []
-    for name in sorted(inside):
-        layer = _layer(modules[name])
-        above = LAYERS[layer + 1 :] if layer is not None else ["api"]
-        found += [
-            f"{name} reaches up to {other}"
-            for other in sorted(reachable(name, within))
-            if modules[other].parts[-1] in above
-        ]
-    return found
+def misplaced_statements(modules: Modules, allowed: set[str]) -> list[str]:
+    """A statement is declared in the queries of its room."""
+    return [
+        f"{name}:{node.lineno} declares a statement outside of queries.py"
+        for name, module in modules.items()
+        if not name.endswith(".queries") and name not in allowed
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "sql"
+    ]
 
 
-def _layer(module: Module) -> int | None:
-    return LAYERS.index(module.parts[-1]) if module.parts[-1] in LAYERS else None
+def _room(name: str) -> str:
+    return name.rpartition(".")[0]
 
 
 def build_graph(modules: Modules) -> dict[str, set[str]]:
@@ -120,7 +101,7 @@ def wrong_emits(modules: Modules) -> list[str]:
     found = []
     for name, module in modules.items():
         calls = [node for node in ast.walk(module.tree) if isinstance(node, ast.Call) and _called(node) == "emit"]
-        is_verb = len(module.parts) > 1 and module.parts[0] not in INFRASTRUCTURE and module.parts[-1] not in SILENT
+        is_verb = len(module.parts) > 1 and module.parts[0] not in MECHANISMS and module.parts[-1] not in SILENT
         if calls and not is_verb:
             found.append(f"{name} emits, which only actions and jobs may")
         for call in calls:
