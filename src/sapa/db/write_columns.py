@@ -1,0 +1,49 @@
+"""The columns that a struct is written to, derived from it, so that a new field is written nowhere by its position."""
+
+from typing import Any, Generic, TypeVar, get_type_hints
+
+from msgspec import Struct
+
+Row = TypeVar("Row", bound=Struct)
+
+_CASTS: dict[Any, str] = {list[str]: "string_to_array({}, ',')", bytes: "{}::json"}
+
+
+class WriteColumns(Generic[Row]):
+    """The fields of a struct and properties computed from them, in one order for every statement.
+
+    `cast` reads them from arrays of text, as a statement that writes many rows gets them: lists of text are joined with
+    commas there, and bytes hold JSON.
+    """
+
+    def __init__(self, struct: type[Row], *computed: str) -> None:
+        hints: dict[str, Any] = get_type_hints(struct)
+        self.names: tuple[str, ...] = (*struct.__struct_fields__, *computed)
+        self.listed = ", ".join(self.names)
+        self.cast = ", ".join(_CASTS.get(hints.get(name), "{}").format(name) for name in self.names)
+        self.excluded = ", ".join(f"{name} = excluded.{name}" for name in self.names)
+
+    def numbered(self, first: int) -> str:
+        """`$3, $4, …`"""
+        return ", ".join(f"${number}" for number, _ in enumerate(self.names, first))
+
+    def assigned(self, first: int) -> str:
+        """`email = $3, phone_number = $4, …`"""
+        return ", ".join(f"{name} = ${number}" for number, name in enumerate(self.names, first))
+
+    def arrays(self, first: int) -> str:
+        """`$3::text[], $4::text[], …`"""
+        return ", ".join(f"${number}::text[]" for number, _ in enumerate(self.names, first))
+
+    def values(self, row: Row) -> list[Any]:
+        return [getattr(row, name) for name in self.names]
+
+    def texts(self, row: Row) -> list[str | None]:
+        """One element for each of the arrays that `cast` reads."""
+        return [_build_text(value) for value in self.values(row)]
+
+
+def _build_text(value: Any) -> str | None:
+    if isinstance(value, list):
+        return ",".join(value)
+    return value.decode() if isinstance(value, bytes) else value

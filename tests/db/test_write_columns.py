@@ -1,0 +1,30 @@
+from msgspec import Struct
+
+from sapa.db.write_columns import WriteColumns
+
+
+class Person(Struct, frozen=True):
+    email: str | None
+    tags: list[str]
+    addresses: bytes
+
+    @property
+    def email_key(self) -> str | None:
+        return self.email and self.email.casefold()
+
+
+COLUMNS = WriteColumns(Person, "email_key")
+
+
+def test_columns_and_parameters_have_one_order() -> None:
+    assert COLUMNS.listed == "email, tags, addresses, email_key"
+    assert COLUMNS.numbered(3) == "$3, $4, $5, $6"
+    assert COLUMNS.assigned(3) == "email = $3, tags = $4, addresses = $5, email_key = $6"
+    assert COLUMNS.values(Person("Ayu@X.id", ["a"], b"[]")) == ["Ayu@X.id", ["a"], b"[]", "ayu@x.id"]
+
+
+def test_many_rows_are_read_from_arrays_of_text() -> None:
+    assert COLUMNS.arrays(2) == "$2::text[], $3::text[], $4::text[], $5::text[]"
+    assert COLUMNS.cast == "email, string_to_array(tags, ','), addresses::json, email_key"
+    assert COLUMNS.excluded.startswith("email = excluded.email, tags = excluded.tags")
+    assert COLUMNS.texts(Person(None, ["a", "b"], b"[]")) == [None, "a,b", "[]", None]
