@@ -31,7 +31,7 @@ AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="only root can become ano
 HOLD = """
 import asyncio, sys
 from pathlib import Path
-from sapa.db.embedded import open_embedded, claim_folder
+from sapa.runtime.embedded import open_embedded, claim_folder
 
 async def hold():
     if sys.argv[2] == "cli":

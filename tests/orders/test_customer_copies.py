@@ -26,7 +26,7 @@ MORE = 3_000
 RUN_ALONE = """
 import asyncio, sys
 from sapa.db.pool import open_database
-from sapa.orders.carried import update_copies
+from sapa.orders.customer_copies import update_copies
 
 async def main():
     async with open_database(sys.argv[1]) as database:
