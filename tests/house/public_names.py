@@ -47,8 +47,9 @@ def _of_domains() -> Iterator[str]:
 def _of_operations() -> Iterator[str]:
     yield from (f"job: {job.name}" for job in domains.build_jobs(read_settings({})))
     yield from (f"service: {service.name}" for service in domains.SERVICES)
-    yield from (f"setting: {name}" for name in re.findall(r"SAPA_[A-Z_]+", (SOURCE / "settings.py").read_text()))
+    yield from (f"setting: {name}" for name in re.findall(r'"(SAPA_[A-Z_]+)', _read("settings.py")))
     yield from (f"metric: {metric.name}" for metric in REGISTRY.collect() if metric.name.startswith("sapa_"))
+    yield from (f"metric: {name}" for name in re.findall(r'"(sapa_\w+)":', _read("work/ages.py")))
 
 
 def _of_commands() -> Iterator[str]:
@@ -70,6 +71,10 @@ def _subclasses(parent: type[ApiError]) -> Iterator[type[ApiError]]:
     for child in parent.__subclasses__():
         yield child
         yield from _subclasses(child)
+
+
+def _read(path: str) -> str:
+    return (SOURCE / path).read_text()
 
 
 def _is_ours(kind: type) -> bool:
