@@ -42,7 +42,7 @@ WAITING: dict[str, int] = {
     "kept": 37,
     "kit": 726,
     "lay_down": 2,
-    "mend": 24,
+    "mend": 23,
     "mended": 1,
     "mends": 1,
     "moment": 61,
@@ -58,7 +58,7 @@ WAITING: dict[str, int] = {
     "thanked": 1,
     "told": 75,
     "told nothing": 1,
-    "whoever": 64,
+    "whoever": 63,
     "wish": 77,
 }
 
@@ -86,7 +86,7 @@ def test_other_words_are_not(text: str) -> None:
 
 def test_a_name_is_seen_and_a_sentence_is_not() -> None:
     text = '"""As given."""\nfield_given = given.said  # as told\n'
-    assert [word for word, _ in list_in_names("a.py", text)] == ["given", "given", "said"]
+    assert sorted(word for word, _ in list_in_names("a.py", text)) == ["given", "given", "said"]
 
 
 def test_a_word_in_the_name_of_a_test_is_seen() -> None:
