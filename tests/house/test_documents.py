@@ -18,13 +18,18 @@ def list_documents(root: Path) -> list[Path]:
     return [root / "README.md", root / "CONTRIBUTING.md", *sorted(root.glob("docs/**/*.md"))]
 
 
+def list_readmes(root: Path) -> list[Path]:
+    """Those of channels and carriers, beside their modules."""
+    return sorted(root.glob("src/**/README.md"))
+
+
 def list_missing_files(root: Path) -> Iterator[str]:
     """Paths in backticks that lead to no file, from the repository or the package, and links that lead nowhere.
 
     A bare name such as `types.py` is that of a file in many rooms.
     """
     bare = {path.name for path in (root / "src").rglob("*")}
-    for document in list_documents(root):
+    for document in [*list_documents(root), *list_readmes(root)]:
         name, text = document.relative_to(root).as_posix(), document.read_text()
         for path in sorted(set(_PATH.findall(text)) - bare - _MADE):
             if not any((base / path).exists() for base in (root, root / "src/sapa", document.parent)):
