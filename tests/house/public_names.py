@@ -1,4 +1,4 @@
-"""The names that callers and operators rely on. `python -m tests.house.public_names` renews public_names.txt."""
+"""The names that callers and operators rely on. `make names` renews public_names.txt."""
 
 import importlib
 import pkgutil

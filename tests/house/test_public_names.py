@@ -5,5 +5,5 @@ from tests.house.public_names import FILE, list_public_names
 
 def test_public_names_are_those_that_were_committed() -> None:
     committed, names = set(FILE.read_text().splitlines()), set(list_public_names())
-    assert sorted(committed - names) == [], "these names are gone; if that is meant, run `make docs` and say so"
-    assert sorted(names - committed) == [], "these names are new; run `make docs`"
+    assert sorted(committed - names) == [], "these names are gone; if that is meant, run `make names`"
+    assert sorted(names - committed) == [], "these names are new; run `make names`"
