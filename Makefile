@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help install run check test test-long test-clean lint bench demo lock clean
+.PHONY: help install run check test test-long test-clean lint bench demo docs names lock clean
 
 help: ## Show what can be made, and what each command installs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -50,6 +50,12 @@ bench: $(VENV)/dev.stamp ## Measure everything against bare yardsticks, in ratio
 demo: install ## Fill the demo company's test environment: a shop with customers, products and orders
 	$(BIN)/sapa demo
 
+docs: $(VENV)/dev.stamp ## Redraw docs/architecture.svg
+	$(BIN)/python scripts/draw_rooms
+
+names: $(VENV)/dev.stamp ## Renew tests/house/public_names.txt, the names that callers and operators rely on
+	$(BIN)/python -m tests.house.public_names
+
 lock: $(VENV)/dev.stamp ## Renew the locked requirements
 	$(BIN)/uv pip compile pyproject.toml -q -U --extra install $(LOCKING) -o requirements/run.txt
 	$(BIN)/uv pip compile pyproject.toml -q -U --extra install --extra dev -c requirements/run.txt $(LOCKING) -o requirements/dev.txt
@@ -62,7 +68,7 @@ clean: ## Remove .venv and caches; the data folder stays
 #installs check                   requirements/dev.txt; python3-venv, curl
 #installs test-clean              debootstrap, and what run and test install, within the system that it removes
 #installs bench                   requirements/dev.txt; python3-venv, wrk
-#installs lock                    requirements/dev.txt; python3-venv
+#installs docs, names, lock       requirements/dev.txt; python3-venv
 
 PYTEST := $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder
 LOCKING := --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
