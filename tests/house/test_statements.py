@@ -43,7 +43,7 @@ CROSSING = {
     "sapa.messaging.widget.queries.FORGET_VISITORS",
     "sapa.messaging.widget.queries.FORGET_WINDOWS",
     "sapa.messaging.widget.queries.LIST_STANDS",
-    "sapa.orders.customer_copies.LIST_WAITING",
+    "sapa.orders.queries.LIST_WAITING_COPIES",
     "sapa.people.mail_queries.FIND_RECIPIENT",
     "sapa.people.queries.COUNT_FAILURE",
     "sapa.people.queries.DELETE_LINKS_OF",

@@ -28,6 +28,9 @@ from sapa.timeline.actions import NewTimelineEntry
 from sapa.values.company import Company
 from sapa.values.ids import CUSTOMER_ID
 
+list_all = queries.list_all_customers
+stream_all = queries.stream_all_customers
+
 
 async def create(tx: Tx, company: Company, given: CustomerIn) -> Customer:
     profile = build_profile(company, given)

@@ -38,6 +38,8 @@ from sapa.products import stock
 from sapa.timeline import actions as timeline
 from sapa.values.company import Company
 
+stream_all = queries.stream_all_orders
+
 
 async def place(
     tx: Tx,

@@ -7,7 +7,7 @@ from decimal import Decimal
 import msgspec
 from msgspec import UNSET, Raw, Struct
 
-from sapa.customers.types import ADDRESS_ID
+from sapa.customers.types import ADDRESS_ID, CustomerRef
 from sapa.http.errors import Invalid
 from sapa.orders.transitions import OrderState, move
 from sapa.orders.types import (
@@ -25,6 +25,7 @@ from sapa.products.types import VariantOnSale
 from sapa.values.company import Company
 from sapa.values.json import encode
 from sapa.values.money import BadMoney, parse_amount, parse_currency
+from sapa.values.text_folding import fold
 
 _read_address = msgspec.json.Decoder(ShippingAddress).decode
 _read_taken = msgspec.json.Decoder(dict[str, int]).decode
@@ -68,6 +69,11 @@ def build_draft(company: Company, given: OrderIn, variants: Mapping[str, Variant
         shipping_address=build_address(given.shipping_address, None),
         tags=build_tags(given.tags),
     )
+
+
+def build_customer_text(customer: CustomerRef | None) -> str:
+    """The text that a search by customer name matches."""
+    return "" if customer is None else fold(f"{customer.first_name or ''} {customer.last_name or ''}")
 
 
 def with_sold(draft: OrderDraft, sold: Sequence[LineItemVariant | None]) -> OrderDraft:

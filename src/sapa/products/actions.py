@@ -16,6 +16,9 @@ from sapa.products.types import (
 )
 from sapa.values.company import Company
 
+list_all = queries.list_all_products
+stream_all = queries.stream_all_products
+
 
 async def create(tx: Tx, company: Company, given: ProductIn) -> Product:
     id = PRODUCT_ID.new()

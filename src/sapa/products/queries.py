@@ -1,6 +1,6 @@
 """How products are stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -100,6 +100,8 @@ DELETE = sql(
     INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'products', status, -1 FROM gone"""
 )
 
+LIST_ALL = sql(f"SELECT {COLUMNS} FROM products AS r WHERE company_id = $1 ORDER BY created_at, id", row=Product)
+
 LISTING = Listing(
     "products",
     row=Product,
@@ -142,6 +144,14 @@ async def list_products(
 ) -> tuple[list[Product], int]:
     """One page, and how many products there are in all."""
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
+
+
+async def list_all_products(db: Connection, company_id: int) -> list[Product]:
+    return await LIST_ALL.all(db, company_id)
+
+
+def stream_all_products(tx: Tx, company_id: int) -> AsyncIterator[list[Product]]:
+    return LIST_ALL.stream(tx, company_id)
 
 
 def _found(product: Product | None) -> Product:
