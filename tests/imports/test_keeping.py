@@ -52,7 +52,7 @@ async def test_imports_are_forgotten_after_thirty_days(quiet: Database) -> None:
     company, old = await upload(quiet)
     async with quiet.transaction() as tx:
         young = await actions.upload(tx, company, "products", "csv", b"name\n", dry_run=False)
-        await queries.add_problems(tx, company.id, old.id, [Problem(2, "email", "is wrong")])
+        await queries.insert_problems(tx, company.id, old.id, [Problem(2, "email", "is wrong")])
         age = "UPDATE imports SET created_at = now() - make_interval(days => $2, mins => $3) WHERE id = $1"
         await tx.execute(age, old.id, 30, 1)
         await tx.execute(age, young.id, 30, -1)

@@ -9,7 +9,7 @@ from sapa.customers import bulk
 from sapa.customers.bulk import BulkCustomer, Outcome
 from sapa.customers.types import CustomerPatch
 from sapa.db.pool import Database, Tx, open_database
-from sapa.imports.queries import PLAN_FOR_ANY_COMPANY
+from sapa.imports.queries import use_generic_plans
 from sapa.values.company import Company
 from tests.conftest import Installation
 from tests.factories import Environments
@@ -62,7 +62,7 @@ async def store(
         await transaction.start()
         try:
             await believe(db, pages, rows)
-            await PLAN_FOR_ANY_COMPANY.value(db)
+            await use_generic_plans(db)
             before = await db.fetchval(READ)
             outcomes = await bulk.store_together(db, live, given)
             return set(outcomes), await db.fetchval(READ) - before

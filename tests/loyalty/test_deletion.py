@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.loyalty import jobs
+from sapa.loyalty.expiry import jobs
 from tests.factories import (
     Environments,
     add_points,

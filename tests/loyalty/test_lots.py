@@ -6,7 +6,8 @@ import httpx
 
 from sapa.access import actions as access
 from sapa.db.pool import Database
-from sapa.loyalty import actions, jobs
+from sapa.loyalty import actions
+from sapa.loyalty.expiry import jobs
 from sapa.runtime.processes import wait_until
 from tests.factories import Environments, add_points, make_redemption, make_reservation, make_reward
 from tests.loyalty.conftest import MoveClock

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.db.pool import Database
-from sapa.loyalty.program import build_worth
-from sapa.loyalty.program_queries import EarningTerms
+from sapa.loyalty.program.actions import build_worth
+from sapa.loyalty.program.queries import EarningTerms
 from sapa.loyalty.types import MOST_POINTS, Rounding
 from tests.factories import Environments, make_order, make_product
 from tests.loyalty.ledger import adjust, drift_of, history_of, points_of, types_of, wallet_of

@@ -5,7 +5,8 @@ import httpx
 import pytest
 
 from sapa.db.pool import Connection, Database
-from sapa.loyalty import jobs, reconciliation
+from sapa.loyalty.reconciliation import actions as reconciliation
+from sapa.loyalty.reconciliation import jobs, queries
 from tests.cli.command import sapa
 from tests.conftest import TLS, Installation
 from tests.factories import (
@@ -116,15 +117,14 @@ async def test_wallets_are_checked_together_as_long_as_they_have_few_entries(
         customer = (await make_customer(sandbox))["id"]
         for _ in range(entries):
             await add_points(sandbox, customer, 1)
-    windows = []
+    batches = []
     position: str | None = ""
     async with database.connection() as db:
         while position is not None:
-            window = await reconciliation.NEXT_WINDOW.find(db, company.test, position, 500, 3)
-            assert window is not None
-            windows.append((window.wallets, window.available))
-            position = None if window.is_last else window.last_id
-    assert windows == [(2, 4), (2, 11), (1, 1)]
+            batch = await queries.get_batch(db, company.test, position, 500, 3)
+            batches.append((batch.wallets, batch.available))
+            position = None if batch.is_last else batch.last_id
+    assert batches == [(2, 4), (2, 11), (1, 1)]
 
 
 async def test_a_check_has_its_own_time_and_no_other_statement_has(
@@ -132,8 +132,8 @@ async def test_a_check_has_its_own_time_and_no_other_statement_has(
 ) -> None:
     async with database.connection() as db:
         async with db.transaction():
-            window = await reconciliation.get_window(db, company.test, "")
-            assert await reconciliation.list_drift(db, company.test, "", window, seconds=77) == []
+            batch = await reconciliation.get_batch(db, company.test, "")
+            assert await reconciliation.list_drift(db, company.test, "", batch, seconds=77) == []
             assert await db.fetchval("SHOW statement_timeout") == "77s"
         assert await db.fetchval("SHOW statement_timeout") == "10s"
 

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.loyalty import jobs
+from sapa.loyalty.expiry import jobs
 from tests.conftest import Installation
 from tests.db.scratch import connect
 from tests.factories import add_points, make_customer, make_redemption, make_reservation, make_reward

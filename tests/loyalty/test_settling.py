@@ -8,7 +8,8 @@ import pytest
 
 from sapa.access import actions as access
 from sapa.db.pool import Connection, Database, Tx
-from sapa.loyalty import actions, jobs
+from sapa.loyalty import actions
+from sapa.loyalty.expiry import jobs
 from sapa.loyalty.ledger import MOST_BURIALS
 from sapa.loyalty.queries import FEW_LOTS
 from sapa.loyalty.types import AdjustmentIn
@@ -110,12 +111,12 @@ async def test_one_run_settles_all_wallets_however_many_lots_they_have(
         await make_lots(sandbox, database, company, jobs.BATCH // 2, WEEK + timedelta(hours=place))
         for place in range(5)
     ]
-    customers.append(await make_lots(sandbox, database, company, jobs.PORTION + 2))
+    customers.append(await make_lots(sandbox, database, company, jobs.MOST_PER_TRANSACTION + 2))
     await move_clock(2 * WEEK)
     await jobs.expire_overdue(database)
     async with database.connection() as db:
         assert [(await stored(db, customer))[0] for customer in customers] == [0] * 6
-    assert len(await expirations(sandbox, customers[-1])) == jobs.PORTION + 2
+    assert len(await expirations(sandbox, customers[-1])) == jobs.MOST_PER_TRANSACTION + 2
     assert await drift_of(sandbox) == []
 
 

@@ -141,7 +141,7 @@ async def _past(tx: Tx, company: Company, text: str) -> datetime:
         raise Invalid.field("createdAt", f"must not lie before {EARLIEST.year}")
     # Cut, since PostgreSQL would round, and an instant of this moment into the future.
     instant = instant.replace(microsecond=instant.microsecond // 1_000 * 1_000)
-    if not await queries.IS_PAST.value(tx, company.id, instant):
+    if not await queries.is_past(tx, company.id, instant):
         raise Invalid.field("createdAt", "must not lie in the future")
     return instant
 

@@ -33,7 +33,7 @@ class ProductRow(ProductPatch, frozen=True, kw_only=True):
 
 
 async def store_products(tx: Tx, company: Company, rows: Sequence[FileRow]) -> list[Result]:
-    started: str = await queries.STARTED_AT.value(tx)
+    started = await queries.get_transaction_start(tx)
     return [await attempt(tx, row.line, partial(_store, tx, company, row.value, started)) for row in rows]
 
 

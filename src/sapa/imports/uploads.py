@@ -30,7 +30,7 @@ async def import_uploads(kit: AppContext, stopping: asyncio.Event) -> None:
 
     async def step() -> None:
         async with database.connection() as db:
-            waiting = await queries.WAITING.all(db)
+            waiting = await queries.list_waiting(db)
         for upload in waiting:
             with suppress(ImportRunning, ImportTakenOver):
                 await _take_turn(database, upload, stopping)

@@ -103,7 +103,7 @@ async def _has_imported(work: Work, position: int, batch: Batch, *, is_last: boo
     """One try, in one transaction; False when another one stood in the way."""
     try:
         async with work.database.transaction() as tx:
-            await (queries.PLAN_FOR_ANY_COMPANY if is_last else queries.PLAN_AND_HASTEN).value(tx)
+            await queries.use_generic_plans(tx, commit_fast=not is_last)
             await _import_batch(tx, work, position, batch)
     except IN_THE_WAY:
         return False
@@ -115,7 +115,7 @@ async def _import_batch(tx: Tx, work: Work, position: int, batch: Batch) -> None
     results = await _try_out(tx, work, batch.rows) if work.job.dry_run else await _store(tx, work, batch.rows)
     problems = batch.problems + [result for result in results if isinstance(result, Problem)]
     if problems:
-        await queries.add_problems(tx, work.company.id, work.job.id, problems)
+        await queries.insert_problems(tx, work.company.id, work.job.id, problems)
     counts = (batch.size, results.count("created"), results.count("updated"), len(problems))
     place = (batch.position, batch.line)
     if not await queries.advance(tx, work.company.id, work.job.id, work.holder, position, place, counts):
@@ -148,5 +148,5 @@ async def _refuse_repeated(tx: Tx, work: Work, rows: Sequence[FileRow], results:
         if taken is not None:
             field = taken.partition(":")[0]
             results[place] = Problem(rows[place].line, field, "is given in an earlier line for another customer")
-    await queries.add_keys(tx, work.company.id, work.job.id, owners)
+    await queries.insert_keys(tx, work.company.id, work.job.id, owners)
     return results

@@ -15,8 +15,9 @@ from sapa.customers.types import CustomerRemoved
 from sapa.db.pool import Connection, Tx
 from sapa.events import emit
 from sapa.http.errors import Invalid, NotFound
-from sapa.loyalty import program, program_queries, queries
+from sapa.loyalty import queries
 from sapa.loyalty.ledger import WalletLedger
+from sapa.loyalty.program import actions as program
 from sapa.loyalty.timeline_entries import build_entries
 from sapa.loyalty.types import (
     RESERVATION_ID,
@@ -52,6 +53,9 @@ OWN_KEYS = "order:"
 """How the idempotency keys begin that the ledger gives itself."""
 
 _canonical = msgspec.json.Encoder(order="sorted").encode
+
+
+insert_reservation = queries.insert_reservation
 
 
 def wallet_id_of(customer_id: str) -> str:
@@ -162,8 +166,8 @@ async def settle_order(tx: Tx, company: Company, changed: OrderChanged) -> None:
     order, customer_id = changed.order, changed.order.customer_id
     if customer_id is None:
         return
-    terms, before = await program_queries.get_terms(tx, company.id, order.id, order.total)
-    aim = program.build_aim(company, order, changed.status, terms, before)
+    terms, before = await program.get_terms(tx, company.id, order.id, order.total)
+    aim = program.build_target_position(company, order, changed.status, terms, before)
     missing = aim.target - aim.posted
     if not missing and aim.target == (before.target if before else 0):
         return
@@ -177,7 +181,7 @@ async def settle_order(tx: Tx, company: Company, changed: OrderChanged) -> None:
     elif taken := min(-missing, book.balance.available):
         portions = await pick_lots(tx, company, book, taken, order_id=order.id)
         book.take("earn_reversal", portions, _order_memo(order, aim))
-    await program_queries.store_position(tx, company.id, order.id, book.balance.id, _posted(aim, book))
+    await program.store_position(tx, company.id, order.id, book.balance.id, _posted(aim, book))
     await close_book(tx, company, book, "system")
 
 

@@ -11,7 +11,9 @@ from sapa.customers.types import Customer
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
 from sapa.http.query_string import PageLimit
-from sapa.loyalty import actions, program, program_queries, queries, reconciliation
+from sapa.loyalty import actions, queries
+from sapa.loyalty.program import actions as program
+from sapa.loyalty.reconciliation import actions as reconciliation
 from sapa.loyalty.types import (
     Adjusted,
     AdjustmentIn,
@@ -70,7 +72,7 @@ async def update_settings(call: Call, body: LoyaltySettingsPatch) -> LoyaltySett
 @routes.get("/point-conversion", scope=Scope.CUSTOMERS_READ)
 async def get_point_conversion(call: Call) -> PointConversion:
     """Get the tiers by which orders earn points."""
-    return PointConversion(await program_queries.list_tiers(call.db, call.company.id))
+    return PointConversion(await program.list_tiers(call.db, call.company.id))
 
 
 @routes.post("/point-conversion", scope=Scope.CUSTOMERS_WRITE, status=200)

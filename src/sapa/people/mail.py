@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from sapa.context import AppContext
 from sapa.db.pool import Database
-from sapa.people import actions, mail_queries, queries
+from sapa.people import actions, queries
 from sapa.people.mail_texts import WORDS
 from sapa.people.types import Purpose, TooManyAttempts
 from sapa.settings import MailSettings
@@ -66,7 +66,7 @@ async def count_forgotten(database: Database, email: str, address: str) -> None:
     """Every question counts, whether anybody is known by the address or not; raises TooManyAttempts."""
     subjects = {"account": f"forgotten {actions.fold_email(email)}", "address": f"forgotten from {address}"}
     async with database.transaction() as tx:
-        asked = {kind: await queries.COUNT_FAILURE.value(tx, subjects[kind], WINDOW_SECONDS) for kind in MOST_ASKED}
+        asked = {kind: await queries.count_failure(tx, subjects[kind], WINDOW_SECONDS) for kind in MOST_ASKED}
     if any(asked[kind] > most for kind, most in MOST_ASKED.items()):
         raise TooManyAttempts
 
@@ -74,7 +74,7 @@ async def count_forgotten(database: Database, email: str, address: str) -> None:
 async def send_password_reset(kit: AppContext, email: str) -> None:
     """Sends a link for a new password, if somebody is known by the address. Says nothing of it to whoever asked."""
     async with kit.database.transaction() as tx:
-        found = await mail_queries.FIND_RECIPIENT.find(tx, actions.fold_email(email))
+        found = await queries.find_recipient(tx, actions.fold_email(email))
         if found is None:
             return
         secret = await actions.make_reset_link(tx, found.organisation_id, found.user_id)

@@ -15,7 +15,6 @@ from sapa.events import emit
 from sapa.http.errors import Invalid
 from sapa.loyalty import actions as ledger
 from sapa.loyalty.ledger import WalletLedger
-from sapa.loyalty.queries import insert_reservation
 from sapa.loyalty.rewards import queries
 from sapa.loyalty.rewards.terms import build_terms, parse_cost, revise_terms, terms_of
 from sapa.loyalty.rewards.types import (
@@ -140,7 +139,7 @@ async def _hold(tx: Tx, company: Company, book: WalletLedger, option: RewardOpti
     portions = await ledger.pick_lots(tx, company, book, int(option.cost_to_redeem))
     id, standing = RESERVATION_ID.new(), book.standing
     book.hold(id, portions, memo)
-    return await insert_reservation(
+    return await ledger.insert_reservation(
         tx, company.id, id, book.balance, standing.instant, standing.reservation_ttl_seconds, portions,
         memo.reference_type, memo.reference_id, memo.reference_id,
     )  # fmt: skip
