@@ -40,9 +40,9 @@ async def take(database: Database, owner: Company, quantities: Mapping[str, int]
     return True
 
 
-async def give_back(database: Database, owner: Company, quantities: Mapping[str, int]) -> None:
+async def restock(database: Database, owner: Company, quantities: Mapping[str, int]) -> None:
     async with database.transaction() as tx:
-        await stock.give_back(tx, owner, quantities)
+        await stock.restock(tx, owner, quantities)
 
 
 async def read(api: httpx.AsyncClient, id: str) -> dict[str, Any]:
@@ -93,7 +93,7 @@ async def test_what_was_taken_is_given_back(api: httpx.AsyncClient, database: Da
     product = await make_stock(api, 5, 0)
     a, b = ids_of(product)
     await take(database, owner, {a: 5})
-    await give_back(database, owner, {a: 5, b: 3})
+    await restock(database, owner, {a: 5, b: 3})
     assert await quantities_of(api, product["id"]) == [5, 3]
     kinds = [event["kind"] for event in await events_of(database, owner.id)]
     assert kinds == ["product.created", "product.updated", "product.updated"]
@@ -132,10 +132,10 @@ async def test_untracked_unknown_and_foreign_variants_change_nothing(
     for ids in (ids_of(product), ids_of(gone), ["var_01jc9y3q5me8w92v7x4t6r0n1k"], ["x"], []):
         quantities = dict.fromkeys(ids, 4)
         assert await take(database, owner, quantities)
-        await give_back(database, owner, quantities)
+        await restock(database, owner, quantities)
     foreign = dict.fromkeys(ids_of(tracked), 5)
     assert await take(database, stranger, foreign)
-    await give_back(database, stranger, foreign)
+    await restock(database, stranger, foreign)
     assert await read(api, product["id"]) == product
     assert await read(api, tracked["id"]) == tracked
     assert len(await events_of(database, owner.id)) == before
@@ -155,8 +155,8 @@ async def test_stock_never_grows_beyond_what_may_be_written_back(
     api: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     product = await make_stock(api, 999_999_999)
-    await give_back(database, owner, {ids_of(product)[0]: 1_000_000})
-    await give_back(database, owner, {ids_of(product)[0]: 2_000_000_000})
+    await restock(database, owner, {ids_of(product)[0]: 1_000_000})
+    await restock(database, owner, {ids_of(product)[0]: 2_000_000_000})
     assert await quantities_of(api, product["id"]) == [1_000_000_000]
 
 
@@ -196,7 +196,7 @@ async def test_takers_of_the_same_goods_in_opposite_orders_never_lock_each_other
     ids = [id for product in products for id in ids_of(product)]
     forth, back = dict.fromkeys(ids, 1), dict.fromkeys(reversed(ids), 1)
     calls = [take(database, owner, forth if n % 2 else back) for n in range(30)]
-    returns = [give_back(database, owner, back if n % 2 else forth) for n in range(10)]
+    returns = [restock(database, owner, back if n % 2 else forth) for n in range(10)]
     changes = [api.put(f"/products/{products[n % 3]['id']}", json={"description": str(n)}) for n in range(10)]
     taken, _, answers = await asyncio.gather(asyncio.gather(*calls), asyncio.gather(*returns), asyncio.gather(*changes))
     assert all(taken)
@@ -232,7 +232,7 @@ async def test_stock_follows_a_ledger_of_takings_and_returns(
         returns = {place: change for place, change in move.items() if change > 0}
         enough = all((held := ledger[place]) is None or held >= asked for place, asked in takings.items())
         assert await take(database, owner, {ids[place]: asked for place, asked in takings.items()}) is enough
-        await give_back(database, owner, {ids[place]: given_ for place, given_ in returns.items()})
+        await restock(database, owner, {ids[place]: given_ for place, given_ in returns.items()})
         for place, change in {**({p: -q for p, q in takings.items()} if enough else {}), **returns}.items():
             held = ledger[place]
             ledger[place] = None if held is None else held + change

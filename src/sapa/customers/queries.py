@@ -35,7 +35,7 @@ SHARE_BY_IDENTITY = sql(
 )
 
 # Phone numbers rank in the order they are passed, before the e-mail address.
-SHARE_BY_SPELLING = sql(
+SHARE_BY_CONTACT = sql(
     f"""
     SELECT {COLUMNS}
       FROM customers
@@ -191,10 +191,10 @@ async def list_shared_by_identity(tx: Tx, company_id: int, profile: Profile) -> 
     return await SHARE_BY_IDENTITY.all(tx, company_id, profile.email_key, profile.phone_number)
 
 
-async def find_shared_by_spelling(
+async def find_shared_by_contact(
     tx: Tx, company_id: int, phone_numbers: Sequence[str], email: str | None
 ) -> Customer | None:
-    return await SHARE_BY_SPELLING.find(tx, company_id, list(phone_numbers), email and email.casefold())
+    return await SHARE_BY_CONTACT.find(tx, company_id, list(phone_numbers), email and email.casefold())
 
 
 async def lock_customer(tx: Tx, company_id: int, id: str) -> Customer:

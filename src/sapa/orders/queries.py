@@ -242,7 +242,7 @@ async def insert_order(
 
 async def update_order(tx: Tx, company_id: int, id: str, revision: Revision, cell: str) -> Order:
     """`cell` is the counter cell that the order leaves."""
-    columns = [*structs.astuple(revision.standing), revision.notes, revision.shipping_address, revision.tags]
+    columns = [*structs.astuple(revision.state), revision.notes, revision.shipping_address, revision.tags]
     return _found(await UPDATE.find(tx, company_id, id, *columns, cell))
 
 
