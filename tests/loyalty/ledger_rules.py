@@ -115,8 +115,8 @@ class Ledger(Machine):
             if verb == "commit":
                 wallet.spend(id)
             else:
-                wallet.give_back(id)
-                wallet.bury(self.now())
+                wallet.return_points(id)
+                wallet.expire_lots(self.now())
 
         return Step(customer, f"/loyalty/reservations/{id}/{verb}", None, replay)
 

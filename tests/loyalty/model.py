@@ -61,10 +61,10 @@ class Wallet:
 
     def settle(self, now: datetime) -> None:
         for id in [id for id, hold in self.holds.items() if hold.expires <= now]:
-            self.give_back(id)
-        self.bury(now)
+            self.return_points(id)
+        self.expire_lots(now)
 
-    def bury(self, now: datetime) -> None:
+    def expire_lots(self, now: datetime) -> None:
         for lot in self.lots:
             if lot.expires <= now:
                 self.burned += lot.remaining
@@ -93,7 +93,7 @@ class Wallet:
             lot.held += part
         self.holds[id] = Hold(expires, parts)
 
-    def give_back(self, id: str) -> None:
+    def return_points(self, id: str) -> None:
         for lot, part in self.holds.pop(id).parts:
             lot.held -= part
             lot.remaining += part

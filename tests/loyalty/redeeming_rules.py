@@ -113,8 +113,8 @@ class Redeeming(Machine):
             elif was["status"] == "committed":
                 wallet.unspend(id)
             else:
-                wallet.give_back(id)
-            wallet.bury(self.now())
+                wallet.return_points(id)
+            wallet.expire_lots(self.now())
             assert ended == {**was, **{name: ended[name] for name in OF_THE_END}}, "the rest is as it was redeemed"
             assert ended["status"] == ENDED[verb]
             assert ended["expiresAt"] == valid_until(ended)

@@ -10,7 +10,7 @@ from sapa.access import actions as access
 from sapa.db.pool import Connection, Database, Tx
 from sapa.loyalty import actions
 from sapa.loyalty.expiry import jobs
-from sapa.loyalty.ledger import MOST_BURIALS
+from sapa.loyalty.ledger import MOST_EXPIRE_ENTRIES
 from sapa.loyalty.queries import FEW_LOTS
 from sapa.loyalty.types import AdjustmentIn
 from tests.factories import Environments, make_customer, make_reservation
@@ -91,7 +91,7 @@ async def test_portions_are_settled_one_after_the_other_and_announced_with_the_l
 async def test_a_write_settles_all_at_once_and_the_rest_with_one_entry(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    customer = await make_lots(sandbox, database, company, MOST_BURIALS + 3)
+    customer = await make_lots(sandbox, database, company, MOST_EXPIRE_ENTRIES + 3)
     async with database.transaction() as tx:
         await access.move_clock(tx, company.test, 2 * WEEK)
         environment = await access.get_company(tx, company.test)
@@ -100,7 +100,7 @@ async def test_a_write_settles_all_at_once_and_the_rest_with_one_entry(
     rest, *single = await expirations(sandbox, customer)
     assert (rest["pointsDelta"], rest["referenceType"], rest["referenceId"]) == ("-3", "lots", None)
     assert {(one["pointsDelta"], one["referenceType"]) for one in single} == {("-1", "lot")}
-    assert len(single) == MOST_BURIALS
+    assert len(single) == MOST_EXPIRE_ENTRIES
     assert await drift_of(sandbox) == []
 
 
