@@ -183,7 +183,7 @@ LIST_WAITING = sql(
 
 COMPANIES_TO_PURGE = sql(
     "SELECT DISTINCT company_id FROM imports WHERE created_at < now() - make_interval(days => $1)",
-    crosses="the worker looks for old imports over all companies, then forgets them company by company",
+    crosses="the worker looks for old imports over all companies, then purges them company by company",
 )
 
 PURGE = sql(

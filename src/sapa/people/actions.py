@@ -58,7 +58,7 @@ async def sign_in(database: Database, email: str, password: str, origin: Origin)
     await _count_attempt(database, key, origin)
     async with database.connection() as db:
         stored = await queries.find_password(db, key)
-    if not await passwords.is_right(password, stored.password_hash if stored else None) or stored is None:
+    if not await passwords.is_correct(password, stored.password_hash if stored else None) or stored is None:
         raise WrongPassword
     async with database.transaction() as tx:
         await _uncount_attempt(tx, key, origin)
@@ -190,7 +190,7 @@ async def use_link(database: Database, secret: str, password: str, newcomer: New
 
 async def _verify_password(database: Database, key: str, password: str, present: str, origin: Origin) -> None:
     await _count_attempt(database, key, origin)
-    if not await passwords.is_right(password, present):
+    if not await passwords.is_correct(password, present):
         raise WrongPassword
     async with database.transaction() as tx:
         await _uncount_attempt(tx, key, origin)
