@@ -140,7 +140,7 @@ async def test_an_email_is_unique_in_any_case(api: httpx.AsyncClient, first: str
         "ayu@@example.com", "ayu@example.com\n.x", "ayu@-example.com", f"ayu@{'a' * 64}.com", "Ayu <ayu@example.com>",
     ],
 )  # fmt: skip
-async def test_what_is_no_email_is_refused_by_name(api: httpx.AsyncClient, email: str) -> None:
+async def test_an_invalid_email_is_refused_by_name(api: httpx.AsyncClient, email: str) -> None:
     error = refusal(await api.post("/customers", json={"email": email}), 400, "VALIDATION_ERROR")
     assert error["details"][0]["field"] == "email"
     assert "e-mail address, such as" in error["message"]
@@ -162,7 +162,7 @@ async def test_what_is_no_email_is_refused_by_name(api: httpx.AsyncClient, email
         ("SG", "8123 4567", "+6581234567"),
     ],
 )
-async def test_a_phone_number_is_kept_in_the_form_of_its_country(
+async def test_a_phone_number_is_stored_in_e164(
     installation: Installation, database: Database, region: str, written: str, kept: str
 ) -> None:
     company = await make_company(database, region=region)
@@ -176,7 +176,7 @@ async def test_a_phone_number_is_kept_in_the_form_of_its_country(
 @pytest.mark.parametrize(
     "phone", ["", "call me", "1", "12", "+", "0", "+999123456789", "0812x3", "+62812345678901234567"]
 )
-async def test_what_is_no_phone_number_is_refused_with_an_example(api: httpx.AsyncClient, phone: str) -> None:
+async def test_an_invalid_phone_number_is_refused_with_an_example(api: httpx.AsyncClient, phone: str) -> None:
     error = refusal(await api.post("/customers", json={"phoneNumber": phone}), 400, "VALIDATION_ERROR")
     assert error["details"][0]["field"] == "phoneNumber"
     assert "+62" in error["message"]
@@ -191,7 +191,7 @@ async def test_the_example_of_a_phone_number_is_of_the_companys_region(
         assert "+1" in error["message"]
 
 
-async def test_two_companies_and_two_environments_may_know_the_same_person(
+async def test_two_companies_and_two_environments_may_have_the_same_customer(
     installation: Installation, database: Database
 ) -> None:
     one, two = await make_company(database), await make_company(database)
@@ -218,7 +218,7 @@ async def test_two_companies_and_two_environments_may_know_the_same_person(
         ("externalId", ""), ("externalId", 7), ("id", "cust_1"), ("createdAt", "2026-01-01T00:00:00Z"), ("emial", "x"),
     ],
 )  # fmt: skip
-async def test_a_field_of_another_form_is_refused_by_name(api: httpx.AsyncClient, field: str, value: Any) -> None:
+async def test_a_field_of_another_type_is_refused_by_name(api: httpx.AsyncClient, field: str, value: Any) -> None:
     body = {"email": "a@example.com", field: value}
     error = refusal(await api.post("/customers", json=body), 400, "VALIDATION_ERROR")
     assert error["details"][0]["field"].startswith(field)
@@ -226,7 +226,7 @@ async def test_a_field_of_another_form_is_refused_by_name(api: httpx.AsyncClient
 
 
 @pytest.mark.parametrize("status", ["subscribe", "unsubscribe"])
-async def test_a_subscription_is_kept_as_given(api: httpx.AsyncClient, status: str) -> None:
+async def test_a_subscription_is_stored_as_sent(api: httpx.AsyncClient, status: str) -> None:
     given = [{"app": "CRM", "status": status}, {"app": "shop", "status": "subscribe"}]
     assert (await make_customer(api, subscriptionStatus=given))["subscriptionStatus"] == given
 
@@ -241,13 +241,13 @@ async def test_an_app_is_subscribed_once(api: httpx.AsyncClient) -> None:
     assert error["details"][0]["field"] == "subscriptionStatus[1].app"
 
 
-async def test_tags_are_kept_once_each_in_their_order(api: httpx.AsyncClient) -> None:
+async def test_tags_are_stored_once_each_in_their_order(api: httpx.AsyncClient) -> None:
     made = await make_customer(api, tags=["vip", " jakarta ", "vip", "VIP", "日本"])
     assert made["tags"] == ["vip", "jakarta", "VIP", "日本"]
 
 
 @pytest.mark.parametrize("tag", ["a,b", ",", " ", "\t"])
-async def test_a_tag_that_could_never_be_looked_for_is_refused(api: httpx.AsyncClient, tag: str) -> None:
+async def test_a_tag_that_no_search_could_find_is_refused(api: httpx.AsyncClient, tag: str) -> None:
     answer = await api.post("/customers", json={"email": "a@example.com", "tags": ["vip", tag]})
     assert answer.status_code == 400
     assert answer.json()["error"]["details"][0]["field"] == "tags[1]"

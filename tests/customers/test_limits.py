@@ -52,7 +52,7 @@ LIMITS: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("field", "fits", "exceeds"), LIMITS, ids=[f"{n} {row[0]}" for n, row in enumerate(LIMITS)])
-async def test_each_limit_is_where_it_is_said_to_be(
+async def test_each_limit_is_where_the_document_says(
     api: httpx.AsyncClient, field: str, fits: Any, exceeds: Any
 ) -> None:
     reach = {"phoneNumber": "0812 9999 999"} if field == "email" else {"email": "a@example.com"}
@@ -66,7 +66,7 @@ async def test_each_limit_is_where_it_is_said_to_be(
         assert field in refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"]
 
 
-async def test_a_customer_as_large_as_a_body_may_be_is_kept_and_found(api: httpx.AsyncClient) -> None:
+async def test_a_customer_of_the_largest_body_is_stored_and_found(api: httpx.AsyncClient) -> None:
     """Every index takes the longest values, and the event that goes with them is written."""
     body: dict[str, Any] = {
         "email": f"{'é' * 60}@example.com",

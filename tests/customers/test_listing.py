@@ -47,7 +47,7 @@ async def test_an_empty_list_has_all_of_its_shape(api: httpx.AsyncClient) -> Non
     assert await ask(api, {}) == {"data": [], "meta": {"page": 1, "limit": 20, "total": 0, "hasNextPage": False}}
 
 
-async def test_pages_hold_twenty_unless_told_and_the_latest_change_comes_first(api: httpx.AsyncClient) -> None:
+async def test_pages_have_twenty_by_default_and_the_latest_change_comes_first(api: httpx.AsyncClient) -> None:
     made = [await make_customer(api) for _ in range(21)]
     changed = (await api.put(f"/customers/{made[0]['id']}", json={"firstName": "Ayu"})).json()["data"]
     first, second = await ask(api, {}), await ask(api, {"page": 2})
@@ -85,9 +85,7 @@ async def test_the_ends_of_the_allowed_ranges_are_allowed(api: httpx.AsyncClient
         ("q=ayu", "q"), ("Page=1", "Page"), ("page=1&page=1", "page"), ("tags=a&tags=b", "tags"), ("email=a", "email"),
     ],
 )  # fmt: skip
-async def test_a_parameter_that_cannot_be_used_is_refused_by_name(
-    api: httpx.AsyncClient, query: str, field: str
-) -> None:
+async def test_an_invalid_parameter_is_refused_by_name(api: httpx.AsyncClient, query: str, field: str) -> None:
     answer = await api.get(f"/customers?{query}")
     assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
 
@@ -143,7 +141,7 @@ async def test_tags_must_all_be_there(api: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("which", ["created", "updated"])
-async def test_date_ranges_hold_both_their_ends_in_any_offset(
+async def test_date_ranges_include_both_ends_in_any_offset(
     api: httpx.AsyncClient, database: Database, company: Environments, which: str
 ) -> None:
     made = [await make_customer(api) for _ in range(3)]

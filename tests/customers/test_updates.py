@@ -61,7 +61,7 @@ async def customer(api: httpx.AsyncClient) -> dict[str, Any]:
         ("subscriptionStatus", [], []),
     ],
 )
-async def test_a_given_field_changes_and_absent_ones_stay(
+async def test_a_sent_field_changes_and_absent_ones_stay(
     api: httpx.AsyncClient,
     database: Database,
     company: Environments,
@@ -103,7 +103,7 @@ async def test_a_put_that_changes_nothing_announces_nothing_and_keeps_the_time(
     assert await count_events(database, company, customer["id"]) == 1
 
 
-async def test_a_customer_put_back_as_it_was_read_changes_nothing(
+async def test_putting_a_customer_as_it_was_read_changes_nothing(
     api: httpx.AsyncClient, database: Database, company: Environments, customer: dict[str, Any]
 ) -> None:
     read_only = {"id", "externalId", "createdAt", "updatedAt"}
@@ -197,7 +197,7 @@ async def test_addresses_keep_their_ids_by_id_and_by_content(api: httpx.AsyncCli
     assert [address["mainAddress"] for address in changed["addresses"]] == [True, False, False]
 
 
-async def test_an_id_that_is_named_is_not_given_to_an_equal_address_before_it(api: httpx.AsyncClient) -> None:
+async def test_an_id_match_wins_over_an_earlier_content_match(api: httpx.AsyncClient) -> None:
     made = await make_customer(api, addresses=[{"address1": "A"}])
     (known,) = made["addresses"]
     changed = await put(api, made["id"], addresses=[{"address1": "A"}, {"id": known["id"], "address1": "B"}])
@@ -224,7 +224,7 @@ async def test_one_address_is_the_main_one_and_it_can_be_moved(api: httpx.AsyncC
     assert error["details"][0]["field"] == "addresses[1].mainAddress"
 
 
-async def test_an_address_id_of_nobody_of_another_or_given_twice_is_refused(api: httpx.AsyncClient) -> None:
+async def test_an_unknown_foreign_or_repeated_address_id_is_refused(api: httpx.AsyncClient) -> None:
     other = await make_customer(api, addresses=[{"address1": "A"}])
     made = await make_customer(api, addresses=[{"address1": "A"}])
     mine, theirs = made["addresses"][0]["id"], other["addresses"][0]["id"]

@@ -67,7 +67,7 @@ async def test_nested_values_as_columns_and_as_json(
     assert second["additionalData"] == {"visits": 1.5}
 
 
-async def test_an_empty_cell_keeps_what_is_there(
+async def test_an_empty_cell_keeps_the_stored_value(
     installation: Installation, company: Environments, api: httpx.AsyncClient, file: Path
 ) -> None:
     write(file, "externalId,email,firstName,tags\na,a@example.com,Ayu,vip\n")
@@ -170,7 +170,7 @@ async def test_a_cell_with_broken_json_names_its_column(
         ("email,firstName\r" + "a@example.com,Ayu\r" * 80_000, "CR alone"),
     ],
 )
-async def test_a_header_that_cannot_be_used_is_refused_before_anything_is_imported(
+async def test_an_unusable_header_is_refused_before_anything_is_imported(
     installation: Installation, company: Environments, api: httpx.AsyncClient, file: Path, header: str, named: str
 ) -> None:
     write(file, header + ("\na@example.com,x,y\n" if header else ""))

@@ -48,7 +48,7 @@ async def test_only_the_holder_ends_an_import(quiet: Database) -> None:
     assert await count(quiet, "import_chunks", made.id) == 0
 
 
-async def test_imports_are_forgotten_after_thirty_days(quiet: Database) -> None:
+async def test_imports_are_purged_after_thirty_days(quiet: Database) -> None:
     company, old = await upload(quiet)
     async with quiet.transaction() as tx:
         young = await actions.upload(tx, company, "products", "csv", b"name\n", dry_run=False)

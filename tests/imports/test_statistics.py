@@ -74,7 +74,7 @@ BELIEFS = pytest.mark.parametrize(("pages", "rows"), [(5_000, 0), (5_000, 1), (1
 
 
 @BELIEFS
-async def test_new_ones_are_told_of_without_reading_the_others(
+async def test_new_customers_are_recorded_without_reading_the_others(
     owner: Database, live: Company, pages: int, rows: int
 ) -> None:
     given = [build_given(number) for number in range(FILLED, FILLED + LOOKED_UP)]
@@ -84,7 +84,9 @@ async def test_new_ones_are_told_of_without_reading_the_others(
 
 
 @BELIEFS
-async def test_known_ones_are_found_by_their_own_id(owner: Database, live: Company, pages: int, rows: int) -> None:
+async def test_existing_customers_are_found_by_external_id(
+    owner: Database, live: Company, pages: int, rows: int
+) -> None:
     given = [build_given(number) for number in range(FILLED - LOOKED_UP, FILLED)]
     outcomes, read = await store(owner, live, given, pages, rows)
     assert outcomes == {"unchanged"}
@@ -92,7 +94,9 @@ async def test_known_ones_are_found_by_their_own_id(owner: Database, live: Compa
 
 
 @BELIEFS
-async def test_changed_ones_are_found_by_their_own_id(owner: Database, live: Company, pages: int, rows: int) -> None:
+async def test_changed_customers_are_found_by_external_id(
+    owner: Database, live: Company, pages: int, rows: int
+) -> None:
     given = [build_given(number, "Budi") for number in range(FILLED - LOOKED_UP, FILLED)]
     outcomes, read = await store(owner, live, given, pages, rows)
     assert outcomes == {"updated"}
@@ -100,7 +104,7 @@ async def test_changed_ones_are_found_by_their_own_id(owner: Database, live: Com
 
 
 @BELIEFS
-async def test_known_ones_are_found_by_our_id(owner: Database, live: Company, pages: int, rows: int) -> None:
+async def test_existing_customers_are_found_by_id(owner: Database, live: Company, pages: int, rows: int) -> None:
     async with owner.connection() as db:
         ours = await db.fetch(OURS, live.id, LOOKED_UP)
     given = [BulkCustomer(None, row[0], CustomerPatch(first_name="Ayu")) for row in ours]

@@ -82,7 +82,7 @@ async def test_a_dry_run_and_ndjson_and_the_other_resources(api: httpx.AsyncClie
         ({"resource": "customers"}, {"content-type": "application/json"}, b"[]", 415, "text/csv"),
     ],
 )
-async def test_a_file_that_cannot_be_used_is_refused_at_once(
+async def test_an_unusable_file_is_refused_at_once(
     api: httpx.AsyncClient, params: dict[str, str], headers: dict[str, str], content: bytes, status: int, words: str
 ) -> None:
     answer = await api.post("/imports", params=params, headers=headers, content=content)
@@ -111,7 +111,7 @@ async def test_the_resources_own_scope_is_needed(
         assert len((await other.get("/imports")).json()["data"]) == 2
 
 
-async def test_an_upload_survives_the_death_of_the_worker(
+async def test_an_upload_survives_a_killed_worker(
     installation: Installation, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     rows = depth.examples(15_000)
@@ -129,7 +129,7 @@ async def test_an_upload_survives_the_death_of_the_worker(
         assert await db.fetchval("SELECT count(*) FROM events WHERE company_id = $1", company.live) == rows
 
 
-async def test_a_file_that_fails_for_no_reason_of_its_own_is_given_up_and_stops_no_other(
+async def test_a_file_that_keeps_failing_unexpectedly_is_marked_failed_and_does_not_block_others(
     installation: Installation, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     order = b'{"orderId":"%s","notes":"%s","lineItems":[{"title":"Kopi","price":5,"quantity":1}]}\n'

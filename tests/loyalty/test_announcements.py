@@ -48,7 +48,7 @@ async def test_every_write_announces_the_wallet_once(
     assert len(events) <= 6, "one event for the three, or one of the worker's before it"
 
 
-async def test_points_are_told_on_the_timeline(sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock) -> None:
+async def test_points_are_recorded_on_the_timeline(sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock) -> None:
     await sandbox.put("/loyalty/settings", json={"expiryMonths": 1})
     await sandbox.post("/loyalty/point-conversion", json={"tiers": [{"currencyAmount": 10000, "points": 1}]})
     order = await make_order(sandbox, customerId=ayu)
@@ -72,7 +72,7 @@ async def test_points_are_told_on_the_timeline(sandbox: httpx.AsyncClient, ayu: 
     ]
 
 
-async def test_every_change_of_a_redemption_is_announced_once_and_told_on_the_timeline(
+async def test_every_change_of_a_redemption_is_announced_once_and_recorded_on_the_timeline(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, rich: str, move_clock: MoveClock
 ) -> None:
     reward = await make_reward(sandbox, 10)

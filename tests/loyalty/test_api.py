@@ -18,7 +18,7 @@ ZEROS = {
 }
 
 
-async def test_a_customer_has_an_empty_wallet_from_the_beginning(sandbox: httpx.AsyncClient) -> None:
+async def test_a_new_customer_has_an_empty_wallet(sandbox: httpx.AsyncClient) -> None:
     customer = await make_customer(sandbox)
     wallet = await wallet_of(sandbox, customer["id"])
     assert wallet == {
@@ -39,7 +39,7 @@ async def test_a_customer_has_an_empty_wallet_from_the_beginning(sandbox: httpx.
 
 
 @pytest.mark.smoke
-async def test_an_adjustment_answers_the_wallet_and_its_entry(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_an_adjustment_returns_the_wallet_and_its_entry(sandbox: httpx.AsyncClient, ayu: str) -> None:
     metadata = {"ticket": 7, "by": {"name": "Sari"}, "list": [1, None, True]}
     made = await add_points(sandbox, ayu, 100, reason="Goodwill", metadata=metadata, idempotencyKey="k-1")
     entry = made["ledger"]
@@ -75,7 +75,7 @@ async def test_an_adjustment_answers_the_wallet_and_its_entry(sandbox: httpx.Asy
     )
 
 
-async def test_points_that_are_not_there_cannot_be_taken_or_held(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_missing_points_cannot_be_taken_or_held(sandbox: httpx.AsyncClient, ayu: str) -> None:
     for have in (0, 20):
         for answer in (
             await adjust(sandbox, ayu, "deduct", 21),
@@ -106,7 +106,7 @@ async def test_points_that_are_not_there_cannot_be_taken_or_held(sandbox: httpx.
         ({"direction": "add", "points": 5, "note": "x"}, "note"),
     ],
 )
-async def test_an_adjustment_that_cannot_be_is_refused_by_its_field(
+async def test_an_invalid_adjustment_is_refused_with_its_field(
     sandbox: httpx.AsyncClient, ayu: str, body: dict[str, Any], field: str
 ) -> None:
     answer = await sandbox.post(f"/loyalty/customers/{ayu}/points/adjust", json=body)
@@ -142,7 +142,7 @@ async def test_a_reservation_holds_points_and_its_commit_spends_them(sandbox: ht
     assert {(entry["referenceType"], entry["referenceId"]) for entry in entries[:2]} == {("cart", "77")}
 
 
-async def test_a_release_gives_the_points_back(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_a_release_returns_the_points(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100)
     held = await make_reservation(sandbox, ayu, 40)
     released = (await close(sandbox, held["id"], "release")).json()["data"]
@@ -166,7 +166,7 @@ async def test_a_reservation_is_closed_once(sandbox: httpx.AsyncClient, ayu: str
     assert await wallet_of(sandbox, ayu) == before
 
 
-async def test_a_reservation_past_its_time_is_over_at_that_instant(
+async def test_a_reservation_expires_at_its_instant(
     sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock
 ) -> None:
     await add_points(sandbox, ayu, 100)
@@ -182,12 +182,12 @@ async def test_a_reservation_past_its_time_is_over_at_that_instant(
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 30 * 86_400 + 1, 1.5, "60"])
-async def test_a_time_that_cannot_be_is_refused(sandbox: httpx.AsyncClient, ayu: str, ttl: object) -> None:
+async def test_an_invalid_time_is_refused(sandbox: httpx.AsyncClient, ayu: str, ttl: object) -> None:
     answer = await sandbox.post(f"/loyalty/customers/{ayu}/reservations", json={"points": 1, "ttlSeconds": ttl})
     assert answer.json()["error"]["details"][0]["field"] == "ttlSeconds"
 
 
-async def test_a_program_that_is_switched_off_is_read_and_not_written(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_a_disabled_program_can_be_read_and_not_written(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100, idempotencyKey="before")
     held = await make_reservation(sandbox, ayu, 10)
     assert (await sandbox.put("/loyalty/settings", json={"enabled": False})).json()["data"]["enabled"] is False
@@ -207,7 +207,7 @@ async def test_a_program_that_is_switched_off_is_read_and_not_written(sandbox: h
     assert (await close(sandbox, held["id"], "commit")).status_code == 200
 
 
-async def test_settings_are_kept_field_by_field(sandbox: httpx.AsyncClient) -> None:
+async def test_settings_are_stored_field_by_field(sandbox: httpx.AsyncClient) -> None:
     usual = {
         "enabled": True,
         "earnOn": "paid",
@@ -224,7 +224,7 @@ async def test_settings_are_kept_field_by_field(sandbox: httpx.AsyncClient) -> N
         assert error_of(await sandbox.put("/loyalty/settings", json=wrong)) == (400, "VALIDATION_ERROR")
 
 
-async def test_tiers_are_replaced_whole_and_kept_by_amount(sandbox: httpx.AsyncClient) -> None:
+async def test_tiers_are_replaced_whole_and_sorted_by_amount(sandbox: httpx.AsyncClient) -> None:
     async def put(tiers: list[dict[str, Any]]) -> httpx.Response:
         return await sandbox.post("/loyalty/point-conversion", json={"tiers": tiers})
 
@@ -268,7 +268,7 @@ async def test_the_history_is_filtered_by_direction_and_paged_by_instants(sandbo
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=101", "limit=x", "before=yesterday", "before=", "filter=added", "filter=", "after=x"]
 )
-async def test_a_query_that_cannot_be_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: str) -> None:
+async def test_an_invalid_query_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: str) -> None:
     answer = await sandbox.get(f"/loyalty/customers/{ayu}/history?{query}")
     assert error_of(answer) == (400, "VALIDATION_ERROR")
 

@@ -46,7 +46,7 @@ async def left_to(database: Database, customer_id: str) -> tuple[int, int] | Non
     return None if row is None else (row[0], row[1])
 
 
-async def test_with_a_customer_go_the_points_held_ones_too(
+async def test_deleting_a_customer_removes_all_points_also_held_ones(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, rich: str
 ) -> None:
     held = await make_reservation(sandbox, rich, 10)
@@ -99,7 +99,7 @@ async def test_what_is_of_a_deleted_customer_is_not_found(sandbox: httpx.AsyncCl
         assert error_of(answer) == (404, "NOT_FOUND")
 
 
-async def test_a_customer_is_deleted_while_the_program_is_off(
+async def test_a_customer_can_be_deleted_while_the_program_is_disabled(
     sandbox: httpx.AsyncClient, database: Database, rich: str
 ) -> None:
     await make_reservation(sandbox, rich, 10)
@@ -108,12 +108,14 @@ async def test_a_customer_is_deleted_while_the_program_is_off(
     assert await left_to(database, rich) == (0, 0)
 
 
-async def test_who_never_had_a_point_leaves_no_wallet(sandbox: httpx.AsyncClient, database: Database, ayu: str) -> None:
+async def test_a_deleted_customer_without_points_leaves_no_wallet(
+    sandbox: httpx.AsyncClient, database: Database, ayu: str
+) -> None:
     assert (await delete(sandbox, ayu)).status_code == 204
     assert await left_to(database, ayu) is None
 
 
-async def test_points_past_their_time_expire_before_the_rest_is_given_up(
+async def test_expired_points_expire_before_the_others_are_forfeited(
     sandbox: httpx.AsyncClient, database: Database, ayu: str, move_clock: MoveClock
 ) -> None:
     await sandbox.put("/loyalty/settings", json={"expiryMonths": 1})
@@ -160,7 +162,7 @@ async def test_orders_of_a_deleted_customer_earn_nothing_and_can_still_change(
         assert await left_to(database, customer) == ((0, 0) if had_points else None)
 
 
-async def test_a_customer_who_is_deleted_while_points_come_and_go_keeps_none(
+async def test_a_customer_deleted_during_ledger_writes_keeps_no_points(
     sandbox: httpx.AsyncClient, database: Database
 ) -> None:
     await sandbox.post("/loyalty/point-conversion", json={"tiers": [{"currencyAmount": 10000, "points": 1}]})

@@ -106,7 +106,7 @@ async def kill_the_database(victim: Installation, onlooker: Database) -> None:
 
 
 @pytest.mark.parametrize("kill", [kill_a_process, kill_a_session, kill_the_database])
-async def test_a_ledger_whose_writers_are_killed_stays_whole_and_a_repeated_key_counts_once(
+async def test_a_ledger_stays_consistent_when_writers_are_killed_and_a_repeated_key_counts_once(
     victim: Installation, onlooker: Database, api: httpx.AsyncClient, kill: Any
 ) -> None:
     customer = (await make_customer(api))["id"]

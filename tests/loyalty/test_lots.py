@@ -81,7 +81,7 @@ async def test_points_expire_months_after_they_were_earned(
     assert await drift_of(sandbox) == []
 
 
-async def test_points_are_gone_at_the_very_instant(
+async def test_points_expire_at_their_very_instant(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
 ) -> None:
     """With the clock set so that the instant is some seconds away, and then past."""
@@ -105,7 +105,7 @@ async def test_points_are_gone_at_the_very_instant(
     assert error_of(await adjust(sandbox, ayu, "deduct", 1)) == (409, "INSUFFICIENT_POINTS")
 
 
-async def test_held_points_do_not_expire_and_come_back_to_their_lots(
+async def test_held_points_do_not_expire_and_return_to_their_lots(
     sandbox: httpx.AsyncClient, database: Database, ayu: str, move_clock: MoveClock
 ) -> None:
     await expire_after(sandbox, 1)
@@ -128,7 +128,7 @@ async def test_held_points_do_not_expire_and_come_back_to_their_lots(
     assert await drift_of(sandbox) == []
 
 
-async def test_an_overdue_reservation_on_a_dead_lot_expires_with_it(
+async def test_an_overdue_reservation_on_an_expired_lot_expires_with_it(
     sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock
 ) -> None:
     await expire_after(sandbox, 1)
@@ -143,7 +143,7 @@ async def test_an_overdue_reservation_on_a_dead_lot_expires_with_it(
     assert await drift_of(sandbox) == []
 
 
-async def test_the_worker_writes_down_what_is_overdue(
+async def test_the_worker_settles_what_is_overdue(
     sandbox: httpx.AsyncClient, database: Database, ayu: str, move_clock: MoveClock
 ) -> None:
     await expire_after(sandbox, 1)
@@ -158,7 +158,7 @@ async def test_the_worker_writes_down_what_is_overdue(
     assert await history_of(sandbox, ayu) == entries
 
 
-async def test_the_running_worker_does_it_by_itself(
+async def test_the_running_worker_updates_the_copies(
     sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock
 ) -> None:
     await add_points(sandbox, ayu, 10)
@@ -171,7 +171,7 @@ async def test_the_running_worker_does_it_by_itself(
     assert (await types_of(sandbox, ayu))[-1] == ("redeem_release", 0)
 
 
-async def test_a_clock_that_goes_back_keeps_the_book_in_order(
+async def test_a_clock_that_goes_back_keeps_the_ledger_in_order(
     sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock
 ) -> None:
     await expire_after(sandbox, 1)
@@ -190,7 +190,7 @@ async def test_a_clock_that_goes_back_keeps_the_book_in_order(
     assert await drift_of(sandbox) == []
 
 
-async def test_spent_points_come_back_to_the_lots_they_were_of(
+async def test_spent_points_return_to_their_lots(
     sandbox: httpx.AsyncClient, database: Database, ayu: str, move_clock: MoveClock
 ) -> None:
     await expire_after(sandbox, 1)

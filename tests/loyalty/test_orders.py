@@ -71,7 +71,7 @@ async def test_an_order_earns_by_the_highest_tier_that_it_reaches(
     ("trigger", "reached"),
     [("created", {}), ("paid", {"financialStatus": "paid"}), ("fulfilled", {"fulfillmentStatus": "fulfilled"})],
 )
-async def test_points_come_when_the_trigger_is_reached_and_go_when_it_is_left(
+async def test_points_are_earned_at_the_trigger_and_taken_back_after_it(
     shop: httpx.AsyncClient, ayu: str, trigger: str, reached: dict[str, str]
 ) -> None:
     await earn_on(shop, trigger)
@@ -95,7 +95,7 @@ async def test_points_come_when_the_trigger_is_reached_and_go_when_it_is_left(
 @pytest.mark.parametrize(
     "undone", [{"status": "cancelled"}, {"status": "refunded"}, {"financialStatus": "refunded"}], ids=str
 )
-async def test_an_order_that_is_undone_gives_its_points_back_once(
+async def test_an_undone_order_returns_its_points_once(
     shop: httpx.AsyncClient, ayu: str, undone: dict[str, str]
 ) -> None:
     order = await order_of(shop, ayu, 50000)
@@ -119,9 +119,7 @@ async def test_archiving_an_order_changes_nothing(shop: httpx.AsyncClient, ayu: 
     assert await points_of(shop, ayu) == (0, 0)
 
 
-async def test_what_was_spent_already_is_kept_as_a_shortfall(
-    shop: httpx.AsyncClient, database: Database, ayu: str
-) -> None:
+async def test_spent_points_are_stored_as_a_shortfall(shop: httpx.AsyncClient, database: Database, ayu: str) -> None:
     order = await order_of(shop, ayu, 100000)
     await change(shop, order, financialStatus="paid")
     await adjust(shop, ayu, "deduct", 10)
@@ -140,7 +138,7 @@ async def test_what_was_spent_already_is_kept_as_a_shortfall(
     assert await drift_of(shop) == []
 
 
-async def test_an_order_that_is_undone_gives_back_its_own_points_first(
+async def test_an_undone_order_returns_its_own_points_first(
     shop: httpx.AsyncClient, database: Database, ayu: str
 ) -> None:
     """Though others would be spent before them."""
@@ -169,9 +167,7 @@ async def test_an_order_keeps_the_terms_under_which_it_earned(shop: httpx.AsyncC
     assert await points_of(shop, ayu) == (0, 0)
 
 
-async def test_while_the_program_is_off_nothing_is_earned_and_what_was_is_taken_back(
-    shop: httpx.AsyncClient, ayu: str
-) -> None:
+async def test_a_disabled_program_earns_nothing_and_takes_points_back(shop: httpx.AsyncClient, ayu: str) -> None:
     first, second = await order_of(shop, ayu, 50000), await order_of(shop, ayu, 100000)
     await change(shop, first, financialStatus="paid")
     await shop.put("/loyalty/settings", json={"enabled": False})
@@ -198,7 +194,7 @@ async def test_orders_without_customer_tier_or_the_companys_currency_earn_nothin
         assert await db.fetchval(count, company.test) == 0
 
 
-async def test_refund_and_cancel_at_once_give_points_and_stock_back_once(shop: httpx.AsyncClient, ayu: str) -> None:
+async def test_refund_and_cancel_at_once_return_points_and_stock_once(shop: httpx.AsyncClient, ayu: str) -> None:
     product = await make_product(shop, variants=[{"title": "M", "price": 50000, "inventoryQuantity": 10}])
     variant = product["variants"][0]["id"]
     for number in range(5):

@@ -69,7 +69,7 @@ CORRUPTIONS = {
 
 
 @pytest.mark.parametrize("corruption", CORRUPTIONS.values(), ids=CORRUPTIONS.keys())
-async def test_a_row_that_was_changed_behind_the_ledgers_back_is_found(
+async def test_a_row_that_was_changed_outside_the_ledger_is_found(
     sandbox: httpx.AsyncClient, owner: Connection, busy: str, corruption: str
 ) -> None:
     mark = "customer_id" if "loyalty_wallets" in corruption else "wallet_id"
@@ -95,7 +95,7 @@ async def test_an_orders_position_that_was_moved_to_another_wallet_is_found(
     assert {one["rule"] for one in drift} == {"an order's posted points are the sum of its entries"}
 
 
-async def test_a_lot_behind_the_last_wallet_is_found(
+async def test_a_lot_after_the_last_wallet_is_found(
     sandbox: httpx.AsyncClient, owner: Connection, company: Environments, busy: str
 ) -> None:
     nowhere = "wal_7zzzzzzzzzzzzzzzzzzzzzzzzz"
@@ -110,7 +110,7 @@ async def test_a_lot_behind_the_last_wallet_is_found(
     }
 
 
-async def test_wallets_are_checked_together_as_long_as_they_have_few_entries(
+async def test_wallets_are_checked_together_while_they_have_few_entries(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     for entries in (2, 2, 2, 9, 1):
@@ -138,7 +138,7 @@ async def test_a_check_has_its_own_time_and_no_other_statement_has(
         assert await db.fetchval("SHOW statement_timeout") == "10s"
 
 
-async def test_wallets_that_cannot_be_checked_keep_nobody_from_the_others(
+async def test_wallets_that_cannot_be_checked_do_not_block_the_others(
     sandbox: httpx.AsyncClient, database: Database, owner: Connection, company: Environments, rich: str
 ) -> None:
     """A number that cannot be added to makes the check itself fail."""
@@ -156,7 +156,7 @@ async def test_wallets_that_cannot_be_checked_keep_nobody_from_the_others(
     assert tuple(found) == ("", 0)
 
 
-async def test_the_command_tells_it_to_people_and_programs(
+async def test_the_command_reports_to_people_and_programs(
     installation: Installation, sandbox: httpx.AsyncClient, owner: Connection, company: Environments, busy: str
 ) -> None:
     asked = ("loyalty", "reconcile", "--company", str(company.test))
@@ -215,7 +215,7 @@ async def test_the_worker_counts_what_drifts_for_the_metrics(
     + ["DELETE FROM loyalty_wallets", "DELETE FROM loyalty_lots", "DELETE FROM loyalty_reservations"]
     + ["SELECT id FROM loyalty_entries FOR UPDATE", "ALTER TABLE loyalty_entries ADD note2 text"],
 )
-async def test_the_product_itself_cannot_change_what_is_in_the_book(database: Database, statement: str) -> None:
+async def test_the_app_cannot_change_stored_entries(database: Database, statement: str) -> None:
     async with database.connection() as db:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await db.execute(statement)
@@ -255,7 +255,7 @@ CORRUPTED_REDEMPTIONS = {
 
 
 @pytest.mark.parametrize("corruption", CORRUPTED_REDEMPTIONS.values(), ids=CORRUPTED_REDEMPTIONS.keys())
-async def test_a_redemption_that_is_not_as_its_reservation_is_found(
+async def test_a_redemption_that_contradicts_its_reservation_is_found(
     sandbox: httpx.AsyncClient, owner: Connection, rich: str, corruption: str
 ) -> None:
     await make_redemption(sandbox, rich, await make_reward(sandbox, 10))
@@ -275,7 +275,7 @@ async def test_a_redemption_that_is_not_as_its_reservation_is_found(
     ],
 )
 @pytest.mark.parametrize("is_committed", [True, False])
-async def test_a_failed_redemption_gave_its_points_back_once(
+async def test_a_failed_redemption_returns_its_points_once(
     sandbox: httpx.AsyncClient, owner: Connection, rich: str, corruption: str, is_committed: bool
 ) -> None:
     made = await make_redemption(sandbox, rich, await make_reward(sandbox, 10))

@@ -18,7 +18,7 @@ from tests.loyalty.redeeming import end, fail, redeem, redemptions_of, statuses_
 pytestmark = pytest.mark.usefixtures("whole")
 
 
-async def test_a_redemption_holds_the_points_and_says_what_the_reward_was(
+async def test_a_redemption_holds_the_points_and_keeps_the_terms_of_the_reward(
     sandbox: httpx.AsyncClient, rich: str
 ) -> None:
     reward = await make_reward(
@@ -70,7 +70,7 @@ async def test_a_commit_spends_the_points(sandbox: httpx.AsyncClient, rich: str)
     assert await points_of(sandbox, rich) == (900, 0)
 
 
-async def test_a_release_gives_the_points_back(sandbox: httpx.AsyncClient, rich: str) -> None:
+async def test_a_release_returns_the_points(sandbox: httpx.AsyncClient, rich: str) -> None:
     made = await make_redemption(sandbox, rich, await make_reward(sandbox, 100))
     released = (await end(sandbox, made["id"], "release")).json()["data"]
     assert released == {**made, "status": "released", "updatedAt": released["updatedAt"]}
@@ -91,7 +91,7 @@ async def test_a_redemption_ends_once(sandbox: httpx.AsyncClient, rich: str, fir
     assert await redemptions_of(sandbox, rich) == [ended]
 
 
-async def test_a_redemption_that_fails_gives_the_points_back(sandbox: httpx.AsyncClient, rich: str) -> None:
+async def test_a_failed_redemption_returns_the_points(sandbox: httpx.AsyncClient, rich: str) -> None:
     made = await make_redemption(sandbox, rich, await make_reward(sandbox, 100, expirationPreset="SEVEN_DAYS"))
     failed = (await fail(sandbox, made["id"], "No vouchers left")).json()["data"]
     assert failed == {**made, "status": "failed", "updatedAt": failed["updatedAt"]}
@@ -126,7 +126,7 @@ async def test_a_committed_redemption_can_still_fail_once(sandbox: httpx.AsyncCl
     assert (wallet["availablePoints"], wallet["lifetimeBurnedPoints"]) == ("1000", "0")
 
 
-async def test_what_was_released_or_expired_cannot_fail(
+async def test_a_released_or_expired_redemption_cannot_fail(
     sandbox: httpx.AsyncClient, rich: str, move_clock: MoveClock
 ) -> None:
     released, late = [await make_redemption(sandbox, rich, await make_reward(sandbox, 100)) for _ in range(2)]
@@ -202,12 +202,12 @@ async def test_a_redemption_of_something_else_is_refused_by_its_field(
     assert await points_of(sandbox, rich) == (1000, 0)
 
 
-async def test_the_cost_may_be_sent_as_it_was_answered(sandbox: httpx.AsyncClient, rich: str) -> None:
+async def test_the_cost_may_be_sent_as_it_was_returned(sandbox: httpx.AsyncClient, rich: str) -> None:
     reward = await make_reward(sandbox, 100)
     assert (await redeem(sandbox, rich, reward, pointsCost=reward["costToRedeem"])).status_code == 200
 
 
-async def test_who_has_too_few_points_redeems_nothing(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_a_customer_with_too_few_points_cannot_redeem(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 99)
     answer = await redeem(sandbox, ayu, await make_reward(sandbox, 100))
     assert error_of(answer) == (409, "INSUFFICIENT_POINTS")
@@ -215,7 +215,7 @@ async def test_who_has_too_few_points_redeems_nothing(sandbox: httpx.AsyncClient
     assert await redemptions_of(sandbox, ayu) == []
 
 
-async def test_while_the_program_is_off_nothing_is_redeemed_or_ended(sandbox: httpx.AsyncClient, rich: str) -> None:
+async def test_a_disabled_program_redeems_and_ends_nothing(sandbox: httpx.AsyncClient, rich: str) -> None:
     reward = await make_reward(sandbox, 100)
     made = await make_redemption(sandbox, rich, reward, idempotencyKey="before")
     await sandbox.put("/loyalty/settings", json={"enabled": False})
@@ -231,7 +231,7 @@ async def test_while_the_program_is_off_nothing_is_redeemed_or_ended(sandbox: ht
     assert again.json()["data"]["redemption"] == made, "it has happened already"
 
 
-async def test_a_redemption_that_nobody_ends_expires_at_that_instant(
+async def test_an_open_redemption_expires_at_its_instant(
     sandbox: httpx.AsyncClient, rich: str, move_clock: MoveClock
 ) -> None:
     """Shown as expired from the first moment, though the worker may take its time to write it down."""
@@ -253,7 +253,7 @@ async def test_a_redemption_that_nobody_ends_expires_at_that_instant(
     assert await points_of(sandbox, rich) == (1000, 0)
 
 
-async def test_the_settlement_writes_down_that_it_expired(
+async def test_the_settlement_records_the_expiry(
     sandbox: httpx.AsyncClient, database: Database, rich: str, move_clock: MoveClock
 ) -> None:
     made = [await make_redemption(sandbox, rich, await make_reward(sandbox, 100)) for _ in range(3)]

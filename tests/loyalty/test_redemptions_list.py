@@ -54,6 +54,6 @@ async def test_redemptions_keep_their_order_though_the_clock_goes_back(
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=101", "before=yesterday", "status=open", "status=", "search=", "search=%20", "page=1"]
 )
-async def test_a_query_that_cannot_be_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: str) -> None:
+async def test_an_invalid_query_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: str) -> None:
     answer = await sandbox.get(f"/loyalty/customers/{ayu}/redemptions?{query}")
     assert error_of(answer) == (400, "VALIDATION_ERROR")

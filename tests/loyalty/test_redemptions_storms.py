@@ -25,7 +25,7 @@ def codes_of(answers: list[httpx.Response]) -> Counter[str]:
     return Counter(error_of(answer)[1] for answer in answers if answer.status_code != 200)
 
 
-async def test_fifty_who_redeem_ten_of_a_hundred_are_ten(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_of_fifty_redemptions_of_ten_points_ten_fit_a_hundred(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100)
     reward = await make_reward(sandbox, 10)
     answers = await together(*(redeem(sandbox, ayu, reward) for _ in range(MANY)))
@@ -50,7 +50,7 @@ async def test_of_a_commit_and_a_release_one_wins(sandbox: httpx.AsyncClient, ay
         assert (await redemptions_of(sandbox, ayu, limit=1))[0] == won
 
 
-async def test_fifty_equal_keys_are_one_redemption_and_fifty_equal_answers(
+async def test_fifty_equal_keys_are_one_redemption_and_fifty_equal_responses(
     sandbox: httpx.AsyncClient, ayu: str
 ) -> None:
     await add_points(sandbox, ayu, 1_000)
@@ -80,9 +80,7 @@ def path_of(customer_id: str) -> str:
     return f"/loyalty/customers/{customer_id}/points/adjust"
 
 
-async def test_codes_that_are_over_are_freed_from_many_sides_at_once(
-    sandbox: httpx.AsyncClient, move_clock: MoveClock
-) -> None:
+async def test_expired_codes_are_freed_by_concurrent_calls(sandbox: httpx.AsyncClient, move_clock: MoveClock) -> None:
     """Each customer takes the code of the next one, all at once: whoever needs whose wallet, all get there."""
     reward = await make_reward(sandbox, 10)
     ids = [(await make_customer(sandbox))["id"] for _ in range(6)]
@@ -96,7 +94,7 @@ async def test_codes_that_are_over_are_freed_from_many_sides_at_once(
     assert [answer.status_code for answer in answers] == [200] * len(ids), [answer.text for answer in answers]
 
 
-async def test_redemptions_that_end_while_time_ends_them_end_once(
+async def test_redemptions_closed_while_they_expire_end_once(
     sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock
 ) -> None:
     await add_points(sandbox, ayu, 100)
@@ -131,9 +129,7 @@ async def keep_reading(
     return walks
 
 
-async def test_redemptions_that_are_made_while_they_are_read_come_once_each(
-    sandbox: httpx.AsyncClient, ayu: str
-) -> None:
+async def test_redemptions_created_while_paging_come_once_each(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 10_000)
     rewards = [await make_reward(sandbox, 1), await make_reward(sandbox, 2, rewardName="Teh")]
     writing = asyncio.Event()

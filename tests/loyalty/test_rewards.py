@@ -32,7 +32,7 @@ async def put(api: httpx.AsyncClient, id: str, **fields: Any) -> httpx.Response:
     return await api.put(f"/loyalty/reward-options/{id}", json=fields)
 
 
-async def test_a_reward_is_kept_as_it_was_given(sandbox: httpx.AsyncClient) -> None:
+async def test_a_reward_is_stored_as_sent(sandbox: httpx.AsyncClient) -> None:
     given = {
         "rewardName": "Potongan 25rb",
         "costToRedeem": 250,
@@ -57,7 +57,7 @@ async def test_a_reward_is_kept_as_it_was_given(sandbox: httpx.AsyncClient) -> N
     assert (await sandbox.get(f"/loyalty/reward-options/{made['id']}")).json()["data"] == made
 
 
-async def test_what_is_not_given_is_null_and_never_expires(sandbox: httpx.AsyncClient) -> None:
+async def test_absent_fields_are_null_and_points_never_expire(sandbox: httpx.AsyncClient) -> None:
     made = await make_reward(sandbox)
     absent = ("discountValue", "voucherPrefix", "minimumPurchaseAmount")
     assert [made[name] for name in absent] == [None, None, None]
@@ -106,7 +106,7 @@ async def test_a_reward_that_was_read_can_be_written_back(sandbox: httpx.AsyncCl
         ({"stock": 5}, "stock"),
     ],
 )
-async def test_a_reward_that_cannot_be_is_refused_by_its_field(
+async def test_an_invalid_reward_is_refused_with_its_field(
     sandbox: httpx.AsyncClient, fields: dict[str, Any], field: str
 ) -> None:
     answer = await post(sandbox, **fields)
@@ -128,7 +128,7 @@ async def test_a_reward_that_cannot_be_is_refused_by_its_field(
         ({"discountType": "free_shipping", "discountValue": None}, None),
     ],
 )
-async def test_a_discount_is_kept_in_its_shortest_form(
+async def test_a_discount_is_stored_in_its_shortest_form(
     sandbox: httpx.AsyncClient, fields: dict[str, Any], value: str | None
 ) -> None:
     assert (await post(sandbox, **fields)).json()["data"]["discountValue"] == value
@@ -186,9 +186,7 @@ async def test_rewards_are_listed_newest_first_with_an_exact_total(sandbox: http
     assert error_of(await sandbox.get("/loyalty/reward-options?search=%20")) == (400, "VALIDATION_ERROR")
 
 
-async def test_a_deleted_or_changed_reward_leaves_its_redemptions_as_they_were(
-    sandbox: httpx.AsyncClient, ayu: str
-) -> None:
+async def test_redemptions_keep_the_terms_of_a_deleted_or_changed_reward(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 1_000)
     reward = await make_reward(sandbox, 100, **FIVE_OFF, expirationPreset="SEVEN_DAYS", minimumPurchaseAmount=7.5)
     first = await make_redemption(sandbox, ayu, reward)
@@ -212,7 +210,7 @@ async def test_a_deleted_or_changed_reward_leaves_its_redemptions_as_they_were(
     assert refused.json()["error"]["details"][0]["field"] == "rewardOptionId"
 
 
-async def test_those_who_redeemed_a_reward_are_listed_with_how_often_and_for_what(sandbox: httpx.AsyncClient) -> None:
+async def test_redeemers_of_a_reward_are_listed_with_counts_and_points(sandbox: httpx.AsyncClient) -> None:
     reward, other = await make_reward(sandbox, 10), await make_reward(sandbox, 5)
     people = [
         await make_customer(sandbox, firstName=name, phoneNumber=None) for name in ("Ayu", "Budi", "Citra", "Dewi")
@@ -252,7 +250,7 @@ async def test_those_who_redeemed_a_reward_are_listed_with_how_often_and_for_wha
     assert (await redeemers())["data"] == wanted[:1], "a deleted customer is not shown any more"
 
 
-async def test_a_reward_of_another_company_is_none(
+async def test_a_reward_of_another_company_is_unknown(
     installation: Installation, database: Database, company: Environments, sandbox: httpx.AsyncClient, ayu: str
 ) -> None:
     await add_points(sandbox, ayu, 1_000)
@@ -277,7 +275,7 @@ async def test_a_price_that_changes_meanwhile_is_never_paid_unseen(sandbox: http
 
 
 @pytest.mark.parametrize("change", ["PUT", "DELETE"])
-async def test_a_reward_stays_as_it_is_until_who_redeems_it_has_it(
+async def test_a_reward_cannot_change_while_it_is_redeemed(
     sandbox: httpx.AsyncClient, installation: Installation, rich: str, change: str
 ) -> None:
     """The one who redeems is made to wait for a voucher code, and whoever changes the reward waits for them."""

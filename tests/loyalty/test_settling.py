@@ -66,7 +66,7 @@ async def expirations(api: httpx.AsyncClient, customer_id: str) -> list[dict[str
     return [entry for entry in await history_of(api, customer_id) if entry["entryType"] == "expire"]
 
 
-async def test_portions_are_settled_one_after_the_other_and_announced_with_the_last(
+async def test_batches_are_settled_one_after_the_other_and_announced_with_the_last(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     """In one transaction, so that the running worker sees nothing to do before it is over."""
@@ -120,7 +120,7 @@ async def test_one_run_settles_all_wallets_however_many_lots_they_have(
     assert await drift_of(sandbox) == []
 
 
-async def test_a_wallet_that_cannot_be_settled_is_in_nobodys_way(
+async def test_a_wallet_that_cannot_be_settled_does_not_block_others(
     sandbox: httpx.AsyncClient, database: Database, owner: Connection, company: Environments, move_clock: MoveClock
 ) -> None:
     broken = await make_lots(sandbox, database, company, jobs.BATCH + 1)

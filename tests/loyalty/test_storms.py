@@ -42,7 +42,7 @@ async def plain(
         yield client
 
 
-async def test_fifty_who_reserve_ten_of_a_hundred_are_ten(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_of_fifty_reservations_of_ten_points_ten_fit_a_hundred(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100)
     path = f"/loyalty/customers/{ayu}/reservations"
     answers = await together(*(sandbox.post(path, json={"points": 10}) for _ in range(MANY)))
@@ -57,7 +57,7 @@ async def test_fifty_who_reserve_ten_of_a_hundred_are_ten(sandbox: httpx.AsyncCl
     assert await drift_of(sandbox) == []
 
 
-async def test_fifty_equal_keys_are_one_entry_and_fifty_equal_answers(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_fifty_equal_keys_are_one_entry_and_fifty_equal_responses(sandbox: httpx.AsyncClient, ayu: str) -> None:
     answers = await together(*(adjust(sandbox, ayu, "add", 5, idempotencyKey="one") for _ in range(MANY)))
     assert {answer.status_code for answer in answers} == {200}
     assert len({answer.content for answer in answers}) == 1
@@ -85,7 +85,7 @@ async def test_of_a_commit_and_a_release_one_wins(sandbox: httpx.AsyncClient, ay
     assert await drift_of(sandbox) == []
 
 
-async def test_the_first_points_of_a_customer_may_come_from_many_sides(sandbox: httpx.AsyncClient) -> None:
+async def test_the_first_points_of_a_customer_may_come_from_concurrent_calls(sandbox: httpx.AsyncClient) -> None:
     for _ in range(5):
         customer = (await make_customer(sandbox))["id"]
         answers = await together(*(adjust(sandbox, customer, "add", 1) for _ in range(20)))
@@ -117,7 +117,7 @@ async def keep_reading(
     return known
 
 
-async def test_entries_that_are_written_while_they_are_read_come_once_each(
+async def test_entries_written_while_paging_come_once_each(
     plain: httpx.AsyncClient, sandbox: httpx.AsyncClient, ayu: str
 ) -> None:
     await add_points(sandbox, ayu, 10_000)

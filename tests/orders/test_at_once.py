@@ -44,7 +44,7 @@ async def test_forty_orders_for_the_last_ten_units(
     assert (await api.get("/orders")).json()["meta"]["total"] == 10
 
 
-async def test_orders_of_the_same_goods_in_opposite_order_do_not_block_each_other(api: httpx.AsyncClient) -> None:
+async def test_orders_of_the_same_products_in_opposite_order_do_not_deadlock(api: httpx.AsyncClient) -> None:
     one, (a, b) = await make_stock(api, 100, 100)
     two, (c,) = await make_stock(api, 100)
     bodies = [units(a, b, c), units(c, b, a), units(b, c, a)] * 8
@@ -54,7 +54,7 @@ async def test_orders_of_the_same_goods_in_opposite_order_do_not_block_each_othe
 
 
 @pytest.mark.parametrize("pay", [[], [{"financialStatus": "paid"}]])
-async def test_cancelled_and_refunded_at_the_same_moment_it_gives_back_once(
+async def test_an_order_cancelled_and_refunded_at_once_restocks_once(
     api: httpx.AsyncClient, pay: list[dict[str, str]]
 ) -> None:
     for _ in range(5):
@@ -77,7 +77,7 @@ async def test_numbers_of_orders_made_at_once_are_consecutive_and_in_their_seque
     assert instants == sorted(instants)
 
 
-async def test_an_order_id_given_by_many_at_once_makes_one_order(api: httpx.AsyncClient) -> None:
+async def test_concurrent_orders_with_one_order_id_make_one_order(api: httpx.AsyncClient) -> None:
     line = {"title": "x", "price": 1, "quantity": 1}
     body = {"orderId": "web-1", "lineItems": [line]}
     answers = await asyncio.gather(*(api.post("/orders", json=body) for _ in range(12)))

@@ -116,7 +116,7 @@ async def test_a_customer_with_fewer_orders_leaves_nothing_to_do(quiet: Database
     assert await count_waiting(quiet, company) == 0
 
 
-async def test_a_second_name_overtakes_the_first(quiet: Database) -> None:
+async def test_a_second_rename_replaces_the_first(quiet: Database) -> None:
     company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
     await rename(quiet, company, customer_id, "Budi")
     assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS, "Ayu/ayu": MORE}
@@ -126,7 +126,7 @@ async def test_a_second_name_overtakes_the_first(quiet: Database) -> None:
     assert await count_waiting(quiet, company) == 0
 
 
-async def test_a_deleted_customer_is_on_all_orders_as_they_last_were(quiet: Database) -> None:
+async def test_all_orders_keep_the_last_name_of_a_deleted_customer(quiet: Database) -> None:
     company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
     await rename(quiet, company, customer_id, "Budi")
     async with quiet.transaction() as tx:
@@ -158,7 +158,7 @@ async def is_half_way(quiet: Database, company: Company) -> bool | None:
     return (await names_of(quiet, company.id))["Ayu/ayu"] <= customer_copies.BATCH or None
 
 
-async def test_what_cannot_be_updated_now_keeps_nobody_else_waiting(scratch: Scratch, quiet: Database) -> None:
+async def test_a_customer_whose_orders_are_locked_does_not_block_others(scratch: Scratch, quiet: Database) -> None:
     regulars = [await make_regular(quiet, customer_copies.MOST_ORDERS + 1) for _ in range(2)]
     for company, customer_id in regulars:
         await rename(quiet, company, customer_id, "Budi")
@@ -172,9 +172,7 @@ async def test_what_cannot_be_updated_now_keeps_nobody_else_waiting(scratch: Scr
     assert (await names_of(quiet, held.id)).keys() == {"Budi/budi"}
 
 
-async def test_names_that_were_left_behind_before_there_was_the_job_are_brought_up_to_date(
-    scratch: Scratch, quiet: Database
-) -> None:
+async def test_the_migration_queues_names_that_are_out_of_date(scratch: Scratch, quiet: Database) -> None:
     (migration,) = [one for one in list_migrations() if one.name.endswith("_customer_copies")]
     company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
     await rename(quiet, company, customer_id, "Budi")

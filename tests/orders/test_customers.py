@@ -35,7 +35,7 @@ async def list_customers(api: httpx.AsyncClient) -> list[dict[str, Any]]:
         {"email": "ayu@example.com", "phoneNumber": "08999999999"},
     ],
 )
-async def test_a_known_customer_is_found_by_phone_or_email_and_not_changed(
+async def test_an_existing_customer_is_found_by_phone_or_email_and_not_changed(
     api: httpx.AsyncClient, given: dict[str, Any]
 ) -> None:
     known = await make_customer(api, email="ayu@example.com", phoneNumber="08123456789", firstName="Ayu")
@@ -66,7 +66,7 @@ async def test_an_order_that_is_refused_leaves_no_customer(api: httpx.AsyncClien
     assert (await api.get("/customers")).json()["meta"]["total"] == 0
 
 
-async def test_phone_and_email_of_two_customers_are_a_conflict_that_the_id_mends(api: httpx.AsyncClient) -> None:
+async def test_phone_and_email_of_two_customers_are_a_conflict_that_the_id_resolves(api: httpx.AsyncClient) -> None:
     one = await make_customer(api, email="one@example.com")
     two = await make_customer(api, email="two@example.com", phoneNumber="08123456789")
     both = {"email": "one@example.com", "phoneNumber": "08123456789"}
@@ -109,7 +109,7 @@ async def test_orders_show_and_are_found_by_the_name_that_their_customer_has_now
         assert [one["id"] for one in answer["data"]] == found
 
 
-async def test_a_customer_renamed_while_they_order_is_on_no_order_by_the_old_name(api: httpx.AsyncClient) -> None:
+async def test_a_customer_renamed_while_ordering_has_the_new_name_on_every_order(api: httpx.AsyncClient) -> None:
     customer = await make_customer(api, firstName="Name 0")
 
     async def rename() -> None:
@@ -121,7 +121,7 @@ async def test_a_customer_renamed_while_they_order_is_on_no_order_by_the_old_nam
     assert {order["customer"]["firstName"] for order in orders} == {"Name 10"}
 
 
-async def test_a_deleted_customer_stays_on_their_orders_as_they_last_were(api: httpx.AsyncClient) -> None:
+async def test_orders_keep_the_last_details_of_a_deleted_customer(api: httpx.AsyncClient) -> None:
     customer = await make_customer(api, firstName="Ayu")
     order = await make_order(api, customerId=customer["id"])
     await api.delete(f"/customers/{customer['id']}")

@@ -236,9 +236,7 @@ async def test_another_companys_orders_are_not_found(
         ("fulfilmentStatus=fulfilled", "fulfilmentStatus"),
     ],
 )  # fmt: skip
-async def test_a_parameter_that_cannot_be_used_is_refused_by_name(
-    api: httpx.AsyncClient, query: str, field: str
-) -> None:
+async def test_an_invalid_parameter_is_refused_by_name(api: httpx.AsyncClient, query: str, field: str) -> None:
     answer = await api.get(f"/orders?{query}")
     assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
 
@@ -258,9 +256,7 @@ STARTS = TEXTS | st.text(st.sampled_from("a\ud7ff\ue000\U0010ffff"), min_size=1,
 
 
 @given(STARTS, TEXTS | st.just(""), TEXTS)
-def test_a_range_of_texts_holds_those_that_begin_with_its_start_and_no_others(
-    start: str, rest: str, other: str
-) -> None:
+def test_a_range_of_texts_holds_exactly_those_with_the_prefix(start: str, rest: str, other: str) -> None:
     def is_within(text: str) -> bool:
         return start.encode() <= text.encode() < build_end(start).encode()
 

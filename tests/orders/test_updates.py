@@ -31,7 +31,7 @@ async def change(api: httpx.AsyncClient, order: dict[str, Any], **fields: Any) -
         ({"fulfillmentStatus": "fulfilled", "notes": "sent"}, {}),
     ],
 )
-async def test_what_is_given_changes_and_the_rest_stays(
+async def test_sent_fields_change_and_absent_ones_stay(
     api: httpx.AsyncClient, fields: dict[str, Any], kept: dict[str, Any]
 ) -> None:
     order = await make_order(api, notes="old", tags=["x"], shippingAddress=ADDRESS)
@@ -79,16 +79,14 @@ async def test_nothing_changed_is_nothing_written_and_nothing_announced(
         ({"customerId": "x"}, "customerId"), ({"currency": "USD"}, "currency"), ({"createdAt": "x"}, "createdAt"),
     ],
 )  # fmt: skip
-async def test_a_field_that_cannot_be_used_is_refused_by_name(
-    api: httpx.AsyncClient, body: dict[str, Any], field: str
-) -> None:
+async def test_an_invalid_field_is_refused_by_name(api: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
     order = await make_order(api)
     answer = await api.put(f"/orders/{order['id']}", json=body)
     assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
     assert (await api.get(f"/orders/{order['id']}")).json()["data"] == order
 
 
-async def test_what_goes_back_to_stock_is_what_was_taken_from_it(api: httpx.AsyncClient) -> None:
+async def test_an_order_restocks_what_it_took(api: httpx.AsyncClient) -> None:
     """One variant becomes tracked after the order, the other stops being so."""
     product = await make_product(
         api,

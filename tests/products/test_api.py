@@ -118,11 +118,11 @@ async def test_a_sku_is_taken_under_either_of_its_names(api: httpx.AsyncClient, 
 
 
 @pytest.mark.parametrize("status", ["active", "draft", "archived"])
-async def test_each_status_is_kept(api: httpx.AsyncClient, status: str) -> None:
+async def test_each_status_is_stored(api: httpx.AsyncClient, status: str) -> None:
     assert (await make_product(api, status=status))["status"] == status
 
 
-async def test_variants_stay_in_the_order_given(api: httpx.AsyncClient) -> None:
+async def test_variants_stay_in_the_order_sent(api: httpx.AsyncClient) -> None:
     titles = [f"T{number * 37 % 100}" for number in range(100)]
     made = await make_product(api, variants=[{"title": title, "price": 1} for title in titles])
     assert [variant["title"] for variant in made["variants"]] == titles
@@ -166,7 +166,7 @@ async def test_prices_are_exact_and_printed_in_their_shortest_form(
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("field", ["price", "compareAtPrice"])
-async def test_an_amount_that_cannot_be_used_is_refused_by_name(
+async def test_an_invalid_amount_is_refused_by_name(
     installation: Installation, database: Database, currency: str, price: str, field: str
 ) -> None:
     company = await make_company(database, currency=currency)
@@ -199,7 +199,7 @@ async def test_a_name_and_variants_are_required(api: httpx.AsyncClient, field: s
         ("id", "prod_1"), ("createdAt", "2026-01-01T00:00:00Z"), ("updatedAt", None), ("nmae", "x"),
     ],
 )  # fmt: skip
-async def test_a_field_that_cannot_be_used_is_refused_by_name(api: httpx.AsyncClient, field: str, value: Any) -> None:
+async def test_an_invalid_field_is_refused_by_name(api: httpx.AsyncClient, field: str, value: Any) -> None:
     body = {"name": "Cap", "variants": [ONE], field.partition("[")[0]: value}
     error = refusal(await api.post("/products", json=body), 400, "VALIDATION_ERROR")
     assert error["details"][0]["field"].startswith(field)
@@ -215,9 +215,7 @@ async def test_a_field_that_cannot_be_used_is_refused_by_name(api: httpx.AsyncCl
         ("inventoryQuantity", True), ("id", "var_01jc9y3q5me8w92v7x4t6r0n1k"), ("quantity", 1), ("currency", "IDR"),
     ],
 )  # fmt: skip
-async def test_a_field_of_a_variant_that_cannot_be_used_is_refused_by_name(
-    api: httpx.AsyncClient, field: str, value: Any
-) -> None:
+async def test_an_invalid_field_of_a_variant_is_refused_by_name(api: httpx.AsyncClient, field: str, value: Any) -> None:
     body = {"name": "Cap", "variants": [ONE, {**ONE, field: value}]}
     error = refusal(await api.post("/products", json=body), 400, "VALIDATION_ERROR")
     assert error["details"][0]["field"] == f"variants[1].{field}"
@@ -236,7 +234,7 @@ async def test_two_different_skus_of_one_variant_are_refused(api: httpx.AsyncCli
     assert error["details"][0]["field"] == "variants[0].sku"
 
 
-async def test_tags_types_and_values_are_kept_once_each_in_their_order(api: httpx.AsyncClient) -> None:
+async def test_tags_types_and_values_are_stored_once_each_in_their_order(api: httpx.AsyncClient) -> None:
     words = ["new", " cotton ", "new", "NEW", "日本"]
     made = await make_product(api, tags=words, types=words, options=[{"name": "Size", "values": ["M", "L", "M"]}])
     assert made["tags"] == made["types"] == ["new", "cotton", "NEW", "日本"]

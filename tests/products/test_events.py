@@ -74,7 +74,7 @@ def product_text(fields: dict[str, Any]) -> str:
 
 @given(name=NAMES, text=TEXTS, words=st.lists(WORDS, max_size=3), variants=st.lists(VARIANTS, min_size=1, max_size=3))
 @settings(max_examples=depth.examples(40), deadline=None, suppress_health_check=list(HealthCheck))
-async def test_answers_lists_and_events_are_the_same_bytes_and_javascript_prints_them_again(
+async def test_responses_lists_and_events_are_the_same_bytes_and_javascript_prints_them_again(
     api: httpx.AsyncClient,
     database: Database,
     company: Environments,

@@ -103,9 +103,7 @@ async def test_filters_are_combined_and_their_totals_are_exact(api: httpx.AsyncC
         ("sort=name:asc", "sort"), ("q=x", "q"), ("status=draft&status=draft", "status"),
     ],
 )  # fmt: skip
-async def test_a_parameter_that_cannot_be_used_is_refused_by_name(
-    api: httpx.AsyncClient, query: str, field: str
-) -> None:
+async def test_an_invalid_parameter_is_refused_by_name(api: httpx.AsyncClient, query: str, field: str) -> None:
     answer = await api.get(f"/products?{query}")
     assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
 

@@ -93,7 +93,9 @@ async def test_case_and_accents_are_folded_in_every_script(api: httpx.AsyncClien
         ('5" disc', '"', True), ("{0}", "{0}", True), ("$1", "$1", True), ("a,b", ",b", True),
     ],
 )  # fmt: skip
-async def test_signs_are_looked_for_as_they_are(api: httpx.AsyncClient, name: str, term: str, found: bool) -> None:
+async def test_wildcard_characters_are_searched_literally(
+    api: httpx.AsyncClient, name: str, term: str, found: bool
+) -> None:
     assert await finds(api, term, name=name) is found
 
 

@@ -89,7 +89,7 @@ async def test_a_change_of_stock_updates_each_product_once_and_announces_what_is
         assert event["body"] == data_of(await api.get(f"/products/{event['resource_id']}"))
 
 
-async def test_what_was_taken_is_given_back(api: httpx.AsyncClient, database: Database, owner: Company) -> None:
+async def test_restocking_returns_what_was_taken(api: httpx.AsyncClient, database: Database, owner: Company) -> None:
     product = await make_stock(api, 5, 0)
     a, b = ids_of(product)
     await take(database, owner, {a: 5})
@@ -142,9 +142,7 @@ async def test_untracked_unknown_and_foreign_variants_change_nothing(
     assert await events_of(database, stranger.id) == []
 
 
-async def test_an_untracked_variant_waits_for_nobody(
-    api: httpx.AsyncClient, database: Database, owner: Company
-) -> None:
+async def test_an_untracked_variant_takes_no_lock(api: httpx.AsyncClient, database: Database, owner: Company) -> None:
     product = await make_stock(api, None)
     async with database.transaction() as tx:
         await actions.update(tx, owner, product["id"], ProductPatch(name="Locked"))
@@ -189,7 +187,7 @@ async def test_a_taker_that_waited_sees_what_was_done_meanwhile(
     assert len(events) == (3 if change == "raised" else 2)
 
 
-async def test_takers_of_the_same_goods_in_opposite_orders_never_lock_each_other_out(
+async def test_taking_the_same_products_in_opposite_orders_never_deadlocks(
     api: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     products = [await make_stock(api, 1000, 1000) for _ in range(3)]
@@ -205,7 +203,7 @@ async def test_takers_of_the_same_goods_in_opposite_orders_never_lock_each_other
         assert await quantities_of(api, product["id"]) == [980, 980]
 
 
-async def test_a_put_that_gives_no_stock_overwrites_none_that_is_being_taken(
+async def test_a_put_without_stock_does_not_overwrite_concurrent_changes_of_stock(
     api: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     product = await make_stock(api, 50)
@@ -239,7 +237,7 @@ async def test_stock_follows_a_ledger_of_takings_and_returns(
     assert [quantity for product in products for quantity in await quantities_of(api, product["id"])] == ledger
 
 
-async def test_variants_are_found_as_an_order_line_keeps_them(
+async def test_variants_are_found_as_an_order_line_stores_them(
     api: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     variant = {"title": "M", "key": "medium", "price": 299000.5, "compareAtPrice": 350000, "sku": "A", "media": "u"}

@@ -51,7 +51,7 @@ async def product(api: httpx.AsyncClient) -> dict[str, Any]:
         ("types", None, []),
     ],
 )
-async def test_a_given_field_changes_and_absent_ones_stay(
+async def test_a_sent_field_changes_and_absent_ones_stay(
     api: httpx.AsyncClient,
     database: Database,
     company: Environments,
@@ -84,7 +84,7 @@ async def test_a_given_field_changes_and_absent_ones_stay(
         ("inventorySku", None, None),
     ],
 )
-async def test_a_given_field_of_a_variant_changes_and_absent_ones_stay(
+async def test_a_sent_field_of_a_variant_changes_and_absent_ones_stay(
     api: httpx.AsyncClient, product: dict[str, Any], field: str, value: Any, kept: Any
 ) -> None:
     medium, large = product["variants"]
@@ -114,7 +114,7 @@ async def test_a_put_that_changes_nothing_announces_nothing_and_keeps_the_time(
     assert await count_events(database, company, product["id"]) == 1
 
 
-async def test_a_product_put_back_as_it_was_read_changes_nothing(
+async def test_putting_a_product_as_it_was_read_changes_nothing(
     api: httpx.AsyncClient, database: Database, company: Environments, product: dict[str, Any]
 ) -> None:
     read_only = {"id", "productId", "createdAt", "updatedAt"}
@@ -130,7 +130,7 @@ async def test_a_product_put_back_as_it_was_read_changes_nothing(
         ("productId", "x"), ("id", "x"), ("createdAt", "x"), ("updatedAt", "x"), ("unknown", "x"),
     ],
 )  # fmt: skip
-async def test_a_field_that_cannot_be_changed_so_is_refused(
+async def test_an_invalid_change_of_a_field_is_refused(
     api: httpx.AsyncClient, product: dict[str, Any], field: str, value: Any
 ) -> None:
     answer = await api.put(f"/products/{product['id']}", json={"description": "changed", field: value})
@@ -148,7 +148,7 @@ async def test_a_field_that_cannot_be_changed_so_is_refused(
                                                                  "inventoryQuantity"),
     ],
 )  # fmt: skip
-async def test_a_variant_that_cannot_be_used_is_refused_and_nothing_changes(
+async def test_an_invalid_variant_is_refused_and_nothing_changes(
     api: httpx.AsyncClient, product: dict[str, Any], variant: dict[str, Any], field: str
 ) -> None:
     body = {"name": "Changed", "variants": [{"sku": "SHIRT-7-M"}, variant]}
@@ -157,7 +157,7 @@ async def test_a_variant_that_cannot_be_used_is_refused_and_nothing_changes(
     assert (await api.get(f"/products/{product['id']}")).json()["data"] == product
 
 
-async def test_an_id_of_nobody_of_another_product_or_given_twice_is_refused(api: httpx.AsyncClient) -> None:
+async def test_an_unknown_foreign_or_repeated_id_is_refused(api: httpx.AsyncClient) -> None:
     parts: dict[str, Any] = {"variants": [ONE], "options": [{"name": "Size"}]}
     other, made = await make_product(api, **parts), await make_product(api, **parts)
     rests: dict[str, dict[str, Any]] = {"variants": ONE, "options": {"name": "Size"}}
@@ -173,7 +173,7 @@ async def test_an_id_of_nobody_of_another_product_or_given_twice_is_refused(api:
     assert (await api.get(f"/products/{other['id']}")).json()["data"] == other
 
 
-async def test_variants_not_given_are_removed_and_the_order_is_the_new_one(api: httpx.AsyncClient) -> None:
+async def test_variants_not_sent_are_removed_and_the_order_is_the_new_one(api: httpx.AsyncClient) -> None:
     made = await make_product(api, variants=[{"title": title, "price": 1} for title in "abcd"])
     a, b, c, d = made["variants"]
     changed = await put(api, made["id"], variants=[{"title": "d"}, {"title": "e", "price": 2}, {"title": "a"}])
@@ -182,7 +182,7 @@ async def test_variants_not_given_are_removed_and_the_order_is_the_new_one(api: 
     assert second["id"] not in {a["id"], b["id"], c["id"], d["id"]}
 
 
-async def test_what_is_named_by_id_is_not_given_to_a_namesake_before_it(api: httpx.AsyncClient) -> None:
+async def test_an_id_match_wins_over_an_earlier_looser_match(api: httpx.AsyncClient) -> None:
     made = await make_product(api, variants=[{"title": "a", "price": 1, "sku": "A"}])
     (known,) = made["variants"]
     changed = await put(
@@ -193,7 +193,7 @@ async def test_what_is_named_by_id_is_not_given_to_a_namesake_before_it(api: htt
     assert new["id"] != known["id"]
 
 
-async def test_what_is_named_by_sku_is_not_given_to_a_namesake_by_key_before_it(api: httpx.AsyncClient) -> None:
+async def test_a_sku_match_wins_over_an_earlier_key_match(api: httpx.AsyncClient) -> None:
     made = await make_product(api, variants=[{"title": "a", "price": 1, "sku": "A"}])
     (known,) = made["variants"]
     changed = await put(
@@ -286,7 +286,7 @@ def unmistakable(variants: list[dict[str, Any]]) -> bool:
 
 @given(data=st.data())
 @settings(max_examples=depth.examples(60), deadline=None, suppress_health_check=list(HealthCheck))
-async def test_variants_keep_their_ids_and_what_is_not_given_of_them(api: httpx.AsyncClient, data: Any) -> None:
+async def test_variants_keep_their_ids_and_the_fields_that_are_not_sent(api: httpx.AsyncClient, data: Any) -> None:
     start = [
         {"title": f"T{n}", "price": 1, "sku": data.draw(st.sampled_from([f"S{n}", None])), "inventoryQuantity": n}
         for n in range(data.draw(st.integers(1, 5)))

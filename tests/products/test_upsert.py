@@ -27,7 +27,7 @@ def patch(price: int, name: str = "Cap") -> ProductPatch:
     return ProductPatch(name=name, variants=[VariantPatch(title="M", price=Decimal(price), sku="A")])
 
 
-async def test_an_unknown_product_id_is_created_and_a_known_one_updated(
+async def test_an_unknown_product_id_is_created_and_an_existing_one_updated(
     api: httpx.AsyncClient, database: Database, company: Environments, owner: Company
 ) -> None:
     made, created = await upsert(database, owner, "cap-1", patch(5))
@@ -58,7 +58,7 @@ async def test_a_product_made_over_http_is_found_by_either_id_it_has(
         (ProductPatch(name="Cap", variants=[VariantPatch(id="x", title="M", price=Decimal(1))]), "variants[0].id"),
     ],
 )
-async def test_a_new_product_that_lacks_something_is_refused_by_name(
+async def test_a_missing_field_of_a_new_product_is_refused_by_name(
     database: Database, owner: Company, given: ProductPatch, field: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
@@ -78,9 +78,7 @@ async def test_twenty_first_calls_at_once_make_one_product(
     assert await count_events(database, company, page["data"][0]["id"]) == 20
 
 
-async def test_an_upsert_races_with_a_delete_without_harm(
-    api: httpx.AsyncClient, database: Database, owner: Company
-) -> None:
+async def test_an_upsert_can_race_with_a_delete(api: httpx.AsyncClient, database: Database, owner: Company) -> None:
     for number in range(5):
         made, _ = await upsert(database, owner, "cap-1", patch(number))
         upserts = asyncio.gather(*(upsert(database, owner, "cap-1", patch(9 + n)) for n in range(4)))

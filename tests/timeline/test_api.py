@@ -101,7 +101,7 @@ async def test_both_directions_equal_a_plain_list(
     assert len({entry["id"] for page in pages for entry in page}) == len(wanted)
 
 
-async def test_a_cursor_keeps_its_place_while_entries_come(
+async def test_a_cursor_keeps_its_position_while_entries_are_added(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
 ) -> None:
     await tell(database, company, ayu, ["points_earned"] * 5)
@@ -169,7 +169,7 @@ def cursor(text: str) -> str:
      cursor("2026-01-31T09:30:00.000Z evt_01jc9y3q5me8w92v7x4t6r0n1k"), cursor("now tl_01jc9y3q5me8w92v7x4t6r0n1k"),
      cursor("2026-13-31T09:30:00.000Z tl_01jc9y3q5me8w92v7x4t6r0n1k"), cursor("\0 \0")],
 )  # fmt: skip
-async def test_a_cursor_that_is_none_is_refused(sandbox: httpx.AsyncClient, ayu: str, name: str, value: str) -> None:
+async def test_an_invalid_cursor_is_refused(sandbox: httpx.AsyncClient, ayu: str, name: str, value: str) -> None:
     answer = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params={name: value})
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
     assert answer.json()["error"]["details"][0]["field"] == name
@@ -178,7 +178,7 @@ async def test_a_cursor_that_is_none_is_refused(sandbox: httpx.AsyncClient, ayu:
 @pytest.mark.parametrize(
     "query", [{"category": "sales"}, {"limit": 0}, {"limit": 101}, {"months": 0}, {"months": 121}, {"page": 1}]
 )
-async def test_a_query_that_cannot_be_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: dict[str, Any]) -> None:
+async def test_an_invalid_query_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: dict[str, Any]) -> None:
     answer = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params=query)
     assert answer.json()["error"]["details"][0]["field"] == next(iter(query))
 
@@ -219,7 +219,7 @@ async def test_an_entry_shows_where_it_came_from_and_what_changed(sandbox: httpx
     assert last["edit_log"] == f"lastName: L → –; imageUrl: – → https://x/{'y' * 90}…"
 
 
-async def test_what_an_order_goes_through_is_told_once(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_every_change_of_an_order_is_recorded_once(sandbox: httpx.AsyncClient, ayu: str) -> None:
     order = await make_order(sandbox, customerId=ayu, notes="Ring twice")
     for change in (
         {"financialStatus": "paid"}, {"fulfillmentStatus": "fulfilled"}, {"notes": "x"}, {"status": "archived"},
@@ -237,12 +237,12 @@ async def test_what_an_order_goes_through_is_told_once(sandbox: httpx.AsyncClien
     assert placed["notes"] == "Ring twice"
 
 
-async def test_an_order_that_makes_its_customer_tells_both(sandbox: httpx.AsyncClient) -> None:
+async def test_an_order_that_creates_its_customer_records_both(sandbox: httpx.AsyncClient) -> None:
     order = await make_order(sandbox, customer={"email": "new@example.com"})
     assert await types_of(sandbox, order["customer"]["id"]) == ["customer_created", "order_created"]
 
 
-async def test_with_the_customer_goes_what_is_told_of_them(
+async def test_deleting_a_customer_deletes_their_timeline(
     sandbox: httpx.AsyncClient, database: Database, ayu: str
 ) -> None:
     order = await make_order(sandbox, customerId=ayu)
@@ -252,7 +252,7 @@ async def test_with_the_customer_goes_what_is_told_of_them(
         assert await db.fetchval("SELECT count(*) FROM timeline_entries WHERE customer_id = $1", ayu) == 0
 
 
-async def test_what_did_not_happen_is_not_told(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_a_refused_change_has_no_entry(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await sandbox.put(f"/customers/{ayu}", json={"email": None})
     await sandbox.put(f"/customers/{ayu}", json={})
     order = await make_order(sandbox, customerId=ayu)

@@ -10,7 +10,7 @@ from sapa.values.company import Company
 from tests.factories import Environments
 
 
-async def test_many_at_once_are_told_one_by_one(
+async def test_customers_stored_together_get_an_entry_each(
     api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     live = Company(company.live, "live", "ID", "IDR")
