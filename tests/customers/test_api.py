@@ -43,19 +43,19 @@ FIELDS = [
 ]  # fmt: skip
 
 
-def refusal(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """The error of an answer that must be that one."""
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
-    error: dict[str, Any] = answer.json()["error"]
+def refusal(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """The error of a response that must be that one."""
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code), response.text
+    error: dict[str, Any] = response.json()["error"]
     return error
 
 
 @pytest.mark.smoke
 async def test_a_customer_is_created_with_every_field_and_read_back(api: httpx.AsyncClient) -> None:
-    answer = await api.post("/customers", json=EVERYTHING)
-    assert answer.status_code == 201
-    assert list(answer.json()) == ["data"]
-    made = answer.json()["data"]
+    response = await api.post("/customers", json=EVERYTHING)
+    assert response.status_code == 201
+    assert list(response.json()) == ["data"]
+    made = response.json()["data"]
     assert list(made) == FIELDS
     assert CUSTOMER_ID(made["id"])
     assert INSTANT(made["createdAt"])
@@ -248,9 +248,9 @@ async def test_tags_are_stored_once_each_in_their_order(api: httpx.AsyncClient) 
 
 @pytest.mark.parametrize("tag", ["a,b", ",", " ", "\t"])
 async def test_a_tag_that_no_search_could_find_is_refused(api: httpx.AsyncClient, tag: str) -> None:
-    answer = await api.post("/customers", json={"email": "a@example.com", "tags": ["vip", tag]})
-    assert answer.status_code == 400
-    assert answer.json()["error"]["details"][0]["field"] == "tags[1]"
+    response = await api.post("/customers", json={"email": "a@example.com", "tags": ["vip", tag]})
+    assert response.status_code == 400
+    assert response.json()["error"]["details"][0]["field"] == "tags[1]"
 
 
 async def test_additional_data_keeps_strings_and_numbers_exactly(api: httpx.AsyncClient) -> None:
@@ -278,8 +278,8 @@ async def test_a_number_that_would_not_stay_exact_is_refused(api: httpx.AsyncCli
 
 async def test_a_deleted_customer_is_gone_and_its_email_phone_and_external_id_are_free(api: httpx.AsyncClient) -> None:
     made = (await api.post("/customers", json=EVERYTHING)).json()["data"]
-    answer = await api.delete(f"/customers/{made['id']}")
-    assert (answer.status_code, answer.content) == (204, b"")
+    response = await api.delete(f"/customers/{made['id']}")
+    assert (response.status_code, response.content) == (204, b"")
     for method in ("GET", "DELETE", "PUT"):
         again = await api.request(method, f"/customers/{made['id']}", json={} if method == "PUT" else None)
         assert refusal(again, 404, "NOT_FOUND")["message"] == "resource not found"

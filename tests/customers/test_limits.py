@@ -62,8 +62,8 @@ async def test_each_limit_is_where_the_document_says(
     assert made.status_code == 201, made.text
     assert (await api.get(f"/customers/{made.json()['data']['id']}")).json() == made.json()
     if field != "externalId":
-        answer = await api.put(f"/customers/{made.json()['data']['id']}", json={field: exceeds})
-        assert field in refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"]
+        response = await api.put(f"/customers/{made.json()['data']['id']}", json={field: exceeds})
+        assert field in refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"]
 
 
 async def test_a_customer_of_the_largest_body_is_stored_and_found(api: httpx.AsyncClient) -> None:

@@ -13,9 +13,9 @@ NAMES = ["Budi", "ayu", None, "Ayu", "budi", "Ã‰lan", None, "Zul", "ayu", "", "Ã
 
 
 async def ask(api: httpx.AsyncClient, query: str | dict[str, Any]) -> dict[str, Any]:
-    answer = await api.get("/customers", params=query)
-    assert answer.status_code == 200, answer.text
-    page: dict[str, Any] = answer.json()
+    response = await api.get("/customers", params=query)
+    assert response.status_code == 200, response.text
+    page: dict[str, Any] = response.json()
     return page
 
 
@@ -86,8 +86,8 @@ async def test_the_ends_of_the_allowed_ranges_are_allowed(api: httpx.AsyncClient
     ],
 )  # fmt: skip
 async def test_an_invalid_parameter_is_refused_by_name(api: httpx.AsyncClient, query: str, field: str) -> None:
-    answer = await api.get(f"/customers?{query}")
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+    response = await api.get(f"/customers?{query}")
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
 
 
 async def make_crowd(api: httpx.AsyncClient, database: Database, company: Environments) -> list[dict[str, Any]]:

@@ -87,11 +87,11 @@ class Customers(RuleBasedStateMachine):
     @rule(target=known, given=FIELDS)
     def create(self, given: Fields) -> Any:
         fields = {**NEW, **clean(given)}
-        answer = self.api.post("/customers", json=given)
-        assert answer.status_code == self.expected_status(fields, None), answer.text
-        if answer.status_code != 201:
+        response = self.api.post("/customers", json=given)
+        assert response.status_code == self.expected_status(fields, None), response.text
+        if response.status_code != 201:
             return multiple()
-        made = answer.json()["data"]
+        made = response.json()["data"]
         assert {name: made[name] for name in fields} == fields
         self.model[made["id"]] = made
         return made["id"]
@@ -100,10 +100,10 @@ class Customers(RuleBasedStateMachine):
     def change(self, id: str, given: Fields) -> None:
         before = self.model[id]
         fields = {name: before[name] for name in NEW} | clean(given)
-        answer = self.api.put(f"/customers/{id}", json=given)
-        assert answer.status_code == self.expected_status(fields, id), answer.text
-        if answer.status_code == 200:
-            changed = answer.json()["data"]
+        response = self.api.put(f"/customers/{id}", json=given)
+        assert response.status_code == self.expected_status(fields, id), response.text
+        if response.status_code == 200:
+            changed = response.json()["data"]
             assert changed == {**before, **fields, "updatedAt": changed["updatedAt"]}
             is_same = fields == {name: before[name] for name in fields}
             assert (

@@ -23,9 +23,9 @@ async def count_events(database: Database, company: Environments, id: str) -> in
 
 
 async def put(api: httpx.AsyncClient, id: str, **fields: Any) -> dict[str, Any]:
-    answer = await api.put(f"/customers/{id}", json=fields)
-    assert answer.status_code == 200, answer.text
-    changed: dict[str, Any] = answer.json()["data"]
+    response = await api.put(f"/customers/{id}", json=fields)
+    assert response.status_code == 200, response.text
+    changed: dict[str, Any] = response.json()["data"]
     assert (await api.get(f"/customers/{id}")).json()["data"] == changed
     return changed
 
@@ -141,8 +141,8 @@ async def test_another_customers_email_and_phone_are_taken(api: httpx.AsyncClien
 async def test_a_field_that_cannot_be_changed_is_refused(
     api: httpx.AsyncClient, customer: dict[str, Any], field: str
 ) -> None:
-    answer = await api.put(f"/customers/{customer['id']}", json={field: "x"})
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+    response = await api.put(f"/customers/{customer['id']}", json={field: "x"})
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
 
 
 async def test_concurrent_changes_of_different_fields_all_arrive(
@@ -156,8 +156,8 @@ async def test_concurrent_changes_of_different_fields_all_arrive(
         "additionalData": {"n": 1},
     }
     changes = [{name: value} for name, value in new.items()]
-    answers = await asyncio.gather(*(api.put(f"/customers/{customer['id']}", json=change) for change in changes))
-    assert [answer.status_code for answer in answers] == [200] * len(changes)
+    responses = await asyncio.gather(*(api.put(f"/customers/{customer['id']}", json=change) for change in changes))
+    assert [response.status_code for response in responses] == [200] * len(changes)
     now = (await api.get(f"/customers/{customer['id']}")).json()["data"]
     assert {name: now[name] for name in new} == new
     assert await count_events(database, company, customer["id"]) == 1 + len(changes)
@@ -230,8 +230,8 @@ async def test_an_unknown_foreign_or_repeated_address_id_is_refused(api: httpx.A
     mine, theirs = made["addresses"][0]["id"], other["addresses"][0]["id"]
     for ids in (["addr_unknown"], [""], [theirs], [mine, mine]):
         addresses = [{"id": id, "address1": "A"} for id in ids]
-        answer = await api.put(f"/customers/{made['id']}", json={"addresses": addresses})
-        assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == f"addresses[{len(ids) - 1}].id"
+        response = await api.put(f"/customers/{made['id']}", json={"addresses": addresses})
+        assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == f"addresses[{len(ids) - 1}].id"
     body = {"email": "new@example.com", "addresses": [{"id": mine, "address1": "A"}]}
     refusal(await api.post("/customers", json=body), 400, "VALIDATION_ERROR")
 
@@ -246,7 +246,7 @@ async def test_the_time_of_the_last_change_never_goes_back(
     try:
         for round_ in range(5):
             changes = [client.put(path, json={"firstName": f"{round_} {n}"}) for n, client in enumerate(clients)]
-            changed = [answer.json()["data"] for answer in await asyncio.gather(*changes)]
+            changed = [response.json()["data"] for response in await asyncio.gather(*changes)]
             last = (await clients[0].get(path)).json()["data"]
             assert last["updatedAt"] == max(one["updatedAt"] for one in changed)
     finally:

@@ -49,9 +49,9 @@ async def fill(api: httpx.AsyncClient) -> None:
 
 
 async def made(api: httpx.AsyncClient, resource: str, **fields: Any) -> dict[str, Any]:
-    answer = await api.post(f"/{resource}", json=fields)
-    assert answer.status_code == 201, answer.text
-    data: dict[str, Any] = answer.json()["data"]
+    response = await api.post(f"/{resource}", json=fields)
+    assert response.status_code == 201, response.text
+    data: dict[str, Any] = response.json()["data"]
     return data
 
 

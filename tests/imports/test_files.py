@@ -57,7 +57,7 @@ async def test_the_file_to_import_is_never_the_error_file(
 
 
 @pytest.mark.parametrize("content", ["dear diary\n", "", "line,field,reasons\n", "line,field"])
-async def test_a_file_of_another_user_is_not_overwritten(
+async def test_a_file_that_is_not_an_error_file_is_not_overwritten(
     installation: Installation, company: Environments, database: Database, file: Path, content: str
 ) -> None:
     errors = write(file.with_name("notes.txt"), content)
@@ -122,7 +122,7 @@ def export(installation: Installation, company: Environments, output: Path) -> O
     return sapa(installation.data, "export", "customers", "--company", str(company.live), "--output", str(output))
 
 
-async def test_an_export_without_a_reader_is_reported(installation: Installation, company: Environments) -> None:
+async def test_an_export_to_a_full_device_is_reported(installation: Installation, company: Environments) -> None:
     done = sapa_process(
         installation.data, "export", "customers", "--company", str(company.live), "--output", "/dev/full"
     )

@@ -23,9 +23,9 @@ NDJSON = {"content-type": "application/x-ndjson"}
 
 async def upload(api: httpx.AsyncClient, content: bytes, resource: str = "customers", **more: Any) -> dict[str, Any]:
     headers = more.pop("headers", CSV)
-    answer = await api.post("/imports", params={"resource": resource, **more}, content=content, headers=headers)
-    assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()["data"]
+    response = await api.post("/imports", params={"resource": resource, **more}, content=content, headers=headers)
+    assert response.status_code == 201, response.text
+    made: dict[str, Any] = response.json()["data"]
     assert (made["status"], made["size"], made["position"]) == ("queued", len(content), 0)
     return made
 
@@ -85,9 +85,9 @@ async def test_a_dry_run_and_ndjson_and_the_other_resources(api: httpx.AsyncClie
 async def test_an_unusable_file_is_refused_at_once(
     api: httpx.AsyncClient, params: dict[str, str], headers: dict[str, str], content: bytes, status: int, words: str
 ) -> None:
-    answer = await api.post("/imports", params=params, headers=headers, content=content)
-    assert answer.status_code == status
-    assert words in answer.json()["error"]["message"]
+    response = await api.post("/imports", params=params, headers=headers, content=content)
+    assert response.status_code == status
+    assert words in response.json()["error"]["message"]
     assert (await api.get("/imports")).json()["meta"]["total"] == 0
 
 
@@ -98,8 +98,8 @@ async def test_the_resources_own_scope_is_needed(
     key = await make_key(database, company.live, ["customers:READ", "customers:WRITE", "orders:READ"])
     async with connect(installation, key.raw) as limited:
         for resource in ("products", "orders"):
-            answer = await limited.post("/imports", params={"resource": resource}, headers=CSV, content=b"name\n")
-            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "INSUFFICIENT_SCOPE")
+            response = await limited.post("/imports", params={"resource": resource}, headers=CSV, content=b"name\n")
+            assert (response.status_code, response.json()["error"]["code"]) == (403, "INSUFFICIENT_SCOPE")
         assert (await limited.get(f"/imports/{made['id']}")).status_code == 403
         assert (await limited.get("/imports", params={"resource": "products"})).status_code == 403
         own = await upload(limited, b"email\n")

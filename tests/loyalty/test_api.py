@@ -6,7 +6,7 @@ import pytest
 
 from tests.factories import add_points, make_customer, make_reservation
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import adjust, close, drift_of, error_of, history_of, points_of, types_of, wallet_of
+from tests.loyalty.ledger_steps import adjust, close, drift_of, error_of, history_of, points_of, types_of, wallet_of
 
 ZEROS = {
     "availablePoints": "0",
@@ -77,12 +77,12 @@ async def test_an_adjustment_returns_the_wallet_and_its_entry(sandbox: httpx.Asy
 
 async def test_missing_points_cannot_be_taken_or_held(sandbox: httpx.AsyncClient, ayu: str) -> None:
     for have in (0, 20):
-        for answer in (
+        for response in (
             await adjust(sandbox, ayu, "deduct", 21),
             await sandbox.post(f"/loyalty/customers/{ayu}/reservations", json={"points": 21}),
         ):
-            assert error_of(answer) == (409, "INSUFFICIENT_POINTS")
-            assert answer.json()["error"]["message"] == f"21 points were asked for and {have} are available."
+            assert error_of(response) == (409, "INSUFFICIENT_POINTS")
+            assert response.json()["error"]["message"] == f"21 points were asked for and {have} are available."
         if not have:
             await add_points(sandbox, ayu, 20)
     assert await types_of(sandbox, ayu) == [("adjust_add", 20)]
@@ -109,9 +109,9 @@ async def test_missing_points_cannot_be_taken_or_held(sandbox: httpx.AsyncClient
 async def test_an_invalid_adjustment_is_refused_with_its_field(
     sandbox: httpx.AsyncClient, ayu: str, body: dict[str, Any], field: str
 ) -> None:
-    answer = await sandbox.post(f"/loyalty/customers/{ayu}/points/adjust", json=body)
-    assert error_of(answer) == (400, "VALIDATION_ERROR")
-    assert answer.json()["error"]["details"][0]["field"] == field
+    response = await sandbox.post(f"/loyalty/customers/{ayu}/points/adjust", json=body)
+    assert error_of(response) == (400, "VALIDATION_ERROR")
+    assert response.json()["error"]["details"][0]["field"] == field
     assert (await wallet_of(sandbox, ayu))["version"] == "0"
 
 
@@ -183,22 +183,22 @@ async def test_a_reservation_expires_at_its_instant(
 
 @pytest.mark.parametrize("ttl", [0, -1, 30 * 86_400 + 1, 1.5, "60"])
 async def test_an_invalid_time_is_refused(sandbox: httpx.AsyncClient, ayu: str, ttl: object) -> None:
-    answer = await sandbox.post(f"/loyalty/customers/{ayu}/reservations", json={"points": 1, "ttlSeconds": ttl})
-    assert answer.json()["error"]["details"][0]["field"] == "ttlSeconds"
+    response = await sandbox.post(f"/loyalty/customers/{ayu}/reservations", json={"points": 1, "ttlSeconds": ttl})
+    assert response.json()["error"]["details"][0]["field"] == "ttlSeconds"
 
 
 async def test_a_disabled_program_can_be_read_and_not_written(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100, idempotencyKey="before")
     held = await make_reservation(sandbox, ayu, 10)
     assert (await sandbox.put("/loyalty/settings", json={"enabled": False})).json()["data"]["enabled"] is False
-    for answer in (
+    for response in (
         await adjust(sandbox, ayu, "add", 1),
         await adjust(sandbox, ayu, "deduct", 1),
         await sandbox.post(f"/loyalty/customers/{ayu}/reservations", json={"points": 1}),
         await close(sandbox, held["id"], "commit"),
         await close(sandbox, held["id"], "release"),
     ):
-        assert error_of(answer) == (409, "LOYALTY_DISABLED")
+        assert error_of(response) == (409, "LOYALTY_DISABLED")
     assert await points_of(sandbox, ayu) == (90, 10)
     assert len(await history_of(sandbox, ayu)) == 2
     again = await adjust(sandbox, ayu, "add", 100, idempotencyKey="before")
@@ -269,8 +269,8 @@ async def test_the_history_is_filtered_by_direction_and_paged_by_instants(sandbo
     "query", ["limit=0", "limit=101", "limit=x", "before=yesterday", "before=", "filter=added", "filter=", "after=x"]
 )
 async def test_an_invalid_query_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: str) -> None:
-    answer = await sandbox.get(f"/loyalty/customers/{ayu}/history?{query}")
-    assert error_of(answer) == (400, "VALIDATION_ERROR")
+    response = await sandbox.get(f"/loyalty/customers/{ayu}/history?{query}")
+    assert error_of(response) == (400, "VALIDATION_ERROR")
 
 
 async def test_an_idempotency_key_is_one_request_for_ever(sandbox: httpx.AsyncClient, ayu: str) -> None:

@@ -18,8 +18,8 @@ from tests.factories import (
     make_reward,
 )
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import adjust, close, error_of, together
-from tests.loyalty.redeeming import end, fail, redeem
+from tests.loyalty.ledger_steps import adjust, close, error_of, together
+from tests.loyalty.redemption_steps import end, fail, redeem
 
 pytestmark = pytest.mark.usefixtures("whole")
 
@@ -59,7 +59,7 @@ async def test_deleting_a_customer_removes_all_points_also_held_ones(
         ("redeem_release", 0, 900, 0),
         ("expire", -900, 0, 0),
     ]
-    for answer in (
+    for response in (
         await close(sandbox, held["id"], "commit"),
         await close(sandbox, held["id"], "release"),
         await end(sandbox, reserved["id"], "commit"),
@@ -68,7 +68,7 @@ async def test_deleting_a_customer_removes_all_points_also_held_ones(
         await end(sandbox, committed["id"], "commit"),
         await fail(sandbox, committed["id"]),
     ):
-        assert error_of(answer) == (404, "NOT_FOUND"), "there is nobody to have the points"
+        assert error_of(response) == (404, "NOT_FOUND"), "there is nobody to have the points"
     async with database.connection() as db:
         rows = await db.fetch(
             "SELECT kind, body FROM events WHERE company_id = $1 ORDER BY number DESC LIMIT 3", company.test
@@ -91,12 +91,12 @@ async def test_what_is_of_a_deleted_customer_is_not_found(sandbox: httpx.AsyncCl
     await delete(sandbox, rich)
     for path in ("wallet", "history", "timeline", "redemptions", "redemptions/summary"):
         assert error_of(await sandbox.get(f"/loyalty/customers/{rich}/{path}")) == (404, "NOT_FOUND")
-    for answer in (
+    for response in (
         await adjust(sandbox, rich, "add", 1),
         await sandbox.post(f"/loyalty/customers/{rich}/reservations", json={"points": 1}),
         await redeem(sandbox, rich, reward),
     ):
-        assert error_of(answer) == (404, "NOT_FOUND")
+        assert error_of(response) == (404, "NOT_FOUND")
 
 
 async def test_a_customer_can_be_deleted_while_the_program_is_disabled(
@@ -177,7 +177,7 @@ async def test_a_customer_deleted_during_ledger_writes_keeps_no_points(
         calls += [sandbox.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})]
         calls += [sandbox.post(f"/loyalty/customers/{customer}/reservations", json={"points": 3}) for _ in range(3)]
         calls.insert(round, delete(sandbox, customer))
-        answers = await together(*calls)
-        assert {answer.status_code for answer in answers} <= {200, 201, 204, 404, 409}
-        assert answers[round].status_code == 204
+        responses = await together(*calls)
+        assert {response.status_code for response in responses} <= {200, 201, 204, 404, 409}
+        assert responses[round].status_code == 204
         assert await left_to(database, customer) in {None, (0, 0)}

@@ -18,7 +18,7 @@ from tests import depth
 from tests.conftest import Installation, connect
 from tests.factories import Environments, add_points, make_company, make_customer, make_key
 from tests.faults.traffic import PATIENCE, api_processes, is_unavailable, postmaster
-from tests.loyalty.ledger import drift_of, history_of, points_of
+from tests.loyalty.ledger_steps import drift_of, history_of, points_of
 
 WRITERS = 8
 ROUNDS = depth.examples(2)
@@ -56,10 +56,10 @@ class Writers:
             points = random.randint(1, 9)
             direction = random.choice(["add", "deduct"])
             body: dict[str, Any] = {"direction": direction, "points": points, "idempotencyKey": uuid4().hex}
-            answer = await self.insist(f"{self.path}/points/adjust", body)
-            assert answer.status_code == 200, answer.text
+            response = await self.insist(f"{self.path}/points/adjust", body)
+            assert response.status_code == 200, response.text
             again = await self.insist(f"{self.path}/points/adjust", body)
-            assert again.json()["data"]["ledger"] == answer.json()["data"]["ledger"]
+            assert again.json()["data"]["ledger"] == response.json()["data"]["ledger"]
             self.adjusted[body["idempotencyKey"]] = points if direction == "add" else -points
             with suppress(httpx.TransportError):
                 held = await self.api.post(f"{self.path}/reservations", json={"points": 1})
@@ -69,9 +69,9 @@ class Writers:
     async def insist(self, path: str, body: dict[str, Any]) -> httpx.Response:
         for _ in range(PATIENCE * 20):
             with suppress(httpx.TransportError):
-                answer = await self.api.post(path, json=body)
-                if not is_unavailable(answer):
-                    return answer
+                response = await self.api.post(path, json=body)
+                if not is_unavailable(response):
+                    return response
             await asyncio.sleep(0.05)
         raise AssertionError("the API did not come back")
 

@@ -11,8 +11,8 @@ from sapa.loyalty.expiry import jobs
 from sapa.runtime.processes import wait_until
 from tests.factories import Environments, add_points, make_redemption, make_reservation, make_reward
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import adjust, close, drift_of, error_of, history_of, points_of, types_of, wallet_of
-from tests.loyalty.redeeming import end, fail
+from tests.loyalty.ledger_steps import adjust, close, drift_of, error_of, history_of, points_of, types_of, wallet_of
+from tests.loyalty.redemption_steps import end, fail
 
 MONTH = timedelta(days=31)
 PATIENCE = 30

@@ -27,7 +27,7 @@ from tests.db.scratch import connect
 from tests.factories import Environments, make_key
 from tests.loyalty.ledger_rules import Ledger
 from tests.loyalty.machine import Machine
-from tests.loyalty.redeeming_rules import Redeeming
+from tests.loyalty.redemption_rules import Redeeming
 
 
 class Everything(Ledger, Redeeming):

@@ -14,7 +14,7 @@ from sapa.loyalty.program.actions import build_worth
 from sapa.loyalty.program.queries import EarningTerms
 from sapa.loyalty.types import MOST_POINTS, Rounding
 from tests.factories import Environments, make_order, make_product
-from tests.loyalty.ledger import adjust, drift_of, history_of, points_of, types_of, wallet_of
+from tests.loyalty.ledger_steps import adjust, drift_of, history_of, points_of, types_of, wallet_of
 
 TIERS = [{"currencyAmount": 10000, "points": 1}, {"currencyAmount": 100000, "points": 15}]
 
@@ -32,8 +32,8 @@ async def order_of(api: httpx.AsyncClient, customer_id: str, total: float, **fie
 
 
 async def change(api: httpx.AsyncClient, order_id: str, **fields: Any) -> None:
-    answer = await api.put(f"/orders/{order_id}", json=fields)
-    assert answer.status_code == 200, answer.text
+    response = await api.put(f"/orders/{order_id}", json=fields)
+    assert response.status_code == 200, response.text
 
 
 async def earn_on(api: httpx.AsyncClient, trigger: str) -> None:
@@ -202,10 +202,10 @@ async def test_refund_and_cancel_at_once_return_points_and_stock_once(shop: http
         order = (await shop.post("/orders", json=body)).json()["data"]["id"]
         await change(shop, order, financialStatus="paid")
         assert await points_of(shop, ayu) == (15, 0)
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(shop.put(f"/orders/{order}", json={"status": status}) for status in ("refunded", "cancelled") * 3)
         )
-        assert {answer.status_code for answer in answers} <= {200, 409}
+        assert {response.status_code for response in responses} <= {200, 409}
         stock = (await shop.get(f"/products/{product['id']}")).json()["data"]["variants"][0]["inventoryQuantity"]
         assert stock == 10
         assert await points_of(shop, ayu) == (0, 0)

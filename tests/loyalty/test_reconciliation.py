@@ -18,8 +18,8 @@ from tests.factories import (
     make_reservation,
     make_reward,
 )
-from tests.loyalty.ledger import adjust, close, drift_of
-from tests.loyalty.redeeming import end, fail
+from tests.loyalty.ledger_steps import adjust, close, drift_of
+from tests.loyalty.redemption_steps import end, fail
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from tests.conftest import Installation
 from tests.db.scratch import connect
 from tests.factories import add_points, make_customer, make_redemption, make_reservation, make_reward
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import adjust, error_of, history_of, points_of, types_of, wallet_of
-from tests.loyalty.redeeming import end, fail, redeem, redemptions_of, statuses_of, summary_of
+from tests.loyalty.ledger_steps import adjust, error_of, history_of, points_of, types_of, wallet_of
+from tests.loyalty.redemption_steps import end, fail, redeem, redemptions_of, statuses_of, summary_of
 
 pytestmark = pytest.mark.usefixtures("whole")
 
@@ -24,9 +24,9 @@ async def test_a_redemption_holds_the_points_and_keeps_the_terms_of_the_reward(
     reward = await make_reward(
         sandbox, 100, discountType="percentage", discountValue="12.5", voucherPrefix="KOPI-", minimumPurchaseAmount=99.5
     )
-    answer = await redeem(sandbox, rich, reward, metadata={"till": 7}, idempotencyKey="k")
-    assert answer.status_code == 200
-    made = answer.json()["data"]
+    response = await redeem(sandbox, rich, reward, metadata={"till": 7}, idempotencyKey="k")
+    assert response.status_code == 200
+    made = response.json()["data"]
     redemption, entry = made["redemption"], made["ledger"]
     assert redemption == {
         "id": redemption["id"],
@@ -110,13 +110,13 @@ async def test_a_committed_redemption_can_still_fail_once(sandbox: httpx.AsyncCl
     await end(sandbox, made["id"], "commit")
     failed = (await fail(sandbox, made["id"])).json()["data"]
     assert failed == {**made, "status": "failed", "updatedAt": failed["updatedAt"]}, "it is not valid any more"
-    for answer in (
+    for response in (
         await fail(sandbox, made["id"]),
         await end(sandbox, made["id"], "commit"),
         await end(sandbox, made["id"], "release"),
     ):
-        assert error_of(answer) == (409, "RESERVATION_CLOSED")
-        assert "already failed" in answer.json()["error"]["message"]
+        assert error_of(response) == (409, "RESERVATION_CLOSED")
+        assert "already failed" in response.json()["error"]["message"]
     assert (await types_of(sandbox, rich))[1:] == [
         ("redeem_reserve", 0),
         ("redeem_commit", -100),
@@ -153,8 +153,8 @@ async def test_a_released_or_expired_redemption_cannot_fail(
 )
 async def test_a_failure_has_a_reason(sandbox: httpx.AsyncClient, rich: str, body: dict[str, Any]) -> None:
     made = await make_redemption(sandbox, rich, await make_reward(sandbox, 100))
-    answer = await sandbox.post(f"/loyalty/redemptions/{made['id']}/fail", json=body)
-    assert error_of(answer) == (400, "VALIDATION_ERROR")
+    response = await sandbox.post(f"/loyalty/redemptions/{made['id']}/fail", json=body)
+    assert error_of(response) == (400, "VALIDATION_ERROR")
     assert await redemptions_of(sandbox, rich) == [made]
 
 
@@ -195,9 +195,9 @@ async def test_a_redemption_ends_with_the_reservation_that_holds_its_points(
 async def test_a_redemption_of_something_else_is_refused_by_its_field(
     sandbox: httpx.AsyncClient, rich: str, fields: dict[str, Any], field: str
 ) -> None:
-    answer = await redeem(sandbox, rich, await make_reward(sandbox, 100), **fields)
-    assert error_of(answer) == (400, "VALIDATION_ERROR")
-    assert answer.json()["error"]["details"][0]["field"] == field
+    response = await redeem(sandbox, rich, await make_reward(sandbox, 100), **fields)
+    assert error_of(response) == (400, "VALIDATION_ERROR")
+    assert response.json()["error"]["details"][0]["field"] == field
     assert await redemptions_of(sandbox, rich) == []
     assert await points_of(sandbox, rich) == (1000, 0)
 
@@ -209,9 +209,9 @@ async def test_the_cost_may_be_sent_as_it_was_returned(sandbox: httpx.AsyncClien
 
 async def test_a_customer_with_too_few_points_cannot_redeem(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 99)
-    answer = await redeem(sandbox, ayu, await make_reward(sandbox, 100))
-    assert error_of(answer) == (409, "INSUFFICIENT_POINTS")
-    assert answer.json()["error"]["message"] == "100 points were asked for and 99 are available."
+    response = await redeem(sandbox, ayu, await make_reward(sandbox, 100))
+    assert error_of(response) == (409, "INSUFFICIENT_POINTS")
+    assert response.json()["error"]["message"] == "100 points were asked for and 99 are available."
     assert await redemptions_of(sandbox, ayu) == []
 
 
@@ -219,13 +219,13 @@ async def test_a_disabled_program_redeems_and_ends_nothing(sandbox: httpx.AsyncC
     reward = await make_reward(sandbox, 100)
     made = await make_redemption(sandbox, rich, reward, idempotencyKey="before")
     await sandbox.put("/loyalty/settings", json={"enabled": False})
-    for answer in (
+    for response in (
         await redeem(sandbox, rich, reward),
         await end(sandbox, made["id"], "commit"),
         await end(sandbox, made["id"], "release"),
         await fail(sandbox, made["id"]),
     ):
-        assert error_of(answer) == (409, "LOYALTY_DISABLED")
+        assert error_of(response) == (409, "LOYALTY_DISABLED")
     assert await redemptions_of(sandbox, rich) == [made]
     again = await redeem(sandbox, rich, reward, idempotencyKey="before")
     assert again.json()["data"]["redemption"] == made, "it has happened already"
@@ -285,9 +285,9 @@ async def test_an_idempotency_key_is_one_redemption_for_ever(sandbox: httpx.Asyn
     changes: list[dict[str, Any]] = [{"pointsCost": 5}, {"rewardName": "x"}, {"voucherCode": "Y"}, {"metadata": {}}]
     for changed in changes:
         assert error_of(await redeem(sandbox, rich, reward, **{**fields, **changed})) == (409, "IDEMPOTENCY_KEY_REUSED")
-    for answer in (
+    for response in (
         await redeem(sandbox, other, reward, **fields),
         await adjust(sandbox, rich, "add", 1, idempotencyKey="one"),
     ):
-        assert error_of(answer) == (409, "IDEMPOTENCY_KEY_REUSED")
+        assert error_of(response) == (409, "IDEMPOTENCY_KEY_REUSED")
     assert len(await redemptions_of(sandbox, rich)) == 1

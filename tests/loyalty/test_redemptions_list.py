@@ -7,8 +7,8 @@ import pytest
 
 from tests.factories import make_customer, make_redemption, make_reward
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import error_of
-from tests.loyalty.redeeming import end, fail, redemptions_of, summary_of
+from tests.loyalty.ledger_steps import error_of
+from tests.loyalty.redemption_steps import end, fail, redemptions_of, summary_of
 
 pytestmark = pytest.mark.usefixtures("whole")
 
@@ -55,5 +55,5 @@ async def test_redemptions_keep_their_order_though_the_clock_goes_back(
     "query", ["limit=0", "limit=101", "before=yesterday", "status=open", "status=", "search=", "search=%20", "page=1"]
 )
 async def test_an_invalid_query_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: str) -> None:
-    answer = await sandbox.get(f"/loyalty/customers/{ayu}/redemptions?{query}")
-    assert error_of(answer) == (400, "VALIDATION_ERROR")
+    response = await sandbox.get(f"/loyalty/customers/{ayu}/redemptions?{query}")
+    assert error_of(response) == (400, "VALIDATION_ERROR")

@@ -17,8 +17,8 @@ from tests.factories import (
     make_redemption,
     make_reward,
 )
-from tests.loyalty.ledger import error_of
-from tests.loyalty.redeeming import end, redeem, redemptions_of
+from tests.loyalty.ledger_steps import error_of
+from tests.loyalty.redemption_steps import end, redeem, redemptions_of
 
 FIVE_OFF: dict[str, Any] = {"discountType": "fixed_amount", "discountValue": "5000"}
 
@@ -42,9 +42,9 @@ async def test_a_reward_is_stored_as_sent(sandbox: httpx.AsyncClient) -> None:
         "voucherPrefix": "HEMAT-",
         "minimumPurchaseAmount": 100000,
     }
-    answer = await sandbox.post("/loyalty/reward-options", json=given)
-    assert answer.status_code == 201
-    made = answer.json()["data"]
+    response = await sandbox.post("/loyalty/reward-options", json=given)
+    assert response.status_code == 201
+    made = response.json()["data"]
     assert made == {
         **given,
         "id": made["id"],
@@ -109,9 +109,9 @@ async def test_a_reward_that_was_read_can_be_written_back(sandbox: httpx.AsyncCl
 async def test_an_invalid_reward_is_refused_with_its_field(
     sandbox: httpx.AsyncClient, fields: dict[str, Any], field: str
 ) -> None:
-    answer = await post(sandbox, **fields)
-    assert error_of(answer) == (400, "VALIDATION_ERROR")
-    assert answer.json()["error"]["details"][0]["field"] == field
+    response = await post(sandbox, **fields)
+    assert error_of(response) == (400, "VALIDATION_ERROR")
+    assert response.json()["error"]["details"][0]["field"] == field
     assert (await sandbox.get("/loyalty/reward-options")).json()["meta"]["total"] == 0
 
 
@@ -170,15 +170,15 @@ async def test_rewards_are_listed_newest_first_with_an_exact_total(sandbox: http
     assert (await sandbox.delete(f"/loyalty/reward-options/{gone['id']}")).status_code == 204
     seen: list[Any] = []
     for page in (1, 2, 3):
-        answer = (await sandbox.get("/loyalty/reward-options", params={"page": page, "limit": 2})).json()
-        assert answer["meta"] == {"page": page, "limit": 2, "total": 6, "hasNextPage": page < 3}
-        seen += answer["data"]
+        response = (await sandbox.get("/loyalty/reward-options", params={"page": page, "limit": 2})).json()
+        assert response["meta"] == {"page": page, "limit": 2, "total": 6, "hasNextPage": page < 3}
+        seen += response["data"]
     assert seen[1:] == made[::-1]
 
     async def names(search: str) -> list[str]:
-        answer = await sandbox.get("/loyalty/reward-options", params={"search": search})
-        assert answer.json()["meta"]["total"] == len(answer.json()["data"])
-        return [one["rewardName"] for one in answer.json()["data"]]
+        response = await sandbox.get("/loyalty/reward-options", params={"search": search})
+        assert response.json()["meta"]["total"] == len(response.json()["data"])
+        return [one["rewardName"] for one in response.json()["data"]]
 
     assert await names("CAFE crème") == ["Café Crème"]
     assert await names("ward 3") == ["Reward 3"]
@@ -196,13 +196,13 @@ async def test_redemptions_keep_the_terms_of_a_deleted_or_changed_reward(sandbox
     assert (first["pointsCost"], second["pointsCost"]) == ("100", "1")
     assert (await sandbox.delete(f"/loyalty/reward-options/{reward['id']}")).status_code == 204
     assert await redemptions_of(sandbox, ayu) == [second, first]
-    for answer in (
+    for response in (
         await sandbox.get(f"/loyalty/reward-options/{reward['id']}"),
         await put(sandbox, reward["id"], costToRedeem=2),
         await sandbox.delete(f"/loyalty/reward-options/{reward['id']}"),
         await sandbox.get(f"/loyalty/rewards/{reward['id']}/redeemers"),
     ):
-        assert error_of(answer) == (404, "NOT_FOUND")
+        assert error_of(response) == (404, "NOT_FOUND")
     assert (await end(sandbox, first["id"], "commit")).json()["data"]["pointsCost"] == "100"
     assert (await end(sandbox, second["id"], "release")).json()["data"]["status"] == "released"
     refused = await redeem(sandbox, ayu, reward)
@@ -227,8 +227,8 @@ async def test_redeemers_of_a_reward_are_listed_with_counts_and_points(sandbox: 
     await make_redemption(sandbox, dewi["id"], other)
 
     async def redeemers(**query: int) -> dict[str, Any]:
-        answer = await sandbox.get(f"/loyalty/rewards/{reward['id']}/redeemers", params=query)
-        found: dict[str, Any] = answer.json()
+        response = await sandbox.get(f"/loyalty/rewards/{reward['id']}/redeemers", params=query)
+        found: dict[str, Any] = response.json()
         return found
 
     def told(person: dict[str, Any], times: int, redemption: dict[str, Any]) -> dict[str, Any]:
@@ -257,10 +257,10 @@ async def test_a_reward_of_another_company_is_unknown(
     async with connect(installation, (await make_key(database, company.live)).raw) as theirs:
         foreign = await make_reward(theirs)
     unknown = {**foreign, "id": "rwd_01jc9y3q5me8w92v7x4t6r0n1k"}
-    answers = [await redeem(sandbox, ayu, one) for one in (foreign, unknown, {**foreign, "id": "x"})]
-    assert {error_of(answer) for answer in answers} == {(400, "VALIDATION_ERROR")}
-    assert len({answer.content for answer in answers}) == 1
-    assert answers[0].json()["error"]["details"][0]["field"] == "rewardOptionId"
+    responses = [await redeem(sandbox, ayu, one) for one in (foreign, unknown, {**foreign, "id": "x"})]
+    assert {error_of(response) for response in responses} == {(400, "VALIDATION_ERROR")}
+    assert len({response.content for response in responses}) == 1
+    assert responses[0].json()["error"]["details"][0]["field"] == "rewardOptionId"
 
 
 async def test_a_price_that_changes_meanwhile_is_never_paid_unseen(sandbox: httpx.AsyncClient, ayu: str) -> None:
@@ -269,8 +269,8 @@ async def test_a_price_that_changes_meanwhile_is_never_paid_unseen(sandbox: http
     reward = await make_reward(sandbox, 10)
     calls = [put(sandbox, reward["id"], costToRedeem=10 if n % 2 else 20) for n in range(10)]
     calls += [redeem(sandbox, ayu, reward, pointsCost=10) for _ in range(20)]
-    answers = await asyncio.gather(*calls)
-    assert {answer.status_code for answer in answers} <= {200, 400}
+    responses = await asyncio.gather(*calls)
+    assert {response.status_code for response in responses} <= {200, 400}
     assert {one["pointsCost"] for one in await redemptions_of(sandbox, ayu)} <= {"10"}
 
 

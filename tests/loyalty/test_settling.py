@@ -15,7 +15,7 @@ from sapa.loyalty.queries import FEW_LOTS
 from sapa.loyalty.types import AdjustmentIn
 from tests.factories import Environments, make_customer, make_reservation
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import adjust, drift_of, history_of, points_of
+from tests.loyalty.ledger_steps import adjust, drift_of, history_of, points_of
 
 WEEK = timedelta(days=7)
 

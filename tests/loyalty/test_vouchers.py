@@ -8,8 +8,8 @@ import pytest
 
 from tests.factories import add_points, make_customer, make_redemption, make_reward
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import error_of, points_of
-from tests.loyalty.redeeming import end, fail, redeem, statuses_of
+from tests.loyalty.ledger_steps import error_of, points_of
+from tests.loyalty.redemption_steps import end, fail, redeem, statuses_of
 
 pytestmark = pytest.mark.usefixtures("whole")
 

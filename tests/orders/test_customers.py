@@ -105,8 +105,8 @@ async def test_orders_show_and_are_found_by_the_name_that_their_customer_has_now
     assert now == {**order, "customer": shown(renamed)}
     assert (await api.get(f"/orders/{other['id']}")).json()["data"] == other
     for search, found in (("prameswari", [order["id"]]), ("lestari", [])):
-        answer = (await api.get("/orders", params={"search": search})).json()
-        assert [one["id"] for one in answer["data"]] == found
+        response = (await api.get("/orders", params={"search": search})).json()
+        assert [one["id"] for one in response["data"]] == found
 
 
 async def test_a_customer_renamed_while_ordering_has_the_new_name_on_every_order(api: httpx.AsyncClient) -> None:

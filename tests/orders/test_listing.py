@@ -43,9 +43,9 @@ Order = dict[str, Any]
 
 
 async def ask(api: httpx.AsyncClient, **query: Any) -> Order:
-    answer = await api.get("/orders", params=query)
-    assert answer.status_code == 200, answer.text
-    page: Order = answer.json()
+    response = await api.get("/orders", params=query)
+    assert response.status_code == 200, response.text
+    page: Order = response.json()
     return page
 
 
@@ -237,8 +237,8 @@ async def test_another_companys_orders_are_not_found(
     ],
 )  # fmt: skip
 async def test_an_invalid_parameter_is_refused_by_name(api: httpx.AsyncClient, query: str, field: str) -> None:
-    answer = await api.get(f"/orders?{query}")
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+    response = await api.get(f"/orders?{query}")
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
 
 
 @pytest.mark.parametrize(

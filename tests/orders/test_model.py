@@ -88,8 +88,8 @@ class Orders(RuleBasedStateMachine):
         self.stock = stock
         self.events: Counter[tuple[str, str]] = Counter()
         variants = [{"title": "M", "price": 75000.5, "inventoryQuantity": stock}]
-        answer = self.api.post("/products", json={"name": "Kopi", "variants": variants})
-        self.product = answer.json()["data"]
+        response = self.api.post("/products", json={"name": "Kopi", "variants": variants})
+        self.product = response.json()["data"]
         self.events["product.created", self.product["id"]] += 1
 
     async def _open(self) -> tuple[int, str]:
@@ -102,14 +102,14 @@ class Orders(RuleBasedStateMachine):
         lines: list[Order] = [{"title": "Gula", "price": float(price), "quantity": quantity}]
         if units:
             lines.append({"productVariantId": self.product["variants"][0]["id"], "quantity": units})
-        answer = self.api.post("/orders", json={"lineItems": lines})
+        response = self.api.post("/orders", json={"lineItems": lines})
         if units > self.stock:
-            assert (answer.status_code, answer.json()["error"]["code"]) == (409, "INSUFFICIENT_STOCK")
+            assert (response.status_code, response.json()["error"]["code"]) == (409, "INSUFFICIENT_STOCK")
             return multiple()
-        assert answer.status_code == 201, answer.text
-        made = answer.json()["data"]
+        assert response.status_code == 201, response.text
+        made = response.json()["data"]
         total = Decimal(price) * quantity + Decimal("75000.5") * units
-        assert msgspec.json.decode(answer.content, type=Envelope).data.total == total
+        assert msgspec.json.decode(response.content, type=Envelope).data.total == total
         assert made["orderNumber"] == str(1001 + len(self.model))
         self.model[made["id"]] = Kept(made, units)
         self._stock(-units)
@@ -123,13 +123,16 @@ class Orders(RuleBasedStateMachine):
     @rule(id=known, asked=MOVES)
     def change(self, id: str, asked: Order) -> None:
         kept = self.model[id]
-        answer = self.api.put(f"/orders/{id}", json=asked)
+        response = self.api.put(f"/orders/{id}", json=asked)
         now = move(kept, asked)
         if now is None:
-            assert (answer.status_code, answer.json()["error"]["code"]) == (409, "INVALID_TRANSITION"), (kept, asked)
+            assert (response.status_code, response.json()["error"]["code"]) == (409, "INVALID_TRANSITION"), (
+                kept,
+                asked,
+            )
             return
-        assert answer.status_code == 200, (kept, asked, answer.text)
-        changed = answer.json()["data"]
+        assert response.status_code == 200, (kept, asked, response.text)
+        changed = response.json()["data"]
         assert changed == {**kept.body, **now, "updatedAt": changed["updatedAt"]}
         if changed == kept.body:
             return

@@ -41,9 +41,9 @@ NEXT_PAYMENT = {"pending": {"paid"}, "paid": {"pending", "refunded"}, "refunded"
 async def walk(api: httpx.AsyncClient, steps: list[Order]) -> Order:
     order = await make_order(api)
     for step in steps:
-        answer = await api.put(f"/orders/{order['id']}", json=step)
-        assert answer.status_code == 200, answer.text
-        order = answer.json()["data"]
+        response = await api.put(f"/orders/{order['id']}", json=step)
+        assert response.status_code == 200, response.text
+        order = response.json()["data"]
     return order
 
 
@@ -53,13 +53,13 @@ def standing(order: Order) -> tuple[str, str, str]:
 
 async def expect(api: httpx.AsyncClient, order: Order, asked: Order, allowed: bool) -> Order:
     """Asks for a change; what is refused leaves everything as it was."""
-    answer = await api.put(f"/orders/{order['id']}", json=asked)
+    response = await api.put(f"/orders/{order['id']}", json=asked)
     if not allowed:
-        refusal(answer, 409, "INVALID_TRANSITION")
+        refusal(response, 409, "INVALID_TRANSITION")
         assert (await api.get(f"/orders/{order['id']}")).json()["data"] == order
         return order
-    assert answer.status_code == 200, (standing(order), asked, answer.text)
-    changed: Order = answer.json()["data"]
+    assert response.status_code == 200, (standing(order), asked, response.text)
+    changed: Order = response.json()["data"]
     assert {name: changed[name] for name in asked} == asked
     return changed
 

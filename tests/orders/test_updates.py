@@ -11,9 +11,9 @@ from tests.test_events import events_of
 
 
 async def change(api: httpx.AsyncClient, order: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    answer = await api.put(f"/orders/{order['id']}", json=fields)
-    assert answer.status_code == 200, answer.text
-    changed: dict[str, Any] = answer.json()["data"]
+    response = await api.put(f"/orders/{order['id']}", json=fields)
+    assert response.status_code == 200, response.text
+    changed: dict[str, Any] = response.json()["data"]
     assert (await api.get(f"/orders/{order['id']}")).json()["data"] == changed
     return changed
 
@@ -48,8 +48,8 @@ async def test_an_address_is_replaced_whole_and_keeps_its_id_where_it_is_the_sam
     assert moved["id"] != known["id"]
     mended = (await change(api, order, shippingAddress={**moved, "city": "Jakarta"}))["shippingAddress"]
     assert mended == {**moved, "city": "Jakarta"}
-    answer = await api.put(f"/orders/{order['id']}", json={"shippingAddress": known})
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == "shippingAddress.id"
+    response = await api.put(f"/orders/{order['id']}", json={"shippingAddress": known})
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == "shippingAddress.id"
 
 
 async def test_nothing_changed_is_nothing_written_and_nothing_announced(
@@ -81,8 +81,8 @@ async def test_nothing_changed_is_nothing_written_and_nothing_announced(
 )  # fmt: skip
 async def test_an_invalid_field_is_refused_by_name(api: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
     order = await make_order(api)
-    answer = await api.put(f"/orders/{order['id']}", json=body)
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+    response = await api.put(f"/orders/{order['id']}", json=body)
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
     assert (await api.get(f"/orders/{order['id']}")).json()["data"] == order
 
 

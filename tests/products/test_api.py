@@ -48,10 +48,10 @@ ONE = {"title": "M", "price": 1}
 
 @pytest.mark.smoke
 async def test_a_product_is_created_with_every_field_and_read_back(api: httpx.AsyncClient) -> None:
-    answer = await api.post("/products", json=EVERYTHING)
-    assert answer.status_code == 201
-    assert list(answer.json()) == ["data"]
-    made = answer.json()["data"]
+    response = await api.post("/products", json=EVERYTHING)
+    assert response.status_code == 201
+    assert list(response.json()) == ["data"]
+    made = response.json()["data"]
     assert list(made) == FIELDS
     assert PRODUCT_ID(made["id"])
     assert INSTANT(made["createdAt"])
@@ -73,7 +73,7 @@ async def test_a_product_is_created_with_every_field_and_read_back(api: httpx.As
         "createdAt": made["createdAt"],
         "updatedAt": made["createdAt"],
     }
-    assert (await api.get(f"/products/{made['id']}")).content == answer.content
+    assert (await api.get(f"/products/{made['id']}")).content == response.content
 
 
 async def test_what_is_absent_is_null_or_empty_and_never_left_out(api: httpx.AsyncClient) -> None:
@@ -151,10 +151,10 @@ async def test_prices_are_exact_and_printed_in_their_shortest_form(
 ) -> None:
     company = await make_company(database, currency=currency)
     async with connect(installation, (await make_key(database, company.live)).raw) as api:
-        answer = await post_amounts(api, price=written, compareAtPrice=written)
-        assert answer.status_code == 201, answer.text
-        assert f'"price":{printed},"compareAtPrice":{printed},' in answer.text
-        assert (await api.get(f"/products/{answer.json()['data']['id']}")).content == answer.content
+        response = await post_amounts(api, price=written, compareAtPrice=written)
+        assert response.status_code == 201, response.text
+        assert f'"price":{printed},"compareAtPrice":{printed},' in response.text
+        assert (await api.get(f"/products/{response.json()['data']['id']}")).content == response.content
 
 
 @pytest.mark.parametrize(
@@ -171,8 +171,8 @@ async def test_an_invalid_amount_is_refused_by_name(
 ) -> None:
     company = await make_company(database, currency=currency)
     async with connect(installation, (await make_key(database, company.live)).raw) as api:
-        answer = await post_amounts(api, **{"price": "1", field: price})
-        assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == f"variants[1].{field}"
+        response = await post_amounts(api, **{"price": "1", field: price})
+        assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == f"variants[1].{field}"
 
 
 @pytest.mark.parametrize("field", ["name", "variants"])
@@ -265,8 +265,8 @@ async def test_a_deleted_product_is_gone_with_its_variants_and_its_product_id_is
     api: httpx.AsyncClient, database: Database
 ) -> None:
     made = (await api.post("/products", json=EVERYTHING)).json()["data"]
-    answer = await api.delete(f"/products/{made['id']}")
-    assert (answer.status_code, answer.content) == (204, b"")
+    response = await api.delete(f"/products/{made['id']}")
+    assert (response.status_code, response.content) == (204, b"")
     for method in ("GET", "DELETE", "PUT"):
         again = await api.request(method, f"/products/{made['id']}", json={} if method == "PUT" else None)
         assert refusal(again, 404, "NOT_FOUND")["message"] == "resource not found"

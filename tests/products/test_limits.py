@@ -58,8 +58,8 @@ async def test_each_limit_is_where_the_document_says(
     path = f"/products/{made.json()['data']['id']}"
     assert (await api.get(path)).json() == made.json()
     if field != "productId":
-        answer = await api.put(path, json={field: exceeds})
-        assert field in refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"]
+        response = await api.put(path, json={field: exceeds})
+        assert field in refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"]
         assert (await api.put(path, json={field: fits})).json() == made.json()
 
 

@@ -196,9 +196,11 @@ async def test_taking_the_same_products_in_opposite_orders_never_deadlocks(
     calls = [take(database, owner, forth if n % 2 else back) for n in range(30)]
     returns = [restock(database, owner, back if n % 2 else forth) for n in range(10)]
     changes = [api.put(f"/products/{products[n % 3]['id']}", json={"description": str(n)}) for n in range(10)]
-    taken, _, answers = await asyncio.gather(asyncio.gather(*calls), asyncio.gather(*returns), asyncio.gather(*changes))
+    taken, _, responses = await asyncio.gather(
+        asyncio.gather(*calls), asyncio.gather(*returns), asyncio.gather(*changes)
+    )
     assert all(taken)
-    assert {answer.status_code for answer in answers} == {200}
+    assert {response.status_code for response in responses} == {200}
     for product in products:
         assert await quantities_of(api, product["id"]) == [980, 980]
 
@@ -209,11 +211,11 @@ async def test_a_put_without_stock_does_not_overwrite_concurrent_changes_of_stoc
     product = await make_stock(api, 50)
     (id,) = ids_of(product)
     puts = [api.put(f"/products/{product['id']}", json={"variants": [{"id": id, "price": n}]}) for n in range(2, 12)]
-    taken, answers = await asyncio.gather(
+    taken, responses = await asyncio.gather(
         asyncio.gather(*(take(database, owner, {id: 1}) for _ in range(20))), asyncio.gather(*puts)
     )
     assert all(taken)
-    assert {answer.status_code for answer in answers} == {200}
+    assert {response.status_code for response in responses} == {200}
     assert await quantities_of(api, product["id"]) == [30]
 
 

@@ -18,10 +18,10 @@ from tests.products.test_api import EVERYTHING, ONE
 
 
 async def put(api: httpx.AsyncClient, id: str, **fields: Any) -> dict[str, Any]:
-    answer = await api.put(f"/products/{id}", json=fields)
-    assert answer.status_code == 200, answer.text
-    changed: dict[str, Any] = answer.json()["data"]
-    assert (await api.get(f"/products/{id}")).content == answer.content
+    response = await api.put(f"/products/{id}", json=fields)
+    assert response.status_code == 200, response.text
+    changed: dict[str, Any] = response.json()["data"]
+    assert (await api.get(f"/products/{id}")).content == response.content
     return changed
 
 
@@ -133,8 +133,8 @@ async def test_putting_a_product_as_it_was_read_changes_nothing(
 async def test_an_invalid_change_of_a_field_is_refused(
     api: httpx.AsyncClient, product: dict[str, Any], field: str, value: Any
 ) -> None:
-    answer = await api.put(f"/products/{product['id']}", json={"description": "changed", field: value})
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+    response = await api.put(f"/products/{product['id']}", json={"description": "changed", field: value})
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
     assert (await api.get(f"/products/{product['id']}")).json()["data"] == product
 
 
@@ -167,8 +167,8 @@ async def test_an_unknown_foreign_or_repeated_id_is_refused(api: httpx.AsyncClie
             given = [
                 {**rest, "id": id, **({"name": f"N{n}"} if field == "options" else {})} for n, id in enumerate(ids)
             ]
-            answer = await api.put(f"/products/{made['id']}", json={field: given})
-            error = refusal(answer, 400, "VALIDATION_ERROR")
+            response = await api.put(f"/products/{made['id']}", json={field: given})
+            error = refusal(response, 400, "VALIDATION_ERROR")
             assert error["details"][0]["field"] == f"{field}[{len(ids) - 1}].id"
     assert (await api.get(f"/products/{other['id']}")).json()["data"] == other
 
@@ -327,10 +327,10 @@ async def test_concurrent_changes_of_different_fields_all_arrive(
 ) -> None:
     new: dict[str, Any] = {"name": "N", "description": "D", "media": "m", "medias": ["x"], "tags": ["t"], "types": []}
     changes = [{name: value} for name, value in new.items()] + [{"variants": [{"key": "L", "price": 9}]}]
-    answers = await asyncio.gather(*(api.put(f"/products/{product['id']}", json=change) for change in changes))
-    assert [answer.status_code for answer in answers] == [200] * len(changes)
+    responses = await asyncio.gather(*(api.put(f"/products/{product['id']}", json=change) for change in changes))
+    assert [response.status_code for response in responses] == [200] * len(changes)
     now = (await api.get(f"/products/{product['id']}")).json()["data"]
     assert {name: now[name] for name in new} == new
     assert now["variants"] == [{**product["variants"][1], "price": 9}]
-    assert now["updatedAt"] == max(answer.json()["data"]["updatedAt"] for answer in answers)
+    assert now["updatedAt"] == max(response.json()["data"]["updatedAt"] for response in responses)
     assert await count_events(database, company, product["id"]) == 1 + len(changes)

@@ -69,9 +69,9 @@ async def test_a_missing_field_of_a_new_product_is_refused_by_name(
 async def test_twenty_first_calls_at_once_make_one_product(
     api: httpx.AsyncClient, database: Database, company: Environments, owner: Company
 ) -> None:
-    answers = await asyncio.gather(*(upsert(database, owner, "cap-1", patch(n)) for n in range(20)))
-    assert sorted(created for _, created in answers) == [False] * 19 + [True]
-    assert len({product.id for product, _ in answers}) == 1
+    responses = await asyncio.gather(*(upsert(database, owner, "cap-1", patch(n)) for n in range(20)))
+    assert sorted(created for _, created in responses) == [False] * 19 + [True]
+    assert len({product.id for product, _ in responses}) == 1
     page = (await api.get("/products")).json()
     assert page["meta"]["total"] == len(page["data"]) == 1
     assert len(page["data"][0]["variants"]) == 1

@@ -47,9 +47,9 @@ async def move_clock(database: Database, company: Environments, by: timedelta) -
 
 
 async def read(api: httpx.AsyncClient, customer_id: str, **query: Any) -> dict[str, Any]:
-    answer = await api.get(f"/loyalty/customers/{customer_id}/timeline", params=query)
-    assert answer.status_code == 200, answer.text
-    page: dict[str, Any] = answer.json()
+    response = await api.get(f"/loyalty/customers/{customer_id}/timeline", params=query)
+    assert response.status_code == 200, response.text
+    page: dict[str, Any] = response.json()
     return page
 
 
@@ -170,23 +170,23 @@ def cursor(text: str) -> str:
      cursor("2026-13-31T09:30:00.000Z tl_01jc9y3q5me8w92v7x4t6r0n1k"), cursor("\0 \0")],
 )  # fmt: skip
 async def test_an_invalid_cursor_is_refused(sandbox: httpx.AsyncClient, ayu: str, name: str, value: str) -> None:
-    answer = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params={name: value})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
-    assert answer.json()["error"]["details"][0]["field"] == name
+    response = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params={name: value})
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert response.json()["error"]["details"][0]["field"] == name
 
 
 @pytest.mark.parametrize(
     "query", [{"category": "sales"}, {"limit": 0}, {"limit": 101}, {"months": 0}, {"months": 121}, {"page": 1}]
 )
 async def test_an_invalid_query_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: dict[str, Any]) -> None:
-    answer = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params=query)
-    assert answer.json()["error"]["details"][0]["field"] == next(iter(query))
+    response = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params=query)
+    assert response.json()["error"]["details"][0]["field"] == next(iter(query))
 
 
 async def test_one_direction_at_a_time(sandbox: httpx.AsyncClient, ayu: str) -> None:
     mark = (await read(sandbox, ayu))["meta"]["startCursor"]
-    answer = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params={"after": mark, "before": mark})
-    assert answer.status_code == 400
+    response = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params={"after": mark, "before": mark})
+    assert response.status_code == 400
 
 
 async def test_another_companys_customer_is_not_found(

@@ -9,8 +9,8 @@ import httpx
 from sapa.db.pool import Database
 from tests.factories import Environments, add_points, make_order, make_redemption, make_reservation, make_reward
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import adjust, close, wallet_of
-from tests.loyalty.redeeming import end, fail, redeem, redemptions_of
+from tests.loyalty.ledger_steps import adjust, close, wallet_of
+from tests.loyalty.redemption_steps import end, fail, redeem, redemptions_of
 
 
 async def events_of(database: Database, company_id: int, kind: str = "loyalty.points.updated") -> list[dict[str, Any]]:
@@ -22,8 +22,8 @@ async def events_of(database: Database, company_id: int, kind: str = "loyalty.po
 
 
 async def told_of(api: httpx.AsyncClient, customer_id: str) -> list[tuple[str, str, str, str | None]]:
-    answer = await api.get(f"/loyalty/customers/{customer_id}/timeline", params={"category": "loyalty", "limit": 100})
-    return [(one["type"], one["source"], one["edit_log"], one["notes"]) for one in reversed(answer.json()["data"])]
+    response = await api.get(f"/loyalty/customers/{customer_id}/timeline", params={"category": "loyalty", "limit": 100})
+    return [(one["type"], one["source"], one["edit_log"], one["notes"]) for one in reversed(response.json()["data"])]
 
 
 async def test_every_write_announces_the_wallet_once(

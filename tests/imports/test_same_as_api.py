@@ -59,8 +59,8 @@ def test_a_file_imports_the_same_as_posting(
 async def compare(installation: Installation, customers: list[dict[str, Any]]) -> None:
     async with open_company(installation) as (_, posted):
         for one in customers:
-            answer = await posted.post("/customers", json=one)
-            assert answer.status_code == 201, answer.text
+            response = await posted.post("/customers", json=one)
+            assert response.status_code == 201, response.text
         expected = by_email(await list_all(posted, "customers"))
     with TemporaryDirectory() as folder:
         files = [
