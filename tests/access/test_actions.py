@@ -26,9 +26,9 @@ from sapa.http.errors import Invalid, translate
 from tests.factories import Environments, make_key
 
 
-async def create_key(database: Database, company_id: int, **given: Any) -> NewKey:
+async def create_key(database: Database, company_id: int, **fields: Any) -> NewKey:
     async with database.transaction() as tx:
-        return await actions.create_key(tx, company_id, KeyIn(**{"name": "key", "scopes": [], **given}))
+        return await actions.create_key(tx, company_id, KeyIn(**{"name": "key", "scopes": [], **fields}))
 
 
 async def rotate(database: Database, id: str) -> NewKey:
@@ -71,7 +71,7 @@ async def test_a_name_is_taken_once(database: Database, company: Environments) -
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("fields", "field"),
     [
         ({"name": ""}, "name"),
         ({"name": "   "}, "name"),
@@ -86,11 +86,11 @@ async def test_a_name_is_taken_once(database: Database, company: Environments) -
     ],
 )
 async def test_an_invalid_company_is_refused_with_its_field(
-    database: Database, given: dict[str, str], field: str
+    database: Database, fields: dict[str, str], field: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
         async with database.transaction() as tx:
-            await actions.create_company(tx, **given)
+            await actions.create_company(tx, **fields)
     assert [detail.field for detail in refused.value.details or []] == [field]
 
 
@@ -119,7 +119,7 @@ async def test_a_key_has_the_requested_fields(database: Database, company: Envir
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "says"),
+    ("fields", "field", "message"),
     [
         ({"name": ""}, "name", "1 to 100"),
         ({"name": "x" * 101}, "name", "1 to 100"),
@@ -136,10 +136,10 @@ async def test_a_key_has_the_requested_fields(database: Database, company: Envir
     ],
 )
 async def test_an_invalid_key_is_refused_with_its_field(
-    database: Database, company: Environments, given: dict[str, Any], field: str, says: str
+    database: Database, company: Environments, fields: dict[str, Any], field: str, message: str
 ) -> None:
-    with pytest.raises(Invalid, match=says) as refused:
-        await create_key(database, company.live, **given)
+    with pytest.raises(Invalid, match=message) as refused:
+        await create_key(database, company.live, **fields)
     assert [detail.field for detail in refused.value.details or []] == [field]
 
 

@@ -62,8 +62,8 @@ async def test_a_customer_is_created_with_every_field_and_read_back(api: httpx.A
     assert made["updatedAt"] == made["createdAt"]
     address = made["addresses"][0]
     assert ADDRESS_ID(address["id"])
-    given = EVERYTHING["addresses"][0]
-    assert address == {"id": address["id"], **given}
+    sent = EVERYTHING["addresses"][0]
+    assert address == {"id": address["id"], **sent}
     assert made == {
         **EVERYTHING,
         "id": made["id"],
@@ -147,7 +147,7 @@ async def test_an_invalid_email_is_refused_by_name(api: httpx.AsyncClient, email
 
 
 @pytest.mark.parametrize(
-    ("region", "written", "kept"),
+    ("region", "written", "stored"),
     [
         ("ID", "08123456789", "+628123456789"),
         ("ID", "0812-3456-789", "+628123456789"),
@@ -163,13 +163,13 @@ async def test_an_invalid_email_is_refused_by_name(api: httpx.AsyncClient, email
     ],
 )
 async def test_a_phone_number_is_stored_in_e164(
-    installation: Installation, database: Database, region: str, written: str, kept: str
+    installation: Installation, database: Database, region: str, written: str, stored: str
 ) -> None:
     company = await make_company(database, region=region)
     async with connect(installation, (await make_key(database, company.live)).raw) as api:
         made = await make_customer(api, phoneNumber=written)
-        assert made["phoneNumber"] == kept
-        error = refusal(await api.post("/customers", json={"phoneNumber": kept}), 409, "CUSTOMER_EXISTS")
+        assert made["phoneNumber"] == stored
+        error = refusal(await api.post("/customers", json={"phoneNumber": stored}), 409, "CUSTOMER_EXISTS")
         assert error["message"] == "A customer with this phoneNumber already exists."
 
 
@@ -227,8 +227,8 @@ async def test_a_field_of_another_type_is_refused_by_name(api: httpx.AsyncClient
 
 @pytest.mark.parametrize("status", ["subscribe", "unsubscribe"])
 async def test_a_subscription_is_stored_as_sent(api: httpx.AsyncClient, status: str) -> None:
-    given = [{"app": "CRM", "status": status}, {"app": "shop", "status": "subscribe"}]
-    assert (await make_customer(api, subscriptionStatus=given))["subscriptionStatus"] == given
+    sent = [{"app": "CRM", "status": status}, {"app": "shop", "status": "subscribe"}]
+    assert (await make_customer(api, subscriptionStatus=sent))["subscriptionStatus"] == sent
 
 
 async def test_an_app_is_subscribed_once(api: httpx.AsyncClient) -> None:
@@ -254,7 +254,7 @@ async def test_a_tag_that_no_search_could_find_is_refused(api: httpx.AsyncClient
 
 
 async def test_additional_data_keeps_strings_and_numbers_exactly(api: httpx.AsyncClient) -> None:
-    given = {
+    sent = {
         "z": "",
         "a": 'ü\n"\\ 😀',
         "int": 9007199254740991,
@@ -263,9 +263,9 @@ async def test_additional_data_keeps_strings_and_numbers_exactly(api: httpx.Asyn
         "half": -0.5,
         "tiny": 1e-9,
     }
-    made = await make_customer(api, additionalData=given)
-    assert made["additionalData"] == given
-    assert list(made["additionalData"]) == list(given)
+    made = await make_customer(api, additionalData=sent)
+    assert made["additionalData"] == sent
+    assert list(made["additionalData"]) == list(sent)
 
 
 @pytest.mark.parametrize("number", [2**53, -(2**53), 10**30, 1e300])

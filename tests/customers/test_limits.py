@@ -13,11 +13,11 @@ def texts(count: int) -> list[str]:
     return [f"t{number}" for number in range(count)]
 
 
-def places(count: int) -> list[dict[str, Any]]:
+def build_addresses(count: int) -> list[dict[str, Any]]:
     return [{"address1": f"A {number}"} for number in range(count)]
 
 
-def place(**fields: str) -> list[dict[str, str]]:
+def build_address(**fields: str) -> list[dict[str, str]]:
     return [{"address1": "A", **fields}]
 
 
@@ -34,10 +34,10 @@ LIMITS: list[tuple[str, Any, Any]] = [
     ("imageUrl", "u" * 2048, "u" * 2049),
     ("tags", texts(250), texts(251)),
     ("tags", ["😀" * 100], ["x" * 101]),
-    ("addresses", places(50), places(51)),
+    ("addresses", build_addresses(50), build_addresses(51)),
     ("addresses", [{"address1": "x" * 500}], [{"address1": "x" * 501}]),
     *(
-        ("addresses", place(**{field: "x" * most}), place(**{field: "x" * (most + 1)}))
+        ("addresses", build_address(**{field: "x" * most}), build_address(**{field: "x" * (most + 1)}))
         for field, most in {
             "firstName": 255, "lastName": 255, "phone": 500, "address2": 500, "city": 500, "province": 500,
             "country": 500, "zip": 500,

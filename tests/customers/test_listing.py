@@ -107,11 +107,11 @@ async def test_every_sort_is_a_total_order_over_all_pages(
     crowd = await make_crowd(api, database, company)
     for field in SORTS:
 
-        def place(customer: dict[str, Any], field: str = field) -> tuple[bool, str, str]:
+        def sort_key(customer: dict[str, Any], field: str = field) -> tuple[bool, str, str]:
             value = customer[field]
             return value is None, (value or "").lower() if field[-2:] != "At" else value, customer["id"]
 
-        ascending = sorted(crowd, key=place)
+        ascending = sorted(crowd, key=sort_key)
         for query in ({}, {"tags": "none"}, {"createdFrom": "2026-01-02T00:00:00.000Z"}):
             expected = [one for one in ascending if _fits(one, query)]
             assert await walk(api, limit, sort=f"{field}:asc", **query) == expected
@@ -162,10 +162,10 @@ async def test_date_ranges_include_both_ends_in_any_offset(
         f"{which}From=2026-02-01T00:00:00Z&{which}To=2026-01-01T00:00:00Z": [],
         f"{which}From=0001-01-01T00:00:00Z&{which}To=9999-12-31T23:59:59Z": [0, 1, 2],
     }
-    for query, places in ranges.items():
+    for query, indexes in ranges.items():
         page = await ask(api, f"{query}&sort={which}At:asc")
-        assert [one["id"] for one in page["data"]] == [made[place]["id"] for place in places], query
-        assert page["meta"]["total"] == len(places)
+        assert [one["id"] for one in page["data"]] == [made[index]["id"] for index in indexes], query
+        assert page["meta"]["total"] == len(indexes)
 
 
 async def test_filters_are_combined_and_their_total_is_exact(api: httpx.AsyncClient) -> None:

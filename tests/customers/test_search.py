@@ -99,8 +99,8 @@ async def test_customers_stored_before_accents_were_folded_are_found(installatio
         "José  LESTARI", "Nguyễn Văn Ánh", "Straße", "ayu", "ﬁnn", "Ｊｏｓé", "a\u00a8b", "ДМИТРИЙ", "한글", "İstanbul",
     ]  # fmt: skip
     emails = [f"jos\u00e9.{number}@example.com" for number in range(len(names))]
-    given = [CustomerIn(first_name=name, email=email) for name, email in zip(names, emails, strict=True)]
-    profiles = [build_profile(COMPANY, customer) for customer in given]
+    bodies = [CustomerIn(first_name=name, email=email) for name, email in zip(names, emails, strict=True)]
+    profiles = [build_profile(COMPANY, customer) for customer in bodies]
     (migration,) = [one for one in list_migrations() if one.name.endswith("_customer_search")]
     async with migrated_database(installation.server) as scratch, connect(scratch.owner_url) as owner:
         for profile in profiles:

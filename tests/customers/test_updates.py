@@ -36,7 +36,7 @@ async def customer(api: httpx.AsyncClient) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "kept"),
+    ("field", "value", "stored"),
     [
         ("email", "New@Example.com", "New@example.com"),
         ("phoneNumber", "0813 1111 222", "+628131111222"),
@@ -68,10 +68,10 @@ async def test_a_sent_field_changes_and_absent_ones_stay(
     customer: dict[str, Any],
     field: str,
     value: Any,
-    kept: Any,
+    stored: Any,
 ) -> None:
     changed = await put(api, customer["id"], **{field: value})
-    assert changed == {**customer, field: kept, "updatedAt": changed["updatedAt"]}
+    assert changed == {**customer, field: stored, "updatedAt": changed["updatedAt"]}
     assert changed["updatedAt"] > customer["updatedAt"]
     assert await count_events(database, company, customer["id"]) == 2
 
@@ -121,8 +121,8 @@ async def test_the_case_of_an_email_may_be_changed(api: httpx.AsyncClient) -> No
 async def test_the_last_way_to_reach_a_customer_cannot_be_cleared(
     api: httpx.AsyncClient, cleared: dict[str, Any]
 ) -> None:
-    given = {"email": "ayu@example.com"} if "email" in cleared else {"email": None, "phoneNumber": "0812 3456 789"}
-    made = await make_customer(api, **given)
+    fields = {"email": "ayu@example.com"} if "email" in cleared else {"email": None, "phoneNumber": "0812 3456 789"}
+    made = await make_customer(api, **fields)
     error = refusal(await api.put(f"/customers/{made['id']}", json=cleared), 400, "VALIDATION_ERROR")
     assert "phoneNumber" in error["message"]
     assert (await api.get(f"/customers/{made['id']}")).json()["data"] == made
@@ -199,10 +199,10 @@ async def test_addresses_keep_their_ids_by_id_and_by_content(api: httpx.AsyncCli
 
 async def test_an_id_match_wins_over_an_earlier_content_match(api: httpx.AsyncClient) -> None:
     made = await make_customer(api, addresses=[{"address1": "A"}])
-    (known,) = made["addresses"]
-    changed = await put(api, made["id"], addresses=[{"address1": "A"}, {"id": known["id"], "address1": "B"}])
-    assert changed["addresses"][1]["id"] == known["id"]
-    assert changed["addresses"][0]["id"] != known["id"]
+    (existing,) = made["addresses"]
+    changed = await put(api, made["id"], addresses=[{"address1": "A"}, {"id": existing["id"], "address1": "B"}])
+    assert changed["addresses"][1]["id"] == existing["id"]
+    assert changed["addresses"][0]["id"] != existing["id"]
 
 
 async def test_equal_addresses_have_ids_of_their_own(api: httpx.AsyncClient) -> None:

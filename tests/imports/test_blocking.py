@@ -1,4 +1,4 @@
-"""Imports among others who want the same rows: nobody waits for a whole file, and no deadlock ends an import."""
+"""Imports beside writers of the same rows: no writer waits for a whole file, and no deadlock ends an import."""
 
 import asyncio
 import time
@@ -70,8 +70,8 @@ async def test_an_order_that_waits_for_a_product_does_not_block_order_numbers(
         await wait_until_it_waits(other)
         assert await other.fetchval(f"{NUMBER} NOWAIT", company.live)
     assert done[0].counts == (2, 0, 0, 0)
-    [kept] = (await list_all(api, "products"))[0]["variants"]
-    assert kept["inventoryQuantity"] == 8
+    [stored] = (await list_all(api, "products"))[0]["variants"]
+    assert stored["inventoryQuantity"] == 8
 
 
 async def test_an_order_is_retried_after_any_number_of_deadlocks(

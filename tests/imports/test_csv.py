@@ -123,7 +123,7 @@ async def test_bad_lines_are_reported_and_the_others_are_imported(
 
 def enumerate_places() -> list[tuple[int, tuple[bytes, str, str]]]:
     """Each bad line with its number in the file: header, good, bad, good, bad …"""
-    return [(3 + 2 * place, line) for place, line in enumerate(BAD_LINES.values())]
+    return [(3 + 2 * index, line) for index, line in enumerate(BAD_LINES.values())]
 
 
 @pytest.mark.parametrize("kind", ["too few cells", "unclosed quote", "overlong", "bad UTF-8"])

@@ -1,4 +1,4 @@
-"""Files that the commands are told to read and write: none is lost, and what is wrong is said of the file."""
+"""Files that the commands read and write: none is lost, and errors name the file."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""How long imports are kept, and who may end one."""
+"""When imports are purged, and who may finish one."""
 
 from collections.abc import AsyncIterator
 

@@ -49,11 +49,11 @@ customer = st.fixed_dictionaries(
 def test_a_file_imports_the_same_as_posting(
     installation: Installation, customers: list[dict[str, Any]], has_own_ids: bool
 ) -> None:
-    given = [
+    people = [
         {**one, "email": f"customer{n}@example.com", **({"externalId": f"=own {n}"} if has_own_ids else {})}
         for n, one in enumerate(customers)
     ]
-    asyncio.run(compare(installation, given))
+    asyncio.run(compare(installation, people))
 
 
 async def compare(installation: Installation, customers: list[dict[str, Any]]) -> None:

@@ -141,8 +141,10 @@ async def test_a_file_that_keeps_failing_unexpectedly_is_marked_failed_and_does_
         done = await wait_until_done(api, bad["id"])
     assert (done["status"], done["rows"], done["created"]) == ("failed", 1, 1)
     assert "5 times behind line 1" in done["error"]
-    told = [line for line in installation.log.read_text().splitlines() if bad["id"] in line and "import failed" in line]
-    assert len(told) == 5
+    logged = [
+        line for line in installation.log.read_text().splitlines() if bad["id"] in line and "import failed" in line
+    ]
+    assert len(logged) == 5
     assert {one["orderId"] for one in await list_all(api, "orders")} == {"a", "c"}
     async with database.connection() as db:
         assert await db.fetchval("SELECT count(*) FROM import_chunks WHERE import_id = $1", bad["id"]) == 0

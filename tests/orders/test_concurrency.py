@@ -1,4 +1,4 @@
-"""Many at the same moment: stock is never sold twice, given back twice, or counted wrongly."""
+"""Concurrent calls: stock is never sold twice, returned twice, or counted wrongly."""
 
 import asyncio
 from collections import Counter
@@ -62,8 +62,8 @@ async def test_an_order_cancelled_and_refunded_at_once_restocks_once(
         order = (await api.post("/orders", json=units(variant, variant))).json()["data"]["id"]
         for step in pay:
             await api.put(f"/orders/{order}", json=step)
-        wanted = ["cancelled", "refunded"] * 4
-        responses = await asyncio.gather(*(api.put(f"/orders/{order}", json={"status": status}) for status in wanted))
+        statuses = ["cancelled", "refunded"] * 4
+        responses = await asyncio.gather(*(api.put(f"/orders/{order}", json={"status": status}) for status in statuses))
         assert {response.status_code for response in responses} <= {200, 409}
         assert any(response.status_code == 200 for response in responses)
         assert await stock_of(api, product) == [10]

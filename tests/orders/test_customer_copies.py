@@ -42,7 +42,7 @@ ADD_ORDERS = """
            json_build_object('id', $2::text, 'firstName', 'Ayu', 'lastName', null, 'email', null, 'phoneNumber', null),
            $2, 'ayu', now() - make_interval(days => 1, secs => n / 2)
       FROM generate_series(1, $3) AS n"""
-"""Two in each second: the place in the list is not told by the time alone."""
+"""Two orders in each second: the time alone does not determine the position."""
 
 
 async def add_orders(database: Database, company_id: int, customer_id: str, number: int) -> None:
@@ -159,17 +159,17 @@ async def is_half_way(quiet: Database, company: Company) -> bool | None:
 
 
 async def test_a_customer_whose_orders_are_locked_does_not_block_others(scratch: Scratch, quiet: Database) -> None:
-    regulars = [await make_regular(quiet, customer_copies.MOST_ORDERS + 1) for _ in range(2)]
-    for company, customer_id in regulars:
+    companies = [await make_regular(quiet, customer_copies.MOST_ORDERS + 1) for _ in range(2)]
+    for company, customer_id in companies:
         await rename(quiet, company, customer_id, "Budi")
-    (held, _), (free, _) = regulars
+    (locked, _), (free, _) = companies
     async with connect(scratch.owner_url) as owner, owner.transaction():
-        await owner.fetch("SELECT id FROM orders WHERE company_id = $1 FOR UPDATE", held.id)
+        await owner.fetch("SELECT id FROM orders WHERE company_id = $1 FOR UPDATE", locked.id)
         await customer_copies.update_copies(quiet)
         assert (await names_of(quiet, free.id)).keys() == {"Budi/budi"}
-        assert await count_waiting(quiet, held) == 1
+        assert await count_waiting(quiet, locked) == 1
     await customer_copies.update_copies(quiet)
-    assert (await names_of(quiet, held.id)).keys() == {"Budi/budi"}
+    assert (await names_of(quiet, locked.id)).keys() == {"Budi/budi"}
 
 
 async def test_the_migration_queues_names_that_are_out_of_date(scratch: Scratch, quiet: Database) -> None:

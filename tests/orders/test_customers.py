@@ -25,7 +25,7 @@ async def list_customers(api: httpx.AsyncClient) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "body",
     [
         {"phoneNumber": "0812-3456-789"},
         {"phoneNumber": "+62 812 3456 789", "firstName": "Somebody", "lastName": "Else"},
@@ -36,23 +36,23 @@ async def list_customers(api: httpx.AsyncClient) -> list[dict[str, Any]]:
     ],
 )
 async def test_an_existing_customer_is_found_by_phone_or_email_and_not_changed(
-    api: httpx.AsyncClient, given: dict[str, Any]
+    api: httpx.AsyncClient, body: dict[str, Any]
 ) -> None:
-    known = await make_customer(api, email="ayu@example.com", phoneNumber="08123456789", firstName="Ayu")
+    existing = await make_customer(api, email="ayu@example.com", phoneNumber="08123456789", firstName="Ayu")
     await make_customer(api)
-    made = await make_order(api, customer=given)
-    assert made["customer"] == shown(known)
-    assert (await api.get(f"/customers/{known['id']}")).json()["data"] == known
+    made = await make_order(api, customer=body)
+    assert made["customer"] == shown(existing)
+    assert (await api.get(f"/customers/{existing['id']}")).json()["data"] == existing
     assert len(await list_customers(api)) == 2
 
 
 async def test_an_unknown_customer_is_created_with_the_order(api: httpx.AsyncClient) -> None:
-    given = {"firstName": "Ayu", "lastName": "Lestari", "email": "Ayu@EXAMPLE.com", "phoneNumber": "0812 3456 789"}
-    made = await make_order(api, customer=given)
+    body = {"firstName": "Ayu", "lastName": "Lestari", "email": "Ayu@EXAMPLE.com", "phoneNumber": "0812 3456 789"}
+    made = await make_order(api, customer=body)
     (customer,) = await list_customers(api)
     assert made["customer"] == shown(customer)
     assert shown(customer) == {
-        **given, "id": customer["id"], "email": "Ayu@example.com", "phoneNumber": "+628123456789",
+        **body, "id": customer["id"], "email": "Ayu@example.com", "phoneNumber": "+628123456789",
     }  # fmt: skip
     again = await make_order(api, customer={"email": "ayu@example.com"})
     assert again["customer"] == made["customer"]
@@ -88,7 +88,7 @@ async def test_phone_and_email_of_two_customers_are_a_conflict_that_the_id_resol
 async def test_first_orders_of_one_new_customer_at_once_make_one_customer(
     api: httpx.AsyncClient, database: Database, company: Environments, twins: list[dict[str, Any]]
 ) -> None:
-    made = await asyncio.gather(*(make_order(api, customer=given) for given in twins))
+    made = await asyncio.gather(*(make_order(api, customer=body) for body in twins))
     (customer,) = await list_customers(api)
     assert [order["customer"]["id"] for order in made] == [customer["id"]] * len(twins)
     assert sorted(order["orderNumber"] for order in made) == [str(1001 + number) for number in range(len(twins))]

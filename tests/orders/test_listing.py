@@ -164,8 +164,8 @@ async def test_every_combination_of_statuses_has_its_exact_total(
 ) -> None:
     crowd = await make_crowd(api, database, company)
     for status, fulfilled, paid in product([None, *STATUSES], [None, *FULFILLED], [None, *PAID]):
-        asked = {"status": status, "fulfillmentStatus": fulfilled, "financialStatus": paid}
-        query = {name: value for name, value in asked.items() if value}
+        filters = {"status": status, "fulfillmentStatus": fulfilled, "financialStatus": paid}
+        query = {name: value for name, value in filters.items() if value}
         assert await walk(api, 20, **query) == [order for order in crowd if fits(order, query)], query
 
 

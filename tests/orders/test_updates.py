@@ -19,7 +19,7 @@ async def change(api: httpx.AsyncClient, order: dict[str, Any], **fields: Any) -
 
 
 @pytest.mark.parametrize(
-    ("fields", "kept"),
+    ("fields", "stored"),
     [
         ({"notes": "new"}, {}),
         ({"notes": ""}, {}),
@@ -32,23 +32,23 @@ async def change(api: httpx.AsyncClient, order: dict[str, Any], **fields: Any) -
     ],
 )
 async def test_sent_fields_change_and_absent_ones_stay(
-    api: httpx.AsyncClient, fields: dict[str, Any], kept: dict[str, Any]
+    api: httpx.AsyncClient, fields: dict[str, Any], stored: dict[str, Any]
 ) -> None:
     order = await make_order(api, notes="old", tags=["x"], shippingAddress=ADDRESS)
     changed = await change(api, order, **fields)
     assert changed["updatedAt"] >= order["updatedAt"]
-    assert changed == {**order, **fields, **kept, "updatedAt": changed["updatedAt"]}
+    assert changed == {**order, **fields, **stored, "updatedAt": changed["updatedAt"]}
 
 
 async def test_an_address_is_replaced_whole_and_keeps_its_id_where_it_is_the_same(api: httpx.AsyncClient) -> None:
     order = await make_order(api, shippingAddress=ADDRESS)
-    known = order["shippingAddress"]
+    existing = order["shippingAddress"]
     moved = (await change(api, order, shippingAddress={"address1": "Jl. Sudirman 1"}))["shippingAddress"]
     assert moved == {**dict.fromkeys(ADDRESS), "address1": "Jl. Sudirman 1", "id": moved["id"]}
-    assert moved["id"] != known["id"]
+    assert moved["id"] != existing["id"]
     mended = (await change(api, order, shippingAddress={**moved, "city": "Jakarta"}))["shippingAddress"]
     assert mended == {**moved, "city": "Jakarta"}
-    response = await api.put(f"/orders/{order['id']}", json={"shippingAddress": known})
+    response = await api.put(f"/orders/{order['id']}", json={"shippingAddress": existing})
     assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == "shippingAddress.id"
 
 

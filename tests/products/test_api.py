@@ -60,8 +60,8 @@ async def test_a_product_is_created_with_every_field_and_read_back(api: httpx.As
     assert VARIANT_ID(medium["id"])
     assert VARIANT_ID(large["id"])
     assert OPTION_ID(option["id"])
-    given = {name: value for name, value in EVERYTHING["variants"][0].items() if name != "sku"}
-    assert medium == {**given, "id": medium["id"], "inventorySku": "SHIRT-7-M"}
+    sent = {name: value for name, value in EVERYTHING["variants"][0].items() if name != "sku"}
+    assert medium == {**sent, "id": medium["id"], "inventorySku": "SHIRT-7-M"}
     assert list(medium) == list(large) == VARIANT_FIELDS
     assert large == {**dict.fromkeys(VARIANT_FIELDS), "id": large["id"], "key": "L", "title": "L", "price": 0}
     assert list(option) == ["id", "name", "values"]
@@ -130,7 +130,7 @@ async def test_variants_stay_in_the_order_sent(api: httpx.AsyncClient) -> None:
 
 
 async def post_amounts(api: httpx.AsyncClient, **written: str) -> httpx.Response:
-    """A product whose second variant has these amounts, each written as given."""
+    """A product whose second variant has these amounts, each written as sent."""
     amounts = ", ".join(f'"{name}": {text}' for name, text in written.items())
     body = f'{{"name": "Cap", "variants": [{{"title": "M", "price": 1}}, {{"title": "L", {amounts}}}]}}'
     return await api.post("/products", content=body, headers={"content-type": "application/json"})

@@ -82,8 +82,8 @@ async def test_filters_are_combined_and_their_totals_are_exact(api: httpx.AsyncC
     for status in (None, *STATUSES):
         for tags in (None, "two", "three,two", "two , two", "none"):
             for search in (None, "CAP", "at"):
-                given = {"status": status, "tags": tags, "search": search}
-                query = {name: value for name, value in given.items() if value}
+                filters = {"status": status, "tags": tags, "search": search}
+                query = {name: value for name, value in filters.items() if value}
                 expected = [
                     one
                     for one in made

@@ -228,14 +228,14 @@ async def test_stock_follows_a_ledger_of_takings_and_returns(
     ids = [id for product in products for id in ids_of(product)]
     ledger: list[int | None] = [5, None, 0, 3]
     for move in moves:
-        takings = {place: -change for place, change in move.items() if change < 0}
-        returns = {place: change for place, change in move.items() if change > 0}
-        enough = all((held := ledger[place]) is None or held >= asked for place, asked in takings.items())
-        assert await take(database, owner, {ids[place]: asked for place, asked in takings.items()}) is enough
-        await restock(database, owner, {ids[place]: given_ for place, given_ in returns.items()})
-        for place, change in {**({p: -q for p, q in takings.items()} if enough else {}), **returns}.items():
-            held = ledger[place]
-            ledger[place] = None if held is None else held + change
+        takings = {index: -change for index, change in move.items() if change < 0}
+        returns = {index: change for index, change in move.items() if change > 0}
+        enough = all((units := ledger[index]) is None or units >= quantity for index, quantity in takings.items())
+        assert await take(database, owner, {ids[index]: quantity for index, quantity in takings.items()}) is enough
+        await restock(database, owner, {ids[index]: quantity for index, quantity in returns.items()})
+        for index, change in {**({p: -q for p, q in takings.items()} if enough else {}), **returns}.items():
+            units = ledger[index]
+            ledger[index] = None if units is None else units + change
     assert [quantity for product in products for quantity in await quantities_of(api, product["id"])] == ledger
 
 
@@ -246,16 +246,16 @@ async def test_variants_are_found_as_an_order_line_stores_them(
     shirt = await make_product(api, name="Shirt", variants=[variant, {"title": "L", "price": 0}])
     draft = await make_stock(api, 1, name="Draft", status="draft")
     archived = await make_stock(api, 1, name="Old", status="archived")
-    known = [*ids_of(shirt), *ids_of(draft), *ids_of(archived)]
+    ids = [*ids_of(shirt), *ids_of(draft), *ids_of(archived)]
     async with database.connection() as db:
-        found = await stock.find_variants(db, owner, [*known, "var_01jc9y3q5me8w92v7x4t6r0n1k", "x"])
+        found = await stock.find_variants(db, owner, [*ids, "var_01jc9y3q5me8w92v7x4t6r0n1k", "x"])
         assert await stock.find_variants(db, owner, []) == {}
-        assert await stock.find_variants(db, Company(owner.id + 1_000_000, "live", "ID", "IDR"), known) == {}
+        assert await stock.find_variants(db, Company(owner.id + 1_000_000, "live", "ID", "IDR"), ids) == {}
     assert list(found) != []
-    assert set(found) == set(known)
-    medium, large, drafted, old = (found[id] for id in known)
+    assert set(found) == set(ids)
+    medium, large, drafted, old = (found[id] for id in ids)
     assert (medium.id, medium.key, medium.title, medium.inventory_sku, medium.media) == (
-        known[0], "medium", "M", "A", "u",
+        ids[0], "medium", "M", "A", "u",
     )  # fmt: skip
     assert (str(medium.price), str(medium.compare_at_price)) == ("299000.5", "350000")
     assert (large.key, large.price, large.compare_at_price, large.inventory_sku) == ("L", Decimal(0), None, None)

@@ -50,7 +50,7 @@ async def test_a_product_made_over_http_is_found_by_either_id_it_has(
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("body", "field"),
     [
         (ProductPatch(variants=[VariantPatch(title="M", price=Decimal(1))]), "name"),
         (ProductPatch(name="Cap"), "variants"),
@@ -59,10 +59,10 @@ async def test_a_product_made_over_http_is_found_by_either_id_it_has(
     ],
 )
 async def test_a_missing_field_of_a_new_product_is_refused_by_name(
-    database: Database, owner: Company, given: ProductPatch, field: str
+    database: Database, owner: Company, body: ProductPatch, field: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
-        await upsert(database, owner, "cap-1", given)
+        await upsert(database, owner, "cap-1", body)
     assert [one.field for one in refused.value.details or []] == [field]
 
 

@@ -1,4 +1,4 @@
-"""What a report says is what a plain count over the rows says, whatever the window."""
+"""A report equals a plain count over the rows, whatever the window."""
 
 import random
 from collections import Counter
@@ -137,7 +137,7 @@ def test_the_steps_of_a_window_cover_it_and_are_few(first: date, days: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("asked", "first", "last"),
+    ("parameters", "first", "last"),
     [
         (("", "", ""), date(2026, 7, 2), date(2026, 7, 31)),
         (("7", "", ""), date(2026, 7, 25), date(2026, 7, 31)),
@@ -146,8 +146,8 @@ def test_the_steps_of_a_window_cover_it_and_are_few(first: date, days: int) -> N
         (("", "", "2026-02-28"), date(2026, 1, 30), date(2026, 2, 28)),
     ],
 )
-def test_a_window_is_parsed_from_the_request(asked: tuple[str, str, str], first: date, last: date) -> None:
-    assert parse_window(LAST, *asked) == DayRange(first, last)
+def test_a_window_is_parsed_from_the_request(parameters: tuple[str, str, str], first: date, last: date) -> None:
+    assert parse_window(LAST, *parameters) == DayRange(first, last)
 
 
 @pytest.mark.smoke

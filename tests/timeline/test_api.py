@@ -1,4 +1,4 @@
-"""The timeline, read in both directions and held against a plain list."""
+"""The timeline, read in both directions and compared with a plain list."""
 
 import base64
 from collections.abc import AsyncIterator
@@ -35,10 +35,10 @@ async def ayu(sandbox: httpx.AsyncClient) -> str:
     return str((await make_customer(sandbox))["id"])
 
 
-async def tell(database: Database, company: Environments, customer_id: str, types: list[str]) -> None:
+async def record(database: Database, company: Environments, customer_id: str, types: list[str]) -> None:
     async with database.transaction() as tx:
-        told = [NewTimelineEntry(customer_id, type, edit_log=str(place)) for place, type in enumerate(types)]
-        await actions.record_all(tx, Company(company.test, "test", "ID", "IDR"), told)
+        entries = [NewTimelineEntry(customer_id, type, edit_log=str(index)) for index, type in enumerate(types)]
+        await actions.record_all(tx, Company(company.test, "test", "ID", "IDR"), entries)
 
 
 async def move_clock(database: Database, company: Environments, by: timedelta) -> None:
@@ -91,23 +91,23 @@ async def test_both_directions_equal_a_plain_list(
     """Entries of one batch share their instant, so that cursors have ties to keep apart."""
     customer = (await make_customer(sandbox))["id"]
     for types in batches:
-        await tell(database, company, customer, types)
-    wanted = ["customer_created", *(type for types in batches for type in types)]
-    wanted = [type for type in reversed(wanted) if category is None or TYPES[type][0] == category]
+        await record(database, company, customer, types)
+    expected = ["customer_created", *(type for types in batches for type in types)]
+    expected = [type for type in reversed(expected) if category is None or TYPES[type][0] == category]
     query = {"limit": limit} | ({} if category is None else {"category": category})
     pages = await walk(sandbox, customer, **query)
-    assert [entry["type"] for page in pages for entry in page] == wanted
+    assert [entry["type"] for page in pages for entry in page] == expected
     assert all(len(page) == limit for page in pages[:-1])
-    assert len({entry["id"] for page in pages for entry in page}) == len(wanted)
+    assert len({entry["id"] for page in pages for entry in page}) == len(expected)
 
 
 async def test_a_cursor_keeps_its_position_while_entries_are_added(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
 ) -> None:
-    await tell(database, company, ayu, ["points_earned"] * 5)
+    await record(database, company, ayu, ["points_earned"] * 5)
     first = await read(sandbox, ayu, limit=2)
     rest = await read(sandbox, ayu, after=first["meta"]["endCursor"])
-    await tell(database, company, ayu, ["points_expired"] * 3)
+    await record(database, company, ayu, ["points_expired"] * 3)
     later = await read(sandbox, ayu, after=first["meta"]["endCursor"])
     assert later["data"] == rest["data"]
     assert (rest["meta"]["total"], later["meta"]["total"]) == (6, 9)
@@ -144,10 +144,10 @@ async def test_beyond_either_end_there_is_nothing(sandbox: httpx.AsyncClient, ay
 async def test_months_are_counted_back_from_the_companys_time(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
 ) -> None:
-    await tell(database, company, ayu, ["points_earned"])
+    await record(database, company, ayu, ["points_earned"])
     for days in (20, 80):
         await move_clock(database, company, timedelta(days=days))
-        await tell(database, company, ayu, ["points_expired"])
+        await record(database, company, ayu, ["points_expired"])
     counts = {}
     for months in (1, 3, 4, 120):
         page = await read(sandbox, ayu, months=months)
