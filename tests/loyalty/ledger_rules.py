@@ -69,9 +69,9 @@ class Ledger(Machine):
     def deduct(self, who: int, points: int) -> Any:
         return self.perform(self.adjusting(who, points, "deduct")) or multiple()
 
-    @rule(known=keys)
-    def repeat(self, known: tuple[str, dict[str, Any], dict[str, Any]]) -> None:
-        customer, body, entry = known
+    @rule(request=keys)
+    def repeat(self, request: tuple[str, dict[str, Any], dict[str, Any]]) -> None:
+        customer, body, entry = request
         path = f"/loyalty/customers/{customer}/points/adjust"
         assert data_of(self.send("POST", path, body))["ledger"] == entry
         assert code_of(self.send("POST", path, {**body, "points": 99})) == "IDEMPOTENCY_KEY_REUSED"

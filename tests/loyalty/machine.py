@@ -27,7 +27,7 @@ ENTRIES = {
     "released": {"redeem_release"},
     "failed": {"redeem_release", "redeem_reversal"},
 }
-"""Which entry tells what became of a reservation or a redemption."""
+"""The entry type of each final status of a reservation or a redemption."""
 
 
 class Machine(RuleBasedStateMachine):
@@ -63,7 +63,7 @@ class Machine(RuleBasedStateMachine):
         return step.replay(self.world, response)
 
     def perform_together(self, steps: Sequence[Step]) -> None:
-        """All at once: some order of them, one after the other, must explain all responses and the book."""
+        """All at once: some order of them, one after the other, must explain all responses and the ledger."""
         responses = asyncio.run(self.send_together(steps))
         instants = [self.instant_of(step, response) for step, response in zip(steps, responses, strict=True)]
         problems: list[str] = []
@@ -73,8 +73,8 @@ class Machine(RuleBasedStateMachine):
             world = deepcopy(self.world)
             world.settle(self.now())
             try:
-                for place in order:
-                    steps[place].replay(world, responses[place])
+                for index in order:
+                    steps[index].replay(world, responses[index])
             except AssertionError as error:
                 problems.append(str(error))
                 continue
@@ -89,7 +89,7 @@ class Machine(RuleBasedStateMachine):
             return list(await asyncio.gather(*(api.post(step.path, json=step.body) for step in steps)))
 
     def instant_of(self, step: Step, response: httpx.Response) -> str | None:
-        """Where the book has what the call did; none of a call that was refused."""
+        """The instant of the call's entry; None for a call that was refused."""
         assert not response.is_server_error, response.text
         if response.is_error:
             return None
@@ -108,7 +108,7 @@ class Machine(RuleBasedStateMachine):
     def is_in_order(
         self, customer: str, order: Sequence[int], steps: Sequence[Step], instants: Sequence[str | None]
     ) -> bool:
-        own = [instant for place in order if steps[place].customer == customer and (instant := instants[place])]
+        own = [instant for index in order if steps[index].customer == customer and (instant := instants[index])]
         return own == sorted(own)
 
     def change_program(self, change: dict[str, Any]) -> None:
@@ -186,7 +186,7 @@ class Machine(RuleBasedStateMachine):
             self.every_wallet_is_what_the_rules_say()
 
     def read_back(self, customer: str) -> None:
-        """The whole book: each entry goes on where the one before it ended."""
+        """The whole ledger: each entry continues from the one before it."""
         entries: list[dict[str, Any]] = []
         before: str | None = ""
         while before is not None:

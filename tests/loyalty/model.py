@@ -1,4 +1,4 @@
-"""The ledger's rules once more, small and in memory, to hold the real one against."""
+"""The ledger's rules in memory, to compare the real ledger with."""
 
 import calendar
 from collections.abc import Callable

@@ -86,9 +86,9 @@ class Redeeming(Machine):
 
         return Step(customer, f"/loyalty/customers/{customer}/redeem", body, replay)
 
-    @rule(known=redemptions)
-    def redeem_again(self, known: tuple[str, dict[str, Any], str]) -> None:
-        customer, body, id = known
+    @rule(request=redemptions)
+    def redeem_again(self, request: tuple[str, dict[str, Any], str]) -> None:
+        customer, body, id = request
         again = data_of(self.send("POST", f"/loyalty/customers/{customer}/redeem", body))["redemption"]
         self.world.settle(self.now())
         assert (again["id"], again["status"]) == (id, self.world.taken[id]["status"])

@@ -125,8 +125,8 @@ async def test_the_largest_adjustments_stay_exact(sandbox: httpx.AsyncClient, ay
 
 async def test_a_reservation_holds_points_and_its_commit_spends_them(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100)
-    held = await make_reservation(sandbox, ayu, 40, ttlSeconds=60, referenceType="cart", referenceId="77")
-    assert {name: held[name] for name in ("customerId", "points", "status", "referenceType", "referenceId")} == {
+    reservation = await make_reservation(sandbox, ayu, 40, ttlSeconds=60, referenceType="cart", referenceId="77")
+    assert {name: reservation[name] for name in ("customerId", "points", "status", "referenceType", "referenceId")} == {
         "customerId": ayu,
         "points": "40",
         "status": "reserved",
@@ -134,8 +134,8 @@ async def test_a_reservation_holds_points_and_its_commit_spends_them(sandbox: ht
         "referenceId": "77",
     }
     assert await points_of(sandbox, ayu) == (60, 40)
-    committed = (await close(sandbox, held["id"], "commit")).json()["data"]
-    assert committed == {**held, "status": "committed", "updatedAt": committed["updatedAt"]}
+    committed = (await close(sandbox, reservation["id"], "commit")).json()["data"]
+    assert committed == {**reservation, "status": "committed", "updatedAt": committed["updatedAt"]}
     assert await points_of(sandbox, ayu) == (60, 0)
     assert await types_of(sandbox, ayu) == [("adjust_add", 100), ("redeem_reserve", 0), ("redeem_commit", -40)]
     entries = await history_of(sandbox, ayu)
@@ -144,23 +144,25 @@ async def test_a_reservation_holds_points_and_its_commit_spends_them(sandbox: ht
 
 async def test_a_release_returns_the_points(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100)
-    held = await make_reservation(sandbox, ayu, 40)
-    released = (await close(sandbox, held["id"], "release")).json()["data"]
+    reservation = await make_reservation(sandbox, ayu, 40)
+    released = (await close(sandbox, reservation["id"], "release")).json()["data"]
     assert released["status"] == "released"
     assert await points_of(sandbox, ayu) == (100, 0)
     entries = await history_of(sandbox, ayu)
     assert [entry["entryType"] for entry in entries] == ["redeem_release", "redeem_reserve", "adjust_add"]
-    assert {(entry["referenceType"], entry["referenceId"]) for entry in entries[:2]} == {("reservation", held["id"])}
+    assert {(entry["referenceType"], entry["referenceId"]) for entry in entries[:2]} == {
+        ("reservation", reservation["id"])
+    }
 
 
 @pytest.mark.parametrize("first", ["commit", "release"])
 @pytest.mark.parametrize("second", ["commit", "release"])
 async def test_a_reservation_is_closed_once(sandbox: httpx.AsyncClient, ayu: str, first: str, second: str) -> None:
     await add_points(sandbox, ayu, 100)
-    held = await make_reservation(sandbox, ayu, 40)
-    assert (await close(sandbox, held["id"], first)).status_code == 200
+    reservation = await make_reservation(sandbox, ayu, 40)
+    assert (await close(sandbox, reservation["id"], first)).status_code == 200
     before = await wallet_of(sandbox, ayu)
-    refused = await close(sandbox, held["id"], second)
+    refused = await close(sandbox, reservation["id"], second)
     assert error_of(refused) == (409, "RESERVATION_CLOSED")
     assert {"commit": "committed", "release": "released"}[first] in refused.json()["error"]["message"]
     assert await wallet_of(sandbox, ayu) == before
@@ -170,12 +172,12 @@ async def test_a_reservation_expires_at_its_instant(
     sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock
 ) -> None:
     await add_points(sandbox, ayu, 100)
-    held = await make_reservation(sandbox, ayu, 40)
+    reservation = await make_reservation(sandbox, ayu, 40)
     await move_clock(timedelta(seconds=890))
     assert await points_of(sandbox, ayu) == (60, 40)
     await move_clock(timedelta(seconds=10))
     assert await points_of(sandbox, ayu) == (100, 0), "the usual 900 seconds are over"
-    assert error_of(await close(sandbox, held["id"], "commit")) == (409, "RESERVATION_CLOSED")
+    assert error_of(await close(sandbox, reservation["id"], "commit")) == (409, "RESERVATION_CLOSED")
     await make_reservation(sandbox, ayu, 100)
     assert await points_of(sandbox, ayu) == (0, 100)
     assert await drift_of(sandbox) == []
@@ -189,14 +191,14 @@ async def test_an_invalid_time_is_refused(sandbox: httpx.AsyncClient, ayu: str, 
 
 async def test_a_disabled_program_can_be_read_and_not_written(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100, idempotencyKey="before")
-    held = await make_reservation(sandbox, ayu, 10)
+    reservation = await make_reservation(sandbox, ayu, 10)
     assert (await sandbox.put("/loyalty/settings", json={"enabled": False})).json()["data"]["enabled"] is False
     for response in (
         await adjust(sandbox, ayu, "add", 1),
         await adjust(sandbox, ayu, "deduct", 1),
         await sandbox.post(f"/loyalty/customers/{ayu}/reservations", json={"points": 1}),
-        await close(sandbox, held["id"], "commit"),
-        await close(sandbox, held["id"], "release"),
+        await close(sandbox, reservation["id"], "commit"),
+        await close(sandbox, reservation["id"], "release"),
     ):
         assert error_of(response) == (409, "LOYALTY_DISABLED")
     assert await points_of(sandbox, ayu) == (90, 10)
@@ -204,7 +206,7 @@ async def test_a_disabled_program_can_be_read_and_not_written(sandbox: httpx.Asy
     again = await adjust(sandbox, ayu, "add", 100, idempotencyKey="before")
     assert again.status_code == 200, "it has happened already"
     await sandbox.put("/loyalty/settings", json={"enabled": True})
-    assert (await close(sandbox, held["id"], "commit")).status_code == 200
+    assert (await close(sandbox, reservation["id"], "commit")).status_code == 200
 
 
 async def test_settings_are_stored_field_by_field(sandbox: httpx.AsyncClient) -> None:
@@ -248,8 +250,8 @@ async def test_tiers_are_replaced_whole_and_sorted_by_amount(sandbox: httpx.Asyn
 
 async def test_the_history_is_filtered_by_direction_and_paged_by_instants(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100)
-    held = await make_reservation(sandbox, ayu, 40)
-    await close(sandbox, held["id"], "commit")
+    reservation = await make_reservation(sandbox, ayu, 40)
+    await close(sandbox, reservation["id"], "commit")
     await add_points(sandbox, ayu, 7)
     await adjust(sandbox, ayu, "deduct", 3)
     found = {

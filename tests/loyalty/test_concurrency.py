@@ -32,7 +32,7 @@ ENTRIES = depth.examples(1_000)
 async def plain(
     installation: Installation, database: Database, company: Environments
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A caller whose responses nobody holds against the document: it asks for thousands. Fifty at a time, as a
+    """A caller whose responses are not compared with the document: it makes thousands of calls. Fifty at a time, as a
     thousand would wait for a connection longer than the server lets them."""
     headers = {"x-api-key": (await make_key(database, company.test)).raw}
     limits = httpx.Limits(max_connections=50)
@@ -79,9 +79,9 @@ async def test_one_key_for_many_customers_is_one_entry(sandbox: httpx.AsyncClien
 async def test_of_a_commit_and_a_release_one_wins(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100)
     for _ in range(10):
-        held = await make_reservation(sandbox, ayu, 10)
+        reservation = await make_reservation(sandbox, ayu, 10)
         before = (await points_of(sandbox, ayu))[0]
-        responses = await together(*(close(sandbox, held["id"], verb) for verb in ("commit", "release") * 3))
+        responses = await together(*(close(sandbox, reservation["id"], verb) for verb in ("commit", "release") * 3))
         (won,) = [response.json()["data"]["status"] for response in responses if response.status_code == 200]
         assert {error_of(response) for response in responses if response.status_code != 200} == {
             (409, "RESERVATION_CLOSED")
@@ -101,7 +101,7 @@ async def test_the_first_points_of_a_customer_may_come_from_concurrent_calls(san
 
 
 async def test_tiers_that_are_replaced_at_once_are_never_mixed(sandbox: httpx.AsyncClient) -> None:
-    sets = [[{"currencyAmount": 10 * n + place, "points": n} for place in range(1, 4)] for n in range(1, 11)]
+    sets = [[{"currencyAmount": 10 * n + index, "points": n} for index in range(1, 4)] for n in range(1, 11)]
     responses = await together(*(sandbox.post("/loyalty/point-conversion", json={"tiers": one}) for one in sets))
     assert {response.status_code for response in responses} == {200}
     assert (await sandbox.get("/loyalty/point-conversion")).json()["data"]["tiers"] in sets
@@ -114,13 +114,13 @@ async def keep_reading(
     api: httpx.AsyncClient, customer_id: str, limit: int, which: str, writing: asyncio.Event
 ) -> list[str]:
     """Walks the history from its first page to its last, again and again while it is written; the last walk's ids."""
-    known: list[str] = []
+    seen: list[str] = []
     while writing.is_set():
         ids = [entry["id"] for entry in await history_of(api, customer_id, limit=limit, filter=which)]
         assert len(set(ids)) == len(ids), "an entry came twice"
-        assert ids[len(ids) - len(known) :] == known, "an entry was left out"
-        known = ids
-    return known
+        assert ids[len(ids) - len(seen) :] == seen, "an entry was left out"
+        seen = ids
+    return seen
 
 
 async def test_entries_written_while_paging_come_once_each(
@@ -142,11 +142,11 @@ async def test_entries_written_while_paging_come_once_each(
     writing.clear()
     entries = await history_of(plain, ayu)
     assert len(entries) == ENTRIES + 1
-    for (_, which), known in zip(walks, await asyncio.gather(*readers), strict=True):
+    for (_, which), seen in zip(walks, await asyncio.gather(*readers), strict=True):
         sign = FILTERS[which]
-        wanted = [entry["id"] for entry in entries if not sign or int(entry["pointsDelta"]) * sign > 0]
-        assert known == wanted[len(wanted) - len(known) :]
-        assert [entry["id"] for entry in await history_of(plain, ayu, filter=which)] == wanted
+        expected = [entry["id"] for entry in entries if not sign or int(entry["pointsDelta"]) * sign > 0]
+        assert seen == expected[len(expected) - len(seen) :]
+        assert [entry["id"] for entry in await history_of(plain, ayu, filter=which)] == expected
     assert await points_of(sandbox, ayu) == (10_000 + sum(deltas), 0)
     assert (await wallet_of(sandbox, ayu))["version"] == str(len(entries))
     assert await drift_of(sandbox) == []

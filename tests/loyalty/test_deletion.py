@@ -49,7 +49,7 @@ async def left_to(database: Database, customer_id: str) -> tuple[int, int] | Non
 async def test_deleting_a_customer_removes_all_points_also_held_ones(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, rich: str
 ) -> None:
-    held = await make_reservation(sandbox, rich, 10)
+    reservation = await make_reservation(sandbox, rich, 10)
     reward = await make_reward(sandbox, 100)
     reserved, committed = [await make_redemption(sandbox, rich, reward, voucherCode=code) for code in ("a", "b")]
     await end(sandbox, committed["id"], "commit")
@@ -60,15 +60,15 @@ async def test_deleting_a_customer_removes_all_points_also_held_ones(
         ("expire", -900, 0, 0),
     ]
     for response in (
-        await close(sandbox, held["id"], "commit"),
-        await close(sandbox, held["id"], "release"),
+        await close(sandbox, reservation["id"], "commit"),
+        await close(sandbox, reservation["id"], "release"),
         await end(sandbox, reserved["id"], "commit"),
         await end(sandbox, reserved["id"], "release"),
         await fail(sandbox, reserved["id"]),
         await end(sandbox, committed["id"], "commit"),
         await fail(sandbox, committed["id"]),
     ):
-        assert error_of(response) == (404, "NOT_FOUND"), "there is nobody to have the points"
+        assert error_of(response) == (404, "NOT_FOUND"), "the customer is deleted"
     async with database.connection() as db:
         rows = await db.fetch(
             "SELECT kind, body FROM events WHERE company_id = $1 ORDER BY number DESC LIMIT 3", company.test
@@ -83,7 +83,9 @@ async def test_deleting_a_customer_removes_all_points_also_held_ones(
     other = (await make_customer(sandbox))["id"]
     await add_points(sandbox, other, 200)
     assert (await redeem(sandbox, other, reward, voucherCode="a")).status_code == 200, "the code is free"
-    assert error_of(await redeem(sandbox, other, reward, voucherCode="b")) == (409, "VOUCHER_TAKEN"), "it was given out"
+    assert error_of(await redeem(sandbox, other, reward, voucherCode="b")) == (409, "VOUCHER_TAKEN"), (
+        "the code is taken"
+    )
 
 
 async def test_what_is_of_a_deleted_customer_is_not_found(sandbox: httpx.AsyncClient, rich: str) -> None:

@@ -1,4 +1,4 @@
-"""Points survive the death of whoever was writing them: all of a write stands or nothing of it."""
+"""Points survive killed writers: a write is stored whole or not at all."""
 
 import asyncio
 import random
@@ -62,9 +62,9 @@ class Writers:
             assert again.json()["data"]["ledger"] == response.json()["data"]["ledger"]
             self.adjusted[body["idempotencyKey"]] = points if direction == "add" else -points
             with suppress(httpx.TransportError):
-                held = await self.api.post(f"{self.path}/reservations", json={"points": 1})
-                if held.status_code == 201:
-                    await self.api.post(f"/loyalty/reservations/{held.json()['data']['id']}/release")
+                response = await self.api.post(f"{self.path}/reservations", json={"points": 1})
+                if response.status_code == 201:
+                    await self.api.post(f"/loyalty/reservations/{response.json()['data']['id']}/release")
 
     async def insist(self, path: str, body: dict[str, Any]) -> httpx.Response:
         for _ in range(PATIENCE * 20):
@@ -126,7 +126,7 @@ async def test_a_ledger_stays_consistent_when_writers_are_killed_and_a_repeated_
             async with onlooker.connection() as db:
                 await db.fetchval("SELECT 1")
     entries = await history_of(api, customer)
-    kept = {entry["idempotencyKey"]: int(entry["pointsDelta"]) for entry in entries if entry["idempotencyKey"]}
-    assert kept == writers.adjusted
-    assert sum(await points_of(api, customer)) == 1_000_000 + sum(kept.values())
+    stored = {entry["idempotencyKey"]: int(entry["pointsDelta"]) for entry in entries if entry["idempotencyKey"]}
+    assert stored == writers.adjusted
+    assert sum(await points_of(api, customer)) == 1_000_000 + sum(stored.values())
     assert await drift_of(api) == []

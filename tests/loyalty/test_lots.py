@@ -112,18 +112,18 @@ async def test_held_points_do_not_expire_and_return_to_their_lots(
     await add_points(sandbox, ayu, 10)
     await expire_after(sandbox, 2)
     await add_points(sandbox, ayu, 10)
-    held = await make_reservation(sandbox, ayu, 15, ttlSeconds=30 * 86_400)
+    reservation = await make_reservation(sandbox, ayu, 15, ttlSeconds=30 * 86_400)
     assert await lots_of(database, ayu) == [(10, 0, 10), (10, 5, 5)]
     await move_clock(timedelta(days=29))
-    kept = await make_reservation(sandbox, ayu, 5, ttlSeconds=30 * 86_400)
-    assert (await close(sandbox, held["id"], "release")).status_code == 200
+    other = await make_reservation(sandbox, ayu, 5, ttlSeconds=30 * 86_400)
+    assert (await close(sandbox, reservation["id"], "release")).status_code == 200
     assert await lots_of(database, ayu) == [(10, 10, 0), (10, 5, 5)]
     again = await make_reservation(sandbox, ayu, 10, ttlSeconds=30 * 86_400)
     await move_clock(timedelta(days=20))
-    assert await points_of(sandbox, ayu) == (5, 15), "the first lot's time is over, and all of it is held"
-    await close(sandbox, kept["id"], "commit")
+    assert await points_of(sandbox, ayu) == (5, 15), "the first lot has expired, and all of it is held"
+    await close(sandbox, other["id"], "commit")
     assert (await close(sandbox, again["id"], "release")).status_code == 200
-    assert await points_of(sandbox, ayu) == (5, 0), "what came back to the dead lot expired at once"
+    assert await points_of(sandbox, ayu) == (5, 0), "what returned to the expired lot expired at once"
     assert (await types_of(sandbox, ayu))[-3:] == [("redeem_commit", -5), ("redeem_release", 0), ("expire", -10)]
     assert await drift_of(sandbox) == []
 
@@ -148,12 +148,12 @@ async def test_the_worker_settles_what_is_overdue(
 ) -> None:
     await expire_after(sandbox, 1)
     await add_points(sandbox, ayu, 10)
-    held = await make_reservation(sandbox, ayu, 4, ttlSeconds=60)
+    reservation = await make_reservation(sandbox, ayu, 4, ttlSeconds=60)
     await move_clock(timedelta(days=32))
     await jobs.expire_overdue(database)
     entries = await history_of(sandbox, ayu)
     assert [entry["entryType"] for entry in entries] == ["expire", "redeem_release", "redeem_reserve", "adjust_add"]
-    assert entries[1]["referenceId"] == held["id"]
+    assert entries[1]["referenceId"] == reservation["id"]
     await jobs.expire_overdue(database)
     assert await history_of(sandbox, ayu) == entries
 
@@ -207,7 +207,9 @@ async def test_spent_points_return_to_their_lots(
     assert [lot[1] for lot in await lots_of(database, ayu)] == [0, 8]
     await move_clock(timedelta(days=40))
     assert (await fail(sandbox, spent[0])).status_code == 200
-    assert [lot[1] for lot in await lots_of(database, ayu)] == [0, 10], "ten came back to a dead lot, and two live"
+    assert [lot[1] for lot in await lots_of(database, ayu)] == [0, 10], (
+        "ten returned to an expired lot, and two to a valid one"
+    )
     assert (await types_of(sandbox, ayu))[-2:] == [("redeem_reversal", 12), ("expire", -10)]
     wallet = await wallet_of(sandbox, ayu)
     assert (wallet["lifetimeEarnedPoints"], wallet["lifetimeBurnedPoints"]) == ("20", "10")

@@ -127,7 +127,7 @@ async def test_spent_points_are_stored_as_a_shortfall(shop: httpx.AsyncClient, d
     assert await points_of(shop, ayu) == (0, 0)
     assert await position_of(database, order) == (0, 10, 10)
     await change(shop, order, financialStatus="paid")
-    assert await points_of(shop, ayu) == (5, 0), "ten of its fifteen points were never given back"
+    assert await points_of(shop, ayu) == (5, 0), "ten of its fifteen points were never returned"
     assert await position_of(database, order) == (15, 15, 0)
     await adjust(shop, ayu, "deduct", 5)
     await change(shop, order, status="refunded")
@@ -216,8 +216,8 @@ async def test_refund_and_cancel_at_once_return_points_and_stock_once(shop: http
 async def test_many_orders_of_one_customer_are_paid_at_once(shop: httpx.AsyncClient, ayu: str) -> None:
     orders = [await order_of(shop, ayu, 10000 * number) for number in range(1, 21)]
     await asyncio.gather(*(change(shop, order, financialStatus="paid") for order in orders))
-    wanted = sum(number if number < 10 else 15 * (number // 10) for number in range(1, 21))
-    assert await points_of(shop, ayu) == (wanted, 0)
+    expected = sum(number if number < 10 else 15 * (number // 10) for number in range(1, 21))
+    assert await points_of(shop, ayu) == (expected, 0)
     await asyncio.gather(*(change(shop, order, status="refunded") for order in orders))
     assert await points_of(shop, ayu) == (0, 0)
     assert await drift_of(shop) == []

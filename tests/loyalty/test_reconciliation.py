@@ -1,4 +1,4 @@
-"""The ledger finds out by itself when a row was changed behind its back, and nobody but the owner can change one."""
+"""The check finds rows that were changed outside the ledger, and only the owner can change one."""
 
 import asyncpg
 import httpx
@@ -159,8 +159,8 @@ async def test_wallets_that_cannot_be_checked_do_not_block_the_others(
 async def test_the_command_reports_to_people_and_programs(
     installation: Installation, sandbox: httpx.AsyncClient, owner: Connection, company: Environments, busy: str
 ) -> None:
-    asked = ("loyalty", "reconcile", "--company", str(company.test))
-    report = sapa(installation.data, *asked, "--json").json()
+    command = ("loyalty", "reconcile", "--company", str(company.test))
+    report = sapa(installation.data, *command, "--json").json()
     assert report == {
         "wallets": 2,
         "availablePoints": str(77 + 15 + 100 - 20 - 30 - 25),
@@ -172,10 +172,10 @@ async def test_the_command_reports_to_people_and_programs(
     await owner.execute(
         "UPDATE loyalty_lots SET remaining = remaining - 1 WHERE remaining > 9 AND wallet_id = $1", busy
     )
-    told = sapa(installation.data, *asked)
-    assert told.code == 1
-    assert busy in told.out.replace("\n", "")
-    assert sapa(installation.data, *asked, "--json").code == 1
+    outcome = sapa(installation.data, *command)
+    assert outcome.code == 1
+    assert busy in outcome.out.replace("\n", "")
+    assert sapa(installation.data, *command, "--json").code == 1
     unknown = sapa(installation.data, "loyalty", "reconcile", "--company", "999999999")
     assert "No company has this id" in unknown.sentence()
 

@@ -51,8 +51,8 @@ async def test_a_redemption_holds_the_points_and_keeps_the_terms_of_the_reward(
     assert (entry["entryType"], entry["pointsDelta"], entry["idempotencyKey"]) == ("redeem_reserve", "0", "k")
     assert (entry["referenceType"], entry["referenceId"]) == ("redemption", redemption["id"])
     assert (made["wallet"]["availablePoints"], made["wallet"]["reservedPoints"]) == ("900", "100")
-    held = datetime.fromisoformat(redemption["reservedUntil"]) - datetime.fromisoformat(redemption["createdAt"])
-    assert timedelta(seconds=899) < held <= timedelta(seconds=900)
+    duration = datetime.fromisoformat(redemption["reservedUntil"]) - datetime.fromisoformat(redemption["createdAt"])
+    assert timedelta(seconds=899) < duration <= timedelta(seconds=900)
     assert made["wallet"] == await wallet_of(sandbox, rich)
     assert await redemptions_of(sandbox, rich) == [redemption]
 
@@ -234,7 +234,7 @@ async def test_a_disabled_program_redeems_and_ends_nothing(sandbox: httpx.AsyncC
 async def test_an_open_redemption_expires_at_its_instant(
     sandbox: httpx.AsyncClient, rich: str, move_clock: MoveClock
 ) -> None:
-    """Shown as expired from the first moment, though the worker may take its time to write it down."""
+    """Shown as expired at once, even before the worker has settled it."""
     await sandbox.put("/loyalty/settings", json={"reservationTtlSeconds": 3600})
     made = await make_redemption(sandbox, rich, await make_reward(sandbox, 100))
     await move_clock(timedelta(seconds=3590))
@@ -257,15 +257,15 @@ async def test_the_settlement_records_the_expiry(
     sandbox: httpx.AsyncClient, database: Database, rich: str, move_clock: MoveClock
 ) -> None:
     made = [await make_redemption(sandbox, rich, await make_reward(sandbox, 100)) for _ in range(3)]
-    held = await make_reservation(sandbox, rich, 5)
+    reservation = await make_reservation(sandbox, rich, 5)
     await move_clock(timedelta(seconds=901))
     await jobs.expire_overdue(database)
     async with database.connection() as db:
         rows = await db.fetch("SELECT status FROM loyalty_redemptions WHERE customer_id = $1", rich)
     assert [row[0] for row in rows] == ["expired"] * 3
     releases = [one for one in await history_of(sandbox, rich) if one["entryType"] == "redeem_release"]
-    wanted = {("redemption", one["id"]) for one in made} | {("reservation", held["id"])}
-    assert {(one["referenceType"], one["referenceId"]) for one in releases} == wanted
+    expected = {("redemption", one["id"]) for one in made} | {("reservation", reservation["id"])}
+    assert {(one["referenceType"], one["referenceId"]) for one in releases} == expected
 
 
 async def test_an_idempotency_key_is_one_redemption_for_ever(sandbox: httpx.AsyncClient, rich: str) -> None:

@@ -81,7 +81,7 @@ def path_of(customer_id: str) -> str:
 
 
 async def test_expired_codes_are_freed_by_concurrent_calls(sandbox: httpx.AsyncClient, move_clock: MoveClock) -> None:
-    """Each customer takes the code of the next one, all at once: whoever needs whose wallet, all get there."""
+    """Each customer takes the code of the next one, all at once: all succeed, whichever wallets they need."""
     reward = await make_reward(sandbox, 10)
     ids = [(await make_customer(sandbox))["id"] for _ in range(6)]
     for n, id in enumerate(ids):
@@ -121,12 +121,12 @@ async def keep_reading(
 ) -> int:
     """Walks the list from the first page to the last, again and again, while it grows."""
     walks = 0
-    known: list[str] = []
+    seen: list[str] = []
     while writing.is_set():
         ids = [one["id"] for one in await redemptions_of(api, customer_id, limit=limit, **query)]
         assert len(set(ids)) == len(ids), "one came twice"
-        assert ids[len(ids) - len(known) :] == known, "one was left out"
-        known = ids
+        assert ids[len(ids) - len(seen) :] == seen, "one was left out"
+        seen = ids
         walks += 1
     return walks
 

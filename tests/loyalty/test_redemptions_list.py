@@ -25,8 +25,8 @@ async def test_redemptions_are_searched_filtered_and_paged(sandbox: httpx.AsyncC
     for limit in (1, 2, 7, 100):
         assert await redemptions_of(sandbox, rich, limit=limit) == newest
     for status in ("reserved", "committed", "released", "expired", "failed"):
-        wanted = [one for one in newest if one["status"] == status]
-        assert await redemptions_of(sandbox, rich, limit=2, status=status) == wanted
+        expected = [one for one in newest if one["status"] == status]
+        assert await redemptions_of(sandbox, rich, limit=2, status=status) == expected
     assert await redemptions_of(sandbox, rich, limit=2, search="TEH m") == newest[::2]
     assert await redemptions_of(sandbox, rich, search="c-4") == [made[4]]
     assert await redemptions_of(sandbox, rich, search="gratis", status="committed") == [made[1]]

@@ -33,7 +33,7 @@ async def put(api: httpx.AsyncClient, id: str, **fields: Any) -> httpx.Response:
 
 
 async def test_a_reward_is_stored_as_sent(sandbox: httpx.AsyncClient) -> None:
-    given = {
+    body = {
         "rewardName": "Potongan 25rb",
         "costToRedeem": 250,
         "discountType": "fixed_amount",
@@ -42,11 +42,11 @@ async def test_a_reward_is_stored_as_sent(sandbox: httpx.AsyncClient) -> None:
         "voucherPrefix": "HEMAT-",
         "minimumPurchaseAmount": 100000,
     }
-    response = await sandbox.post("/loyalty/reward-options", json=given)
+    response = await sandbox.post("/loyalty/reward-options", json=body)
     assert response.status_code == 201
     made = response.json()["data"]
     assert made == {
-        **given,
+        **body,
         "id": made["id"],
         "costToRedeem": "250",
         "discountValue": "25000.5",
@@ -231,7 +231,7 @@ async def test_redeemers_of_a_reward_are_listed_with_counts_and_points(sandbox: 
         found: dict[str, Any] = response.json()
         return found
 
-    def told(person: dict[str, Any], times: int, redemption: dict[str, Any]) -> dict[str, Any]:
+    def redeemer(person: dict[str, Any], times: int, redemption: dict[str, Any]) -> dict[str, Any]:
         return {
             "customerId": person["id"],
             **{name: person[name] for name in ("firstName", "lastName", "email", "phoneNumber")},
@@ -240,14 +240,14 @@ async def test_redeemers_of_a_reward_are_listed_with_counts_and_points(sandbox: 
             "lastRedeemedAt": redemption["createdAt"],
         }
 
-    wanted = [told(ayu, 2, last), told(budi, 1, only)]
+    expected = [redeemer(ayu, 2, last), redeemer(budi, 1, only)]
     assert await redeemers() == {
-        "data": wanted,
+        "data": expected,
         "meta": {"page": 1, "limit": 20, "total": 2, "hasNextPage": False},
     }
-    assert [(await redeemers(page=page, limit=1))["data"] for page in (1, 2, 3)] == [[wanted[0]], [wanted[1]], []]
+    assert [(await redeemers(page=page, limit=1))["data"] for page in (1, 2, 3)] == [[expected[0]], [expected[1]], []]
     await sandbox.delete(f"/customers/{budi['id']}")
-    assert (await redeemers())["data"] == wanted[:1], "a deleted customer is not shown any more"
+    assert (await redeemers())["data"] == expected[:1], "a deleted customer is not shown any more"
 
 
 async def test_a_reward_of_another_company_is_unknown(
@@ -264,7 +264,7 @@ async def test_a_reward_of_another_company_is_unknown(
 
 
 async def test_a_price_that_changes_meanwhile_is_never_paid_unseen(sandbox: httpx.AsyncClient, ayu: str) -> None:
-    """Redeeming at one price while the reward goes from one to the other: paid is what was asked, or nothing."""
+    """Redeems at one price while the reward changes between two: the customer pays the price they sent, or nothing."""
     await add_points(sandbox, ayu, 10_000)
     reward = await make_reward(sandbox, 10)
     calls = [put(sandbox, reward["id"], costToRedeem=10 if n % 2 else 20) for n in range(10)]
@@ -278,7 +278,7 @@ async def test_a_price_that_changes_meanwhile_is_never_paid_unseen(sandbox: http
 async def test_a_reward_cannot_change_while_it_is_redeemed(
     sandbox: httpx.AsyncClient, installation: Installation, rich: str, change: str
 ) -> None:
-    """The one who redeems is made to wait for a voucher code, and whoever changes the reward waits for them."""
+    """The redemption waits for a voucher code, and the change of the reward waits for the redemption."""
     reward = await make_reward(sandbox, 10)
     await make_redemption(sandbox, rich, reward)
     path = f"/loyalty/reward-options/{reward['id']}"

@@ -69,9 +69,9 @@ async def expirations(api: httpx.AsyncClient, customer_id: str) -> list[dict[str
 async def test_batches_are_settled_one_after_the_other_and_announced_with_the_last(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """In one transaction, so that the running worker sees nothing to do before it is over."""
+    """In one transaction, so that the running worker sees nothing to do before the commit."""
     customer = await make_lots(sandbox, database, company, 7)
-    held = await make_reservation(sandbox, customer, 2)
+    reservation = await make_reservation(sandbox, customer, 2)
     async with database.transaction() as tx:
         before = await announced(tx, company)
         await access.move_clock(tx, company.test, 2 * WEEK)
@@ -84,7 +84,7 @@ async def test_batches_are_settled_one_after_the_other_and_announced_with_the_la
     assert seen == [(False, 4, 1 + 3, 0), (False, 1, 1 + 6, 0), (True, 0, 1 + 7, 1)]
     entries = await history_of(sandbox, customer)
     assert len({one["referenceId"] for one in entries if one["entryType"] == "expire"}) == 7
-    assert [one["referenceId"] for one in entries if one["entryType"] == "redeem_release"] == [held["id"]]
+    assert [one["referenceId"] for one in entries if one["entryType"] == "redeem_release"] == [reservation["id"]]
     assert await drift_of(sandbox) == []
 
 
@@ -108,8 +108,8 @@ async def test_one_run_settles_all_wallets_however_many_lots_they_have(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, move_clock: MoveClock
 ) -> None:
     customers = [
-        await make_lots(sandbox, database, company, jobs.BATCH // 2, WEEK + timedelta(hours=place))
-        for place in range(5)
+        await make_lots(sandbox, database, company, jobs.BATCH // 2, WEEK + timedelta(hours=index))
+        for index in range(5)
     ]
     customers.append(await make_lots(sandbox, database, company, jobs.MOST_PER_TRANSACTION + 2))
     await move_clock(2 * WEEK)
