@@ -162,7 +162,7 @@ class Ceiling:
             db: Any = leased
             now = revision_of(await orders.lock_order(db, company, id))
             after = msgspec.structs.replace(now, notes=patch.notes)
-            changed = encode(await orders.update_order(db, company, id, after, now.standing.cell))
+            changed = encode(await orders.update_order(db, company, id, after, now.state.cell))
             await db.fetch(events.RECORD.text, company, [EVENT_ID.new()], [OrderUpdated.kind], [id], [changed])
         return b'{"data":' + changed + b"}"
 

@@ -20,7 +20,8 @@ from sapa.imports import api as imports
 from sapa.imports import uploads
 from sapa.loyalty import actions as loyalty_actions
 from sapa.loyalty import api as loyalty
-from sapa.loyalty import jobs as loyalty_jobs
+from sapa.loyalty.expiry import jobs as expiry_jobs
+from sapa.loyalty.reconciliation import jobs as reconciliation_jobs
 from sapa.loyalty.rewards import api as rewards
 from sapa.loyalty.rewards import closing
 from sapa.loyalty.types import ReservationsClosed
@@ -115,8 +116,8 @@ JOBS: list[Job] = [
     Job("expire keys", 10, access.expire_keys),
     Job("bring back shipments", 5, shipping_jobs.bring_back),
     Job("update customer copies", 5, customer_copies.update_copies),
-    Job("expire points", 5, loyalty_jobs.expire_overdue),
-    Job("check wallets", 60, loyalty_jobs.check_wallets),
+    Job("expire points", 5, expiry_jobs.expire_overdue),
+    Job("check wallets", 60, reconciliation_jobs.check_wallets),
     Job("resolve silent tickets", 5, support_jobs.resolve_silent),
     Job("forget idempotency records", 60, retention.purge_idempotency_records),
     Job("forget quotes", 60, quotes.forget_expired),

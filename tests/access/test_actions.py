@@ -26,9 +26,9 @@ from sapa.http.errors import Invalid, translate
 from tests.factories import Environments, make_key
 
 
-async def create_key(database: Database, company_id: int, **given: Any) -> NewKey:
+async def create_key(database: Database, company_id: int, **fields: Any) -> NewKey:
     async with database.transaction() as tx:
-        return await actions.create_key(tx, company_id, KeyIn(**{"name": "key", "scopes": [], **given}))
+        return await actions.create_key(tx, company_id, KeyIn(**{"name": "key", "scopes": [], **fields}))
 
 
 async def rotate(database: Database, id: str) -> NewKey:
@@ -71,7 +71,7 @@ async def test_a_name_is_taken_once(database: Database, company: Environments) -
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("fields", "field"),
     [
         ({"name": ""}, "name"),
         ({"name": "   "}, "name"),
@@ -85,17 +85,17 @@ async def test_a_name_is_taken_once(database: Database, company: Environments) -
         ({"name": "x", "currency": "ÉUR"[:3]}, "currency"),
     ],
 )
-async def test_a_company_that_cannot_be_is_refused_by_field(
-    database: Database, given: dict[str, str], field: str
+async def test_an_invalid_company_is_refused_with_its_field(
+    database: Database, fields: dict[str, str], field: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
         async with database.transaction() as tx:
-            await actions.create_company(tx, **given)
+            await actions.create_company(tx, **fields)
     assert [detail.field for detail in refused.value.details or []] == [field]
 
 
 @pytest.mark.smoke
-async def test_a_key_is_what_was_asked_for(database: Database, company: Environments) -> None:
+async def test_a_key_has_the_requested_fields(database: Database, company: Environments) -> None:
     made = await create_key(
         database,
         company.live,
@@ -119,7 +119,7 @@ async def test_a_key_is_what_was_asked_for(database: Database, company: Environm
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "says"),
+    ("fields", "field", "message"),
     [
         ({"name": ""}, "name", "1 to 100"),
         ({"name": "x" * 101}, "name", "1 to 100"),
@@ -135,11 +135,11 @@ async def test_a_key_is_what_was_asked_for(database: Database, company: Environm
         ({"expires_at": "2027-01-31"}, "expires-at", "ISO 8601"),
     ],
 )
-async def test_a_key_that_cannot_be_is_refused_by_field(
-    database: Database, company: Environments, given: dict[str, Any], field: str, says: str
+async def test_an_invalid_key_is_refused_with_its_field(
+    database: Database, company: Environments, fields: dict[str, Any], field: str, message: str
 ) -> None:
-    with pytest.raises(Invalid, match=says) as refused:
-        await create_key(database, company.live, **given)
+    with pytest.raises(Invalid, match=message) as refused:
+        await create_key(database, company.live, **fields)
     assert [detail.field for detail in refused.value.details or []] == [field]
 
 
@@ -220,7 +220,7 @@ async def test_a_live_clock_does_not_move(database: Database, company: Environme
             await move_clock(database, company.live, by)
 
 
-async def test_keys_whose_time_is_over_are_listed_as_expired(database: Database, company: Environments) -> None:
+async def test_keys_past_their_expiry_are_listed_as_expired(database: Database, company: Environments) -> None:
     over = await create_key(database, company.test, expires_at="2020-01-01T00:00:00Z")
     ahead = await create_key(database, company.test, expires_at="2999-01-01T00:00:00Z")
     rotated = await create_key(database, company.test)
@@ -234,7 +234,7 @@ async def test_keys_whose_time_is_over_are_listed_as_expired(database: Database,
     assert (await get_key(database, rotated.info.id)).status == "expired"
 
 
-async def test_a_company_is_found_by_its_name_or_made(database: Database, company: Environments) -> None:
+async def test_a_company_is_found_by_its_name_or_created(database: Database, company: Environments) -> None:
     async with database.transaction() as tx:
         found = await actions.find_or_create_company(tx, company.name, "test")
         made = await actions.find_or_create_company(tx, f"New {uuid4()}", "live")

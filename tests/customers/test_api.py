@@ -43,27 +43,27 @@ FIELDS = [
 ]  # fmt: skip
 
 
-def refusal(answer: httpx.Response, status: int, code: str) -> dict[str, Any]:
-    """The error of an answer that must be that one."""
-    assert (answer.status_code, answer.json()["error"]["code"]) == (status, code), answer.text
-    error: dict[str, Any] = answer.json()["error"]
+def refusal(response: httpx.Response, status: int, code: str) -> dict[str, Any]:
+    """The error of a response that must be that one."""
+    assert (response.status_code, response.json()["error"]["code"]) == (status, code), response.text
+    error: dict[str, Any] = response.json()["error"]
     return error
 
 
 @pytest.mark.smoke
 async def test_a_customer_is_created_with_every_field_and_read_back(api: httpx.AsyncClient) -> None:
-    answer = await api.post("/customers", json=EVERYTHING)
-    assert answer.status_code == 201
-    assert list(answer.json()) == ["data"]
-    made = answer.json()["data"]
+    response = await api.post("/customers", json=EVERYTHING)
+    assert response.status_code == 201
+    assert list(response.json()) == ["data"]
+    made = response.json()["data"]
     assert list(made) == FIELDS
     assert CUSTOMER_ID(made["id"])
     assert INSTANT(made["createdAt"])
     assert made["updatedAt"] == made["createdAt"]
     address = made["addresses"][0]
     assert ADDRESS_ID(address["id"])
-    given = EVERYTHING["addresses"][0]
-    assert address == {"id": address["id"], **given}
+    sent = EVERYTHING["addresses"][0]
+    assert address == {"id": address["id"], **sent}
     assert made == {
         **EVERYTHING,
         "id": made["id"],
@@ -140,14 +140,14 @@ async def test_an_email_is_unique_in_any_case(api: httpx.AsyncClient, first: str
         "ayu@@example.com", "ayu@example.com\n.x", "ayu@-example.com", f"ayu@{'a' * 64}.com", "Ayu <ayu@example.com>",
     ],
 )  # fmt: skip
-async def test_what_is_no_email_is_refused_by_name(api: httpx.AsyncClient, email: str) -> None:
+async def test_an_invalid_email_is_refused_by_name(api: httpx.AsyncClient, email: str) -> None:
     error = refusal(await api.post("/customers", json={"email": email}), 400, "VALIDATION_ERROR")
     assert error["details"][0]["field"] == "email"
     assert "e-mail address, such as" in error["message"]
 
 
 @pytest.mark.parametrize(
-    ("region", "written", "kept"),
+    ("region", "written", "stored"),
     [
         ("ID", "08123456789", "+628123456789"),
         ("ID", "0812-3456-789", "+628123456789"),
@@ -162,21 +162,21 @@ async def test_what_is_no_email_is_refused_by_name(api: httpx.AsyncClient, email
         ("SG", "8123 4567", "+6581234567"),
     ],
 )
-async def test_a_phone_number_is_kept_in_the_form_of_its_country(
-    installation: Installation, database: Database, region: str, written: str, kept: str
+async def test_a_phone_number_is_stored_in_e164(
+    installation: Installation, database: Database, region: str, written: str, stored: str
 ) -> None:
     company = await make_company(database, region=region)
     async with connect(installation, (await make_key(database, company.live)).raw) as api:
         made = await make_customer(api, phoneNumber=written)
-        assert made["phoneNumber"] == kept
-        error = refusal(await api.post("/customers", json={"phoneNumber": kept}), 409, "CUSTOMER_EXISTS")
+        assert made["phoneNumber"] == stored
+        error = refusal(await api.post("/customers", json={"phoneNumber": stored}), 409, "CUSTOMER_EXISTS")
         assert error["message"] == "A customer with this phoneNumber already exists."
 
 
 @pytest.mark.parametrize(
     "phone", ["", "call me", "1", "12", "+", "0", "+999123456789", "0812x3", "+62812345678901234567"]
 )
-async def test_what_is_no_phone_number_is_refused_with_an_example(api: httpx.AsyncClient, phone: str) -> None:
+async def test_an_invalid_phone_number_is_refused_with_an_example(api: httpx.AsyncClient, phone: str) -> None:
     error = refusal(await api.post("/customers", json={"phoneNumber": phone}), 400, "VALIDATION_ERROR")
     assert error["details"][0]["field"] == "phoneNumber"
     assert "+62" in error["message"]
@@ -191,7 +191,7 @@ async def test_the_example_of_a_phone_number_is_of_the_companys_region(
         assert "+1" in error["message"]
 
 
-async def test_two_companies_and_two_environments_may_know_the_same_person(
+async def test_two_companies_and_two_environments_may_have_the_same_customer(
     installation: Installation, database: Database
 ) -> None:
     one, two = await make_company(database), await make_company(database)
@@ -218,7 +218,7 @@ async def test_two_companies_and_two_environments_may_know_the_same_person(
         ("externalId", ""), ("externalId", 7), ("id", "cust_1"), ("createdAt", "2026-01-01T00:00:00Z"), ("emial", "x"),
     ],
 )  # fmt: skip
-async def test_a_field_of_another_form_is_refused_by_name(api: httpx.AsyncClient, field: str, value: Any) -> None:
+async def test_a_field_of_another_type_is_refused_by_name(api: httpx.AsyncClient, field: str, value: Any) -> None:
     body = {"email": "a@example.com", field: value}
     error = refusal(await api.post("/customers", json=body), 400, "VALIDATION_ERROR")
     assert error["details"][0]["field"].startswith(field)
@@ -226,9 +226,9 @@ async def test_a_field_of_another_form_is_refused_by_name(api: httpx.AsyncClient
 
 
 @pytest.mark.parametrize("status", ["subscribe", "unsubscribe"])
-async def test_a_subscription_is_kept_as_given(api: httpx.AsyncClient, status: str) -> None:
-    given = [{"app": "CRM", "status": status}, {"app": "shop", "status": "subscribe"}]
-    assert (await make_customer(api, subscriptionStatus=given))["subscriptionStatus"] == given
+async def test_a_subscription_is_stored_as_sent(api: httpx.AsyncClient, status: str) -> None:
+    sent = [{"app": "CRM", "status": status}, {"app": "shop", "status": "subscribe"}]
+    assert (await make_customer(api, subscriptionStatus=sent))["subscriptionStatus"] == sent
 
 
 async def test_an_app_is_subscribed_once(api: httpx.AsyncClient) -> None:
@@ -241,20 +241,20 @@ async def test_an_app_is_subscribed_once(api: httpx.AsyncClient) -> None:
     assert error["details"][0]["field"] == "subscriptionStatus[1].app"
 
 
-async def test_tags_are_kept_once_each_in_their_order(api: httpx.AsyncClient) -> None:
+async def test_tags_are_stored_once_each_in_their_order(api: httpx.AsyncClient) -> None:
     made = await make_customer(api, tags=["vip", " jakarta ", "vip", "VIP", "日本"])
     assert made["tags"] == ["vip", "jakarta", "VIP", "日本"]
 
 
 @pytest.mark.parametrize("tag", ["a,b", ",", " ", "\t"])
-async def test_a_tag_that_could_never_be_looked_for_is_refused(api: httpx.AsyncClient, tag: str) -> None:
-    answer = await api.post("/customers", json={"email": "a@example.com", "tags": ["vip", tag]})
-    assert answer.status_code == 400
-    assert answer.json()["error"]["details"][0]["field"] == "tags[1]"
+async def test_a_tag_that_no_search_could_find_is_refused(api: httpx.AsyncClient, tag: str) -> None:
+    response = await api.post("/customers", json={"email": "a@example.com", "tags": ["vip", tag]})
+    assert response.status_code == 400
+    assert response.json()["error"]["details"][0]["field"] == "tags[1]"
 
 
 async def test_additional_data_keeps_strings_and_numbers_exactly(api: httpx.AsyncClient) -> None:
-    given = {
+    sent = {
         "z": "",
         "a": 'ü\n"\\ 😀',
         "int": 9007199254740991,
@@ -263,9 +263,9 @@ async def test_additional_data_keeps_strings_and_numbers_exactly(api: httpx.Asyn
         "half": -0.5,
         "tiny": 1e-9,
     }
-    made = await make_customer(api, additionalData=given)
-    assert made["additionalData"] == given
-    assert list(made["additionalData"]) == list(given)
+    made = await make_customer(api, additionalData=sent)
+    assert made["additionalData"] == sent
+    assert list(made["additionalData"]) == list(sent)
 
 
 @pytest.mark.parametrize("number", [2**53, -(2**53), 10**30, 1e300])
@@ -278,8 +278,8 @@ async def test_a_number_that_would_not_stay_exact_is_refused(api: httpx.AsyncCli
 
 async def test_a_deleted_customer_is_gone_and_its_email_phone_and_external_id_are_free(api: httpx.AsyncClient) -> None:
     made = (await api.post("/customers", json=EVERYTHING)).json()["data"]
-    answer = await api.delete(f"/customers/{made['id']}")
-    assert (answer.status_code, answer.content) == (204, b"")
+    response = await api.delete(f"/customers/{made['id']}")
+    assert (response.status_code, response.content) == (204, b"")
     for method in ("GET", "DELETE", "PUT"):
         again = await api.request(method, f"/customers/{made['id']}", json={} if method == "PUT" else None)
         assert refusal(again, 404, "NOT_FOUND")["message"] == "resource not found"

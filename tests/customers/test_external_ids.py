@@ -44,8 +44,8 @@ async def test_the_same_call_again_changes_nothing(
 
 async def test_a_customer_that_was_posted_is_found_by_its_external_id(api: httpx.AsyncClient) -> None:
     made = await make_customer(api, externalId="shop-7")
-    answer = await upsert(api, "shop-7", firstName="Ayu")
-    assert (answer.status_code, answer.json()["data"]["id"]) == (200, made["id"])
+    response = await upsert(api, "shop-7", firstName="Ayu")
+    assert (response.status_code, response.json()["data"]["id"]) == (200, made["id"])
 
 
 @pytest.mark.parametrize("body", [{}, {"firstName": "Ayu"}, {"email": None}])
@@ -54,7 +54,7 @@ async def test_a_new_customer_must_be_reachable(api: httpx.AsyncClient, body: di
     assert (await api.get("/customers")).json()["meta"]["total"] == 0
 
 
-async def test_anothers_email_is_a_conflict_for_a_new_and_for_a_known_customer(api: httpx.AsyncClient) -> None:
+async def test_a_taken_email_is_a_conflict_for_a_new_and_for_an_existing_customer(api: httpx.AsyncClient) -> None:
     await make_customer(api, email="taken@example.com")
     refusal(await upsert(api, "shop-1", email="TAKEN@example.com"), 409, "CUSTOMER_EXISTS")
     await upsert(api, "shop-1", email="mine@example.com")
@@ -64,11 +64,11 @@ async def test_anothers_email_is_a_conflict_for_a_new_and_for_a_known_customer(a
 @pytest.mark.parametrize("id", ["a", "7", "a b", "ü/€?#%", "日本", ".", "..", "x" * 255, "by-external-id", "null"])
 async def test_any_text_may_be_an_external_id(api: httpx.AsyncClient, id: str) -> None:
     encoded = "".join(f"%{byte:02X}" for byte in id.encode())
-    answer = await api.put(
+    response = await api.put(
         httpx.URL(f"{api.base_url}customers/by-external-id/{encoded}"), json={"email": "a@example.com"}
     )
-    assert answer.status_code == 201, answer.text
-    assert answer.json()["data"]["externalId"] == id
+    assert response.status_code == 201, response.text
+    assert response.json()["data"]["externalId"] == id
 
 
 async def test_an_external_id_that_is_too_long_is_refused(api: httpx.AsyncClient) -> None:
@@ -78,7 +78,7 @@ async def test_an_external_id_that_is_too_long_is_refused(api: httpx.AsyncClient
     refusal(await api.post("/customers", json=body), 400, "VALIDATION_ERROR")
 
 
-async def test_the_external_id_cannot_be_given_in_the_body_as_well(api: httpx.AsyncClient) -> None:
+async def test_the_external_id_cannot_also_be_in_the_body(api: httpx.AsyncClient) -> None:
     error = refusal(await upsert(api, "shop-1", email="a@example.com", externalId="shop-1"), 400, "VALIDATION_ERROR")
     assert error["details"][0]["field"] == "externalId"
 
@@ -95,10 +95,10 @@ async def test_twenty_first_calls_at_once_make_one_customer(
     clients = [connect(installation, key.raw) for _ in range(20)]
     try:
         await asyncio.gather(*(client.get("/customers") for client in clients))
-        answers = await asyncio.gather(*(upsert(client, "shop-1", **same) for client in clients))
-        statuses = sorted(answer.status_code for answer in answers)
-        assert statuses == [200] * 19 + [201], [answer.text for answer in answers if answer.status_code > 201]
-        assert len({answer.json()["data"]["id"] for answer in answers}) == 1
+        responses = await asyncio.gather(*(upsert(client, "shop-1", **same) for client in clients))
+        statuses = sorted(response.status_code for response in responses)
+        assert statuses == [200] * 19 + [201], [response.text for response in responses if response.status_code > 201]
+        assert len({response.json()["data"]["id"] for response in responses}) == 1
         listed = (await clients[0].get("/customers")).json()
         assert listed["meta"]["total"] == len(listed["data"]) == 1
         assert await count_events(database, company, listed["data"][0]["id"]) == 1
@@ -112,21 +112,23 @@ async def test_twenty_first_calls_at_once_with_different_values_make_one_custome
     key = await make_key(database, company.live)
     async with connect(installation, key.raw) as api:
         calls = (upsert(api, "shop-1", email=f"race-{n}@example.com", firstName=str(n)) for n in range(20))
-        answers = await asyncio.gather(*calls)
-        assert sorted(answer.status_code for answer in answers) == [200] * 19 + [201]
+        responses = await asyncio.gather(*calls)
+        assert sorted(response.status_code for response in responses) == [200] * 19 + [201]
         (customer,) = (await api.get("/customers")).json()["data"]
         assert customer["email"] == f"race-{customer['firstName']}@example.com"
         assert await count_events(database, company, customer["id"]) == 20
 
 
-async def test_an_upsert_races_with_a_delete_without_harm(api: httpx.AsyncClient) -> None:
+async def test_an_upsert_can_race_with_a_delete(api: httpx.AsyncClient) -> None:
     for number in range(5):
         made = (await upsert(api, "shop-1", email=f"a{number}@example.com")).json()["data"]
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             api.delete(f"/customers/{made['id']}"), *(upsert(api, "shop-1", email="z@example.com") for _ in range(4))
         )
-        assert answers[0].status_code == 204
-        assert {answer.status_code for answer in answers[1:]} <= {200, 201}, [answer.text for answer in answers[1:]]
+        assert responses[0].status_code == 204
+        assert {response.status_code for response in responses[1:]} <= {200, 201}, [
+            response.text for response in responses[1:]
+        ]
         listed = (await api.get("/customers")).json()
         assert listed["meta"]["total"] == len(listed["data"])
         for customer in listed["data"]:

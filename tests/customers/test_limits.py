@@ -13,11 +13,11 @@ def texts(count: int) -> list[str]:
     return [f"t{number}" for number in range(count)]
 
 
-def places(count: int) -> list[dict[str, Any]]:
+def build_addresses(count: int) -> list[dict[str, Any]]:
     return [{"address1": f"A {number}"} for number in range(count)]
 
 
-def place(**fields: str) -> list[dict[str, str]]:
+def build_address(**fields: str) -> list[dict[str, str]]:
     return [{"address1": "A", **fields}]
 
 
@@ -34,10 +34,10 @@ LIMITS: list[tuple[str, Any, Any]] = [
     ("imageUrl", "u" * 2048, "u" * 2049),
     ("tags", texts(250), texts(251)),
     ("tags", ["😀" * 100], ["x" * 101]),
-    ("addresses", places(50), places(51)),
+    ("addresses", build_addresses(50), build_addresses(51)),
     ("addresses", [{"address1": "x" * 500}], [{"address1": "x" * 501}]),
     *(
-        ("addresses", place(**{field: "x" * most}), place(**{field: "x" * (most + 1)}))
+        ("addresses", build_address(**{field: "x" * most}), build_address(**{field: "x" * (most + 1)}))
         for field, most in {
             "firstName": 255, "lastName": 255, "phone": 500, "address2": 500, "city": 500, "province": 500,
             "country": 500, "zip": 500,
@@ -52,7 +52,7 @@ LIMITS: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("field", "fits", "exceeds"), LIMITS, ids=[f"{n} {row[0]}" for n, row in enumerate(LIMITS)])
-async def test_each_limit_is_where_it_is_said_to_be(
+async def test_each_limit_is_where_the_document_says(
     api: httpx.AsyncClient, field: str, fits: Any, exceeds: Any
 ) -> None:
     reach = {"phoneNumber": "0812 9999 999"} if field == "email" else {"email": "a@example.com"}
@@ -62,11 +62,11 @@ async def test_each_limit_is_where_it_is_said_to_be(
     assert made.status_code == 201, made.text
     assert (await api.get(f"/customers/{made.json()['data']['id']}")).json() == made.json()
     if field != "externalId":
-        answer = await api.put(f"/customers/{made.json()['data']['id']}", json={field: exceeds})
-        assert field in refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"]
+        response = await api.put(f"/customers/{made.json()['data']['id']}", json={field: exceeds})
+        assert field in refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"]
 
 
-async def test_a_customer_as_large_as_a_body_may_be_is_kept_and_found(api: httpx.AsyncClient) -> None:
+async def test_a_customer_of_the_largest_body_is_stored_and_found(api: httpx.AsyncClient) -> None:
     """Every index takes the longest values, and the event that goes with them is written."""
     body: dict[str, Any] = {
         "email": f"{'é' * 60}@example.com",

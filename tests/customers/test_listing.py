@@ -13,9 +13,9 @@ NAMES = ["Budi", "ayu", None, "Ayu", "budi", "Ã‰lan", None, "Zul", "ayu", "", "Ã
 
 
 async def ask(api: httpx.AsyncClient, query: str | dict[str, Any]) -> dict[str, Any]:
-    answer = await api.get("/customers", params=query)
-    assert answer.status_code == 200, answer.text
-    page: dict[str, Any] = answer.json()
+    response = await api.get("/customers", params=query)
+    assert response.status_code == 200, response.text
+    page: dict[str, Any] = response.json()
     return page
 
 
@@ -47,7 +47,7 @@ async def test_an_empty_list_has_all_of_its_shape(api: httpx.AsyncClient) -> Non
     assert await ask(api, {}) == {"data": [], "meta": {"page": 1, "limit": 20, "total": 0, "hasNextPage": False}}
 
 
-async def test_pages_hold_twenty_unless_told_and_the_latest_change_comes_first(api: httpx.AsyncClient) -> None:
+async def test_pages_have_twenty_by_default_and_the_latest_change_comes_first(api: httpx.AsyncClient) -> None:
     made = [await make_customer(api) for _ in range(21)]
     changed = (await api.put(f"/customers/{made[0]['id']}", json={"firstName": "Ayu"})).json()["data"]
     first, second = await ask(api, {}), await ask(api, {"page": 2})
@@ -85,11 +85,9 @@ async def test_the_ends_of_the_allowed_ranges_are_allowed(api: httpx.AsyncClient
         ("q=ayu", "q"), ("Page=1", "Page"), ("page=1&page=1", "page"), ("tags=a&tags=b", "tags"), ("email=a", "email"),
     ],
 )  # fmt: skip
-async def test_a_parameter_that_cannot_be_used_is_refused_by_name(
-    api: httpx.AsyncClient, query: str, field: str
-) -> None:
-    answer = await api.get(f"/customers?{query}")
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+async def test_an_invalid_parameter_is_refused_by_name(api: httpx.AsyncClient, query: str, field: str) -> None:
+    response = await api.get(f"/customers?{query}")
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
 
 
 async def make_crowd(api: httpx.AsyncClient, database: Database, company: Environments) -> list[dict[str, Any]]:
@@ -109,11 +107,11 @@ async def test_every_sort_is_a_total_order_over_all_pages(
     crowd = await make_crowd(api, database, company)
     for field in SORTS:
 
-        def place(customer: dict[str, Any], field: str = field) -> tuple[bool, str, str]:
+        def sort_key(customer: dict[str, Any], field: str = field) -> tuple[bool, str, str]:
             value = customer[field]
             return value is None, (value or "").lower() if field[-2:] != "At" else value, customer["id"]
 
-        ascending = sorted(crowd, key=place)
+        ascending = sorted(crowd, key=sort_key)
         for query in ({}, {"tags": "none"}, {"createdFrom": "2026-01-02T00:00:00.000Z"}):
             expected = [one for one in ascending if _fits(one, query)]
             assert await walk(api, limit, sort=f"{field}:asc", **query) == expected
@@ -143,7 +141,7 @@ async def test_tags_must_all_be_there(api: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("which", ["created", "updated"])
-async def test_date_ranges_hold_both_their_ends_in_any_offset(
+async def test_date_ranges_include_both_ends_in_any_offset(
     api: httpx.AsyncClient, database: Database, company: Environments, which: str
 ) -> None:
     made = [await make_customer(api) for _ in range(3)]
@@ -164,10 +162,10 @@ async def test_date_ranges_hold_both_their_ends_in_any_offset(
         f"{which}From=2026-02-01T00:00:00Z&{which}To=2026-01-01T00:00:00Z": [],
         f"{which}From=0001-01-01T00:00:00Z&{which}To=9999-12-31T23:59:59Z": [0, 1, 2],
     }
-    for query, places in ranges.items():
+    for query, indexes in ranges.items():
         page = await ask(api, f"{query}&sort={which}At:asc")
-        assert [one["id"] for one in page["data"]] == [made[place]["id"] for place in places], query
-        assert page["meta"]["total"] == len(places)
+        assert [one["id"] for one in page["data"]] == [made[index]["id"] for index in indexes], query
+        assert page["meta"]["total"] == len(indexes)
 
 
 async def test_filters_are_combined_and_their_total_is_exact(api: httpx.AsyncClient) -> None:

@@ -1,4 +1,4 @@
-"""Random creates, changes, deletes and lists, held against a model that is a plain dictionary."""
+"""Random creates, changes, deletes and lists, compared with a plain dictionary."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -45,14 +45,14 @@ NEW = {"email": None, "phoneNumber": None, "firstName": None, "lastName": None, 
 Fields = dict[str, Any]
 
 
-def clean(given: Fields) -> Fields:
-    """The fields as they are kept."""
-    kept = dict(given)
-    if "phoneNumber" in kept:
-        kept["phoneNumber"] = E164[kept["phoneNumber"]]
-    if "tags" in kept:
-        kept["tags"] = list(dict.fromkeys(kept["tags"]))
-    return kept
+def clean(body: Fields) -> Fields:
+    """The fields as stored."""
+    stored = dict(body)
+    if "phoneNumber" in stored:
+        stored["phoneNumber"] = E164[stored["phoneNumber"]]
+    if "tags" in stored:
+        stored["tags"] = list(dict.fromkeys(stored["tags"]))
+    return stored
 
 
 def matches(customer: Fields, term: str) -> bool:
@@ -66,7 +66,7 @@ def matches(customer: Fields, term: str) -> bool:
 
 class Customers(RuleBasedStateMachine):
     api: httpx.Client
-    known = Bundle("known")
+    existing = Bundle("existing")
 
     @initialize()
     def start_empty(self) -> None:
@@ -84,26 +84,26 @@ class Customers(RuleBasedStateMachine):
         taken = (fields["email"] or "").lower() in emails or fields["phoneNumber"] in phones
         return 409 if taken else 201 if id is None else 200
 
-    @rule(target=known, given=FIELDS)
-    def create(self, given: Fields) -> Any:
-        fields = {**NEW, **clean(given)}
-        answer = self.api.post("/customers", json=given)
-        assert answer.status_code == self.expected_status(fields, None), answer.text
-        if answer.status_code != 201:
+    @rule(target=existing, body=FIELDS)
+    def create(self, body: Fields) -> Any:
+        fields = {**NEW, **clean(body)}
+        response = self.api.post("/customers", json=body)
+        assert response.status_code == self.expected_status(fields, None), response.text
+        if response.status_code != 201:
             return multiple()
-        made = answer.json()["data"]
+        made = response.json()["data"]
         assert {name: made[name] for name in fields} == fields
         self.model[made["id"]] = made
         return made["id"]
 
-    @rule(id=known, given=FIELDS)
-    def change(self, id: str, given: Fields) -> None:
+    @rule(id=existing, body=FIELDS)
+    def change(self, id: str, body: Fields) -> None:
         before = self.model[id]
-        fields = {name: before[name] for name in NEW} | clean(given)
-        answer = self.api.put(f"/customers/{id}", json=given)
-        assert answer.status_code == self.expected_status(fields, id), answer.text
-        if answer.status_code == 200:
-            changed = answer.json()["data"]
+        fields = {name: before[name] for name in NEW} | clean(body)
+        response = self.api.put(f"/customers/{id}", json=body)
+        assert response.status_code == self.expected_status(fields, id), response.text
+        if response.status_code == 200:
+            changed = response.json()["data"]
             assert changed == {**before, **fields, "updatedAt": changed["updatedAt"]}
             is_same = fields == {name: before[name] for name in fields}
             assert (
@@ -111,13 +111,13 @@ class Customers(RuleBasedStateMachine):
             )
             self.model[id] = changed
 
-    @rule(id=consumes(known))
+    @rule(id=consumes(existing))
     def delete(self, id: str) -> None:
         assert self.api.delete(f"/customers/{id}").status_code == 204
         assert self.api.get(f"/customers/{id}").status_code == 404
         del self.model[id]
 
-    @rule(id=known)
+    @rule(id=existing)
     def read(self, id: str) -> None:
         assert self.api.get(f"/customers/{id}").json() == {"data": self.model[id]}
 

@@ -40,7 +40,7 @@ async def test_a_part_of_the_name_or_email_is_found_in_any_case(api: httpx.Async
 @pytest.mark.parametrize(
     "term", ["ayo", "Lestari Ayu", "ayulestari", "lestari ayu.l", "Ayu Lestari x", "example.org", "ayu\nlestari x"]
 )
-async def test_what_is_no_part_of_name_or_email_is_not_found(api: httpx.AsyncClient, term: str) -> None:
+async def test_text_outside_name_and_email_is_not_found(api: httpx.AsyncClient, term: str) -> None:
     assert not await finds(api, term, AYU)
 
 
@@ -61,7 +61,7 @@ async def test_other_digits_are_not_found(api: httpx.AsyncClient, term: str) -> 
 
 
 @pytest.mark.parametrize("term", ["0812", "8-1-2", "(812)"])
-async def test_a_phone_number_is_looked_for_in_phone_numbers_only(api: httpx.AsyncClient, term: str) -> None:
+async def test_a_phone_number_search_matches_phone_numbers_only(api: httpx.AsyncClient, term: str) -> None:
     assert not await finds(api, term, {"email": "room812@example.com", "firstName": "812"})
 
 
@@ -99,8 +99,8 @@ async def test_customers_stored_before_accents_were_folded_are_found(installatio
         "José  LESTARI", "Nguyễn Văn Ánh", "Straße", "ayu", "ﬁnn", "Ｊｏｓé", "a\u00a8b", "ДМИТРИЙ", "한글", "İstanbul",
     ]  # fmt: skip
     emails = [f"jos\u00e9.{number}@example.com" for number in range(len(names))]
-    given = [CustomerIn(first_name=name, email=email) for name, email in zip(names, emails, strict=True)]
-    profiles = [build_profile(COMPANY, customer) for customer in given]
+    bodies = [CustomerIn(first_name=name, email=email) for name, email in zip(names, emails, strict=True)]
+    profiles = [build_profile(COMPANY, customer) for customer in bodies]
     (migration,) = [one for one in list_migrations() if one.name.endswith("_customer_search")]
     async with migrated_database(installation.server) as scratch, connect(scratch.owner_url) as owner:
         for profile in profiles:
@@ -133,7 +133,9 @@ def text_before(profile: Profile) -> str:
         ("a'b", "'", True), ('a"b', '"', True), ("a{b}", "{b}", True), ("$1", "$1", True), ("a,b", ",", True),
     ],
 )  # fmt: skip
-async def test_signs_are_looked_for_as_they_are(api: httpx.AsyncClient, name: str, term: str, found: bool) -> None:
+async def test_wildcard_characters_are_searched_literally(
+    api: httpx.AsyncClient, name: str, term: str, found: bool
+) -> None:
     assert await finds(api, term, {"firstName": name}) is found
 
 

@@ -23,9 +23,9 @@ async def count_events(database: Database, company: Environments, id: str) -> in
 
 
 async def put(api: httpx.AsyncClient, id: str, **fields: Any) -> dict[str, Any]:
-    answer = await api.put(f"/customers/{id}", json=fields)
-    assert answer.status_code == 200, answer.text
-    changed: dict[str, Any] = answer.json()["data"]
+    response = await api.put(f"/customers/{id}", json=fields)
+    assert response.status_code == 200, response.text
+    changed: dict[str, Any] = response.json()["data"]
     assert (await api.get(f"/customers/{id}")).json()["data"] == changed
     return changed
 
@@ -36,7 +36,7 @@ async def customer(api: httpx.AsyncClient) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "kept"),
+    ("field", "value", "stored"),
     [
         ("email", "New@Example.com", "New@example.com"),
         ("phoneNumber", "0813 1111 222", "+628131111222"),
@@ -61,17 +61,17 @@ async def customer(api: httpx.AsyncClient) -> dict[str, Any]:
         ("subscriptionStatus", [], []),
     ],
 )
-async def test_a_given_field_changes_and_absent_ones_stay(
+async def test_a_sent_field_changes_and_absent_ones_stay(
     api: httpx.AsyncClient,
     database: Database,
     company: Environments,
     customer: dict[str, Any],
     field: str,
     value: Any,
-    kept: Any,
+    stored: Any,
 ) -> None:
     changed = await put(api, customer["id"], **{field: value})
-    assert changed == {**customer, field: kept, "updatedAt": changed["updatedAt"]}
+    assert changed == {**customer, field: stored, "updatedAt": changed["updatedAt"]}
     assert changed["updatedAt"] > customer["updatedAt"]
     assert await count_events(database, company, customer["id"]) == 2
 
@@ -103,7 +103,7 @@ async def test_a_put_that_changes_nothing_announces_nothing_and_keeps_the_time(
     assert await count_events(database, company, customer["id"]) == 1
 
 
-async def test_a_customer_put_back_as_it_was_read_changes_nothing(
+async def test_putting_a_customer_as_it_was_read_changes_nothing(
     api: httpx.AsyncClient, database: Database, company: Environments, customer: dict[str, Any]
 ) -> None:
     read_only = {"id", "externalId", "createdAt", "updatedAt"}
@@ -121,8 +121,8 @@ async def test_the_case_of_an_email_may_be_changed(api: httpx.AsyncClient) -> No
 async def test_the_last_way_to_reach_a_customer_cannot_be_cleared(
     api: httpx.AsyncClient, cleared: dict[str, Any]
 ) -> None:
-    given = {"email": "ayu@example.com"} if "email" in cleared else {"email": None, "phoneNumber": "0812 3456 789"}
-    made = await make_customer(api, **given)
+    fields = {"email": "ayu@example.com"} if "email" in cleared else {"email": None, "phoneNumber": "0812 3456 789"}
+    made = await make_customer(api, **fields)
     error = refusal(await api.put(f"/customers/{made['id']}", json=cleared), 400, "VALIDATION_ERROR")
     assert "phoneNumber" in error["message"]
     assert (await api.get(f"/customers/{made['id']}")).json()["data"] == made
@@ -141,8 +141,8 @@ async def test_another_customers_email_and_phone_are_taken(api: httpx.AsyncClien
 async def test_a_field_that_cannot_be_changed_is_refused(
     api: httpx.AsyncClient, customer: dict[str, Any], field: str
 ) -> None:
-    answer = await api.put(f"/customers/{customer['id']}", json={field: "x"})
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+    response = await api.put(f"/customers/{customer['id']}", json={field: "x"})
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
 
 
 async def test_concurrent_changes_of_different_fields_all_arrive(
@@ -156,8 +156,8 @@ async def test_concurrent_changes_of_different_fields_all_arrive(
         "additionalData": {"n": 1},
     }
     changes = [{name: value} for name, value in new.items()]
-    answers = await asyncio.gather(*(api.put(f"/customers/{customer['id']}", json=change) for change in changes))
-    assert [answer.status_code for answer in answers] == [200] * len(changes)
+    responses = await asyncio.gather(*(api.put(f"/customers/{customer['id']}", json=change) for change in changes))
+    assert [response.status_code for response in responses] == [200] * len(changes)
     now = (await api.get(f"/customers/{customer['id']}")).json()["data"]
     assert {name: now[name] for name in new} == new
     assert await count_events(database, company, customer["id"]) == 1 + len(changes)
@@ -197,12 +197,12 @@ async def test_addresses_keep_their_ids_by_id_and_by_content(api: httpx.AsyncCli
     assert [address["mainAddress"] for address in changed["addresses"]] == [True, False, False]
 
 
-async def test_an_id_that_is_named_is_not_given_to_an_equal_address_before_it(api: httpx.AsyncClient) -> None:
+async def test_an_id_match_wins_over_an_earlier_content_match(api: httpx.AsyncClient) -> None:
     made = await make_customer(api, addresses=[{"address1": "A"}])
-    (known,) = made["addresses"]
-    changed = await put(api, made["id"], addresses=[{"address1": "A"}, {"id": known["id"], "address1": "B"}])
-    assert changed["addresses"][1]["id"] == known["id"]
-    assert changed["addresses"][0]["id"] != known["id"]
+    (existing,) = made["addresses"]
+    changed = await put(api, made["id"], addresses=[{"address1": "A"}, {"id": existing["id"], "address1": "B"}])
+    assert changed["addresses"][1]["id"] == existing["id"]
+    assert changed["addresses"][0]["id"] != existing["id"]
 
 
 async def test_equal_addresses_have_ids_of_their_own(api: httpx.AsyncClient) -> None:
@@ -224,14 +224,14 @@ async def test_one_address_is_the_main_one_and_it_can_be_moved(api: httpx.AsyncC
     assert error["details"][0]["field"] == "addresses[1].mainAddress"
 
 
-async def test_an_address_id_of_nobody_of_another_or_given_twice_is_refused(api: httpx.AsyncClient) -> None:
+async def test_an_unknown_foreign_or_repeated_address_id_is_refused(api: httpx.AsyncClient) -> None:
     other = await make_customer(api, addresses=[{"address1": "A"}])
     made = await make_customer(api, addresses=[{"address1": "A"}])
     mine, theirs = made["addresses"][0]["id"], other["addresses"][0]["id"]
     for ids in (["addr_unknown"], [""], [theirs], [mine, mine]):
         addresses = [{"id": id, "address1": "A"} for id in ids]
-        answer = await api.put(f"/customers/{made['id']}", json={"addresses": addresses})
-        assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == f"addresses[{len(ids) - 1}].id"
+        response = await api.put(f"/customers/{made['id']}", json={"addresses": addresses})
+        assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == f"addresses[{len(ids) - 1}].id"
     body = {"email": "new@example.com", "addresses": [{"id": mine, "address1": "A"}]}
     refusal(await api.post("/customers", json=body), 400, "VALIDATION_ERROR")
 
@@ -246,7 +246,7 @@ async def test_the_time_of_the_last_change_never_goes_back(
     try:
         for round_ in range(5):
             changes = [client.put(path, json={"firstName": f"{round_} {n}"}) for n, client in enumerate(clients)]
-            changed = [answer.json()["data"] for answer in await asyncio.gather(*changes)]
+            changed = [response.json()["data"] for response in await asyncio.gather(*changes)]
             last = (await clients[0].get(path)).json()["data"]
             assert last["updatedAt"] == max(one["updatedAt"] for one in changed)
     finally:

@@ -61,10 +61,10 @@ async def list_all(api: httpx.AsyncClient, resource: str) -> list[dict[str, Any]
     """Everything of one resource, oldest first."""
     found: list[dict[str, Any]] = []
     while True:
-        answer = await api.get(f"/{resource}", params={"page": len(found) // 100 + 1, "limit": 100})
-        assert answer.status_code == 200, answer.text
-        found += answer.json()["data"]
-        if not answer.json()["meta"]["hasNextPage"]:
+        response = await api.get(f"/{resource}", params={"page": len(found) // 100 + 1, "limit": 100})
+        assert response.status_code == 200, response.text
+        found += response.json()["data"]
+        if not response.json()["meta"]["hasNextPage"]:
             return sorted(found, key=lambda one: (one["createdAt"], one["id"]))
 
 

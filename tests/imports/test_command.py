@@ -160,7 +160,7 @@ async def test_a_later_line_with_the_same_own_id_changes_the_earlier(
     assert emails == {"a": "c@example.com", "b": "b@example.com", "c": "a@example.com"}
 
 
-async def test_ndjson_takes_what_the_api_takes(
+async def test_ndjson_accepts_what_the_api_accepts(
     installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     path = write(
@@ -183,7 +183,7 @@ async def test_ndjson_takes_what_the_api_takes(
     ("name", "id", "words"),
     [("missing.csv", None, "cannot be read"), ("some.txt", None, "--format"), ("some.csv", 2**40, "company")],
 )
-async def test_what_cannot_be_imported_at_all_is_told_in_a_sentence(
+async def test_an_unusable_file_is_reported_in_a_sentence(
     installation: Installation, company: Environments, tmp_path: Path, name: str, id: int | None, words: str
 ) -> None:
     for made in ("some.txt", "some.csv"):

@@ -67,7 +67,7 @@ async def test_nested_values_as_columns_and_as_json(
     assert second["additionalData"] == {"visits": 1.5}
 
 
-async def test_an_empty_cell_keeps_what_is_there(
+async def test_an_empty_cell_keeps_the_stored_value(
     installation: Installation, company: Environments, api: httpx.AsyncClient, file: Path
 ) -> None:
     write(file, "externalId,email,firstName,tags\na,a@example.com,Ayu,vip\n")
@@ -123,7 +123,7 @@ async def test_bad_lines_are_reported_and_the_others_are_imported(
 
 def enumerate_places() -> list[tuple[int, tuple[bytes, str, str]]]:
     """Each bad line with its number in the file: header, good, bad, good, bad …"""
-    return [(3 + 2 * place, line) for place, line in enumerate(BAD_LINES.values())]
+    return [(3 + 2 * index, line) for index, line in enumerate(BAD_LINES.values())]
 
 
 @pytest.mark.parametrize("kind", ["too few cells", "unclosed quote", "overlong", "bad UTF-8"])
@@ -170,7 +170,7 @@ async def test_a_cell_with_broken_json_names_its_column(
         ("email,firstName\r" + "a@example.com,Ayu\r" * 80_000, "CR alone"),
     ],
 )
-async def test_a_header_that_cannot_be_used_is_refused_before_anything_is_imported(
+async def test_an_unusable_header_is_refused_before_anything_is_imported(
     installation: Installation, company: Environments, api: httpx.AsyncClient, file: Path, header: str, named: str
 ) -> None:
     write(file, header + ("\na@example.com,x,y\n" if header else ""))

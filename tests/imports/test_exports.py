@@ -49,9 +49,9 @@ async def fill(api: httpx.AsyncClient) -> None:
 
 
 async def made(api: httpx.AsyncClient, resource: str, **fields: Any) -> dict[str, Any]:
-    answer = await api.post(f"/{resource}", json=fields)
-    assert answer.status_code == 201, answer.text
-    data: dict[str, Any] = answer.json()["data"]
+    response = await api.post(f"/{resource}", json=fields)
+    assert response.status_code == 201, response.text
+    data: dict[str, Any] = response.json()["data"]
     return data
 
 
@@ -106,7 +106,7 @@ async def test_a_table_on_standard_output_has_the_fields_of_the_api(
 
 
 @pytest.mark.smoke
-async def test_ndjson_is_what_the_api_answers(
+async def test_ndjson_is_what_the_api_returns(
     installation: Installation, company: Environments, api: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     await fill(api)
@@ -115,7 +115,7 @@ async def test_ndjson_is_what_the_api_answers(
         assert [msgspec.json.decode(line) for line in read(path).splitlines()] == await list_all(api, resource)
 
 
-async def test_an_export_sees_one_instant(database: Database, company: Environments, api: httpx.AsyncClient) -> None:
+async def test_an_export_is_one_snapshot(database: Database, company: Environments, api: httpx.AsyncClient) -> None:
     for n in range(20):
         await make_customer(api, firstName="before", lastName=str(n))
     customers = await list_all(api, "customers")

@@ -1,4 +1,4 @@
-"""Files that the commands are told to read and write: none is lost, and what is wrong is said of the file."""
+"""Files that the commands read and write: none is lost, and errors name the file."""
 
 import os
 import signal
@@ -57,7 +57,7 @@ async def test_the_file_to_import_is_never_the_error_file(
 
 
 @pytest.mark.parametrize("content", ["dear diary\n", "", "line,field,reasons\n", "line,field"])
-async def test_a_file_of_somebody_else_is_not_written_over(
+async def test_a_file_that_is_not_an_error_file_is_not_overwritten(
     installation: Installation, company: Environments, database: Database, file: Path, content: str
 ) -> None:
     errors = write(file.with_name("notes.txt"), content)
@@ -66,7 +66,7 @@ async def test_a_file_of_somebody_else_is_not_written_over(
     assert await count_imports(database, company) == 0
 
 
-async def test_an_error_file_of_before_is_replaced_and_removed_behind_links_too(
+async def test_an_earlier_error_file_is_replaced_and_removed_also_through_links(
     installation: Installation, company: Environments, file: Path
 ) -> None:
     errors, link = write(file.with_name("errors.csv"), OURS), file.with_name("link.csv")
@@ -81,7 +81,7 @@ async def test_an_error_file_of_before_is_replaced_and_removed_behind_links_too(
 
 
 @pytest.mark.parametrize("errors", ["missing/errors.csv", "customers.csv/errors.csv", ".", "/proc/errors.csv"])
-async def test_an_error_file_that_cannot_be_written_is_found_out_before_the_first_row(
+async def test_an_unwritable_error_file_is_refused_before_the_first_row(
     installation: Installation, company: Environments, database: Database, file: Path, errors: str
 ) -> None:
     sentence = start(installation, company, file, "--errors", str(file.parent / errors)).sentence()
@@ -122,14 +122,14 @@ def export(installation: Installation, company: Environments, output: Path) -> O
     return sapa(installation.data, "export", "customers", "--company", str(company.live), "--output", str(output))
 
 
-async def test_an_export_that_nobody_takes_is_said_so(installation: Installation, company: Environments) -> None:
+async def test_an_export_to_a_full_device_is_reported(installation: Installation, company: Environments) -> None:
     done = sapa_process(
         installation.data, "export", "customers", "--company", str(company.live), "--output", "/dev/full"
     )
     assert "cannot be written" in done.sentence()
 
 
-async def test_an_interrupted_import_says_how_to_go_on(
+async def test_an_interrupted_import_says_how_to_resume(
     installation: Installation, company: Environments, database: Database, tmp_path: Path
 ) -> None:
     path, _ = build_file(tmp_path / "many.csv", 20_000, 0)

@@ -66,8 +66,9 @@ def count_calls(content: bytes) -> int:
     [b'x"y,"z\n', b'a",b,"c\n', b'"x\n', b'x,"y\n', b'"a""\n', b'x,"y\n' + b"z\n" * 40],
     ids=["never closed", "closed at the end, too many cells", "text behind", "open", "doubled", "few open"],
 )
-def test_astray_quotes_cost_no_more_than_the_file_is_long(line: bytes) -> None:
-    lines = 3_000 // line.count(b"\n")
+def test_stray_quotes_cost_no_more_than_the_file_is_long(line: bytes) -> None:
+    lines = 3_000 // line.count(b"
+")
     content = b"a,b\n" + (line * lines + b'"\n') * 2 + b"good,one\n"
     assert count_calls(content) < 200 * content.count(b"\n")
     batches = read_batches(content)
@@ -77,7 +78,7 @@ def test_astray_quotes_cost_no_more_than_the_file_is_long(line: bytes) -> None:
     assert (batches[-1].position, batches[-1].line) == (len(content), content.count(b"\n"))
 
 
-def test_every_line_of_a_file_with_astray_quotes_is_reported_once() -> None:
+def test_every_line_of_a_file_with_stray_quotes_is_reported_once() -> None:
     content = b"a,b\n" + b'a",b,"c\n' * 5_000 + b'"\n' + b"good,one\n"
     assert line_numbers(read_batches(content)) == list(range(2, 5_004))
 
@@ -85,7 +86,7 @@ def test_every_line_of_a_file_with_astray_quotes_is_reported_once() -> None:
 @given(
     st.lists(st.sampled_from([b"x", b'"', b",", b"\n", b'""', b'",', b',"', b"\r\n"]), max_size=40), st.integers(1, 9)
 )
-def test_pieces_and_places_fit_together_whatever_the_file_holds(parts: list[bytes], piece: int) -> None:
+def test_chunks_and_positions_fit_together_for_any_file(parts: list[bytes], piece: int) -> None:
     content = b"a,b\n" + b"".join(parts)
     batches = read_batches(content)
     assert batches == read_batches(content, piece)
@@ -105,7 +106,7 @@ def test_a_record_of_several_lines_may_have_a_mebibyte_and_not_more() -> None:
         assert is_bad == ([False, False] if is_good else [True, True, False])
 
 
-async def test_reading_lets_others_have_their_turn() -> None:
+async def test_reading_yields_to_other_tasks() -> None:
     content = b"a,b\n" + b"x,y\n" * 20_000
     read = read_from(content)
     header = await read_header(read, "csv", Sheet)

@@ -9,7 +9,7 @@ from sapa.customers import bulk
 from sapa.customers.bulk import BulkCustomer, Outcome
 from sapa.customers.types import CustomerPatch
 from sapa.db.pool import Database, Tx, open_database
-from sapa.imports.queries import PLAN_FOR_ANY_COMPANY
+from sapa.imports.queries import use_generic_plans
 from sapa.values.company import Company
 from tests.conftest import Installation
 from tests.factories import Environments
@@ -39,11 +39,11 @@ async def live(owner: Database, company: Environments) -> Company:
     """With many customers, of whom the last are looked up."""
     async with owner.transaction() as tx:
         live = await get_company(tx, company.live)
-        assert None not in await bulk.store_together(tx, live, [build_given(number) for number in range(FILLED)])
+        assert None not in await bulk.store_together(tx, live, [build_customer(number) for number in range(FILLED)])
     return live
 
 
-def build_given(number: int, name: str = "Ayu") -> BulkCustomer:
+def build_customer(number: int, name: str = "Ayu") -> BulkCustomer:
     return BulkCustomer(f"own-{number}", None, CustomerPatch(email=f"{number}@example.com", first_name=name))
 
 
@@ -54,7 +54,7 @@ async def believe(tx: Tx, pages: int, rows: int) -> None:
 
 
 async def store(
-    owner: Database, live: Company, given: list[BulkCustomer], pages: int, rows: int
+    owner: Database, live: Company, customers: list[BulkCustomer], pages: int, rows: int
 ) -> tuple[set[Outcome | None], int]:
     """The outcomes, and how many customers were read for them."""
     async with owner.connection() as db:
@@ -62,9 +62,9 @@ async def store(
         await transaction.start()
         try:
             await believe(db, pages, rows)
-            await PLAN_FOR_ANY_COMPANY.value(db)
+            await use_generic_plans(db)
             before = await db.fetchval(READ)
-            outcomes = await bulk.store_together(db, live, given)
+            outcomes = await bulk.store_together(db, live, customers)
             return set(outcomes), await db.fetchval(READ) - before
         finally:
             await transaction.rollback()
@@ -74,36 +74,40 @@ BELIEFS = pytest.mark.parametrize(("pages", "rows"), [(5_000, 0), (5_000, 1), (1
 
 
 @BELIEFS
-async def test_new_ones_are_told_of_without_reading_the_others(
+async def test_new_customers_are_recorded_without_reading_the_others(
     owner: Database, live: Company, pages: int, rows: int
 ) -> None:
-    given = [build_given(number) for number in range(FILLED, FILLED + LOOKED_UP)]
-    outcomes, read = await store(owner, live, given, pages, rows)
+    customers = [build_customer(number) for number in range(FILLED, FILLED + LOOKED_UP)]
+    outcomes, read = await store(owner, live, customers, pages, rows)
     assert outcomes == {"created"}
     assert read <= MOST_READ
 
 
 @BELIEFS
-async def test_known_ones_are_found_by_their_own_id(owner: Database, live: Company, pages: int, rows: int) -> None:
-    given = [build_given(number) for number in range(FILLED - LOOKED_UP, FILLED)]
-    outcomes, read = await store(owner, live, given, pages, rows)
+async def test_existing_customers_are_found_by_external_id(
+    owner: Database, live: Company, pages: int, rows: int
+) -> None:
+    customers = [build_customer(number) for number in range(FILLED - LOOKED_UP, FILLED)]
+    outcomes, read = await store(owner, live, customers, pages, rows)
     assert outcomes == {"unchanged"}
     assert read <= MOST_READ
 
 
 @BELIEFS
-async def test_changed_ones_are_found_by_their_own_id(owner: Database, live: Company, pages: int, rows: int) -> None:
-    given = [build_given(number, "Budi") for number in range(FILLED - LOOKED_UP, FILLED)]
-    outcomes, read = await store(owner, live, given, pages, rows)
+async def test_changed_customers_are_found_by_external_id(
+    owner: Database, live: Company, pages: int, rows: int
+) -> None:
+    customers = [build_customer(number, "Budi") for number in range(FILLED - LOOKED_UP, FILLED)]
+    outcomes, read = await store(owner, live, customers, pages, rows)
     assert outcomes == {"updated"}
     assert read <= MOST_READ
 
 
 @BELIEFS
-async def test_known_ones_are_found_by_our_id(owner: Database, live: Company, pages: int, rows: int) -> None:
+async def test_existing_customers_are_found_by_id(owner: Database, live: Company, pages: int, rows: int) -> None:
     async with owner.connection() as db:
         ours = await db.fetch(OURS, live.id, LOOKED_UP)
-    given = [BulkCustomer(None, row[0], CustomerPatch(first_name="Ayu")) for row in ours]
-    outcomes, read = await store(owner, live, given, pages, rows)
+    customers = [BulkCustomer(None, row[0], CustomerPatch(first_name="Ayu")) for row in ours]
+    outcomes, read = await store(owner, live, customers, pages, rows)
     assert outcomes == {"unchanged"}
     assert read <= MOST_READ

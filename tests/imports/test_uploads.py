@@ -23,9 +23,9 @@ NDJSON = {"content-type": "application/x-ndjson"}
 
 async def upload(api: httpx.AsyncClient, content: bytes, resource: str = "customers", **more: Any) -> dict[str, Any]:
     headers = more.pop("headers", CSV)
-    answer = await api.post("/imports", params={"resource": resource, **more}, content=content, headers=headers)
-    assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()["data"]
+    response = await api.post("/imports", params={"resource": resource, **more}, content=content, headers=headers)
+    assert response.status_code == 201, response.text
+    made: dict[str, Any] = response.json()["data"]
     assert (made["status"], made["size"], made["position"]) == ("queued", len(content), 0)
     return made
 
@@ -82,12 +82,12 @@ async def test_a_dry_run_and_ndjson_and_the_other_resources(api: httpx.AsyncClie
         ({"resource": "customers"}, {"content-type": "application/json"}, b"[]", 415, "text/csv"),
     ],
 )
-async def test_a_file_that_cannot_be_used_is_refused_at_once(
+async def test_an_unusable_file_is_refused_at_once(
     api: httpx.AsyncClient, params: dict[str, str], headers: dict[str, str], content: bytes, status: int, words: str
 ) -> None:
-    answer = await api.post("/imports", params=params, headers=headers, content=content)
-    assert answer.status_code == status
-    assert words in answer.json()["error"]["message"]
+    response = await api.post("/imports", params=params, headers=headers, content=content)
+    assert response.status_code == status
+    assert words in response.json()["error"]["message"]
     assert (await api.get("/imports")).json()["meta"]["total"] == 0
 
 
@@ -98,8 +98,8 @@ async def test_the_resources_own_scope_is_needed(
     key = await make_key(database, company.live, ["customers:READ", "customers:WRITE", "orders:READ"])
     async with connect(installation, key.raw) as limited:
         for resource in ("products", "orders"):
-            answer = await limited.post("/imports", params={"resource": resource}, headers=CSV, content=b"name\n")
-            assert (answer.status_code, answer.json()["error"]["code"]) == (403, "INSUFFICIENT_SCOPE")
+            response = await limited.post("/imports", params={"resource": resource}, headers=CSV, content=b"name\n")
+            assert (response.status_code, response.json()["error"]["code"]) == (403, "INSUFFICIENT_SCOPE")
         assert (await limited.get(f"/imports/{made['id']}")).status_code == 403
         assert (await limited.get("/imports", params={"resource": "products"})).status_code == 403
         own = await upload(limited, b"email\n")
@@ -111,7 +111,7 @@ async def test_the_resources_own_scope_is_needed(
         assert len((await other.get("/imports")).json()["data"]) == 2
 
 
-async def test_an_upload_survives_the_death_of_the_worker(
+async def test_an_upload_survives_a_killed_worker(
     installation: Installation, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     rows = depth.examples(15_000)
@@ -129,7 +129,7 @@ async def test_an_upload_survives_the_death_of_the_worker(
         assert await db.fetchval("SELECT count(*) FROM events WHERE company_id = $1", company.live) == rows
 
 
-async def test_a_file_that_fails_for_no_reason_of_its_own_is_given_up_and_stops_no_other(
+async def test_a_file_that_keeps_failing_unexpectedly_is_marked_failed_and_does_not_block_others(
     installation: Installation, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     order = b'{"orderId":"%s","notes":"%s","lineItems":[{"title":"Kopi","price":5,"quantity":1}]}\n'
@@ -141,8 +141,10 @@ async def test_a_file_that_fails_for_no_reason_of_its_own_is_given_up_and_stops_
         done = await wait_until_done(api, bad["id"])
     assert (done["status"], done["rows"], done["created"]) == ("failed", 1, 1)
     assert "5 times behind line 1" in done["error"]
-    told = [line for line in installation.log.read_text().splitlines() if bad["id"] in line and "import failed" in line]
-    assert len(told) == 5
+    logged = [
+        line for line in installation.log.read_text().splitlines() if bad["id"] in line and "import failed" in line
+    ]
+    assert len(logged) == 5
     assert {one["orderId"] for one in await list_all(api, "orders")} == {"a", "c"}
     async with database.connection() as db:
         assert await db.fetchval("SELECT count(*) FROM import_chunks WHERE import_id = $1", bad["id"]) == 0

@@ -11,7 +11,7 @@ from sapa.db.pool import Connection, Database
 from tests.conftest import Installation, connect
 from tests.db import scratch
 from tests.factories import Environments, add_points, make_customer, make_key
-from tests.loyalty.ledger import drift_of
+from tests.loyalty.ledger_steps import drift_of
 
 MoveClock = Callable[[timedelta], Awaitable[None]]
 

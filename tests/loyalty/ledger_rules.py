@@ -69,9 +69,9 @@ class Ledger(Machine):
     def deduct(self, who: int, points: int) -> Any:
         return self.perform(self.adjusting(who, points, "deduct")) or multiple()
 
-    @rule(known=keys)
-    def repeat(self, known: tuple[str, dict[str, Any], dict[str, Any]]) -> None:
-        customer, body, entry = known
+    @rule(request=keys)
+    def repeat(self, request: tuple[str, dict[str, Any], dict[str, Any]]) -> None:
+        customer, body, entry = request
         path = f"/loyalty/customers/{customer}/points/adjust"
         assert data_of(self.send("POST", path, body))["ledger"] == entry
         assert code_of(self.send("POST", path, {**body, "points": 99})) == "IDEMPOTENCY_KEY_REUSED"
@@ -84,12 +84,12 @@ class Ledger(Machine):
     def reserving(self, who: int, points: int, ttl: int) -> Step:
         customer = self.customers[who]
 
-        def replay(world: World, answer: httpx.Response) -> Any:
+        def replay(world: World, response: httpx.Response) -> Any:
             wallet = world.wallets[customer]
             if not self.program["enabled"] or wallet.available() < points:
-                assert code_of(answer) == ("INSUFFICIENT_POINTS" if self.program["enabled"] else "LOYALTY_DISABLED")
+                assert code_of(response) == ("INSUFFICIENT_POINTS" if self.program["enabled"] else "LOYALTY_DISABLED")
                 return None
-            made = data_of(answer)
+            made = data_of(response)
             wallet.hold(made["id"], points, datetime.fromisoformat(made["expiresAt"]))
             return customer, made["id"]
 
@@ -105,18 +105,18 @@ class Ledger(Machine):
     def closing(self, which: tuple[str, str], verb: str) -> Step:
         customer, id = which
 
-        def replay(world: World, answer: httpx.Response) -> None:
+        def replay(world: World, response: httpx.Response) -> None:
             wallet = world.wallets[customer]
             if id not in wallet.holds or not self.program["enabled"]:
-                assert code_of(answer) == ("LOYALTY_DISABLED" if id in wallet.holds else "RESERVATION_CLOSED")
-                assert id in wallet.holds or (id in wallet.spent) == ("committed" in message_of(answer))
+                assert code_of(response) == ("LOYALTY_DISABLED" if id in wallet.holds else "RESERVATION_CLOSED")
+                assert id in wallet.holds or (id in wallet.spent) == ("committed" in message_of(response))
                 return
-            assert data_of(answer)["status"] == CLOSED[verb]
+            assert data_of(response)["status"] == CLOSED[verb]
             if verb == "commit":
                 wallet.spend(id)
             else:
-                wallet.give_back(id)
-                wallet.bury(self.now())
+                wallet.return_points(id)
+                wallet.expire_lots(self.now())
 
         return Step(customer, f"/loyalty/reservations/{id}/{verb}", None, replay)
 
@@ -159,11 +159,11 @@ class Ledger(Machine):
                 self.perform(self.adjusting(who, left, "deduct"))
 
     def change_order(self, id: str, patch: dict[str, str]) -> None:
-        answer = self.send("PUT", f"/orders/{id}", patch)
-        assert answer.status_code in {200, 409}
+        response = self.send("PUT", f"/orders/{id}", patch)
+        assert response.status_code in {200, 409}
         order = self.world.orders[id]
-        if answer.status_code == 200 and data_of(answer) != order.shown:
-            order.take_over(data_of(answer))
+        if response.status_code == 200 and data_of(response) != order.shown:
+            order.take_over(data_of(response))
             self.earn(id)
 
     def earn(self, id: str) -> None:

@@ -27,7 +27,7 @@ ENTRIES = {
     "released": {"redeem_release"},
     "failed": {"redeem_release", "redeem_reversal"},
 }
-"""Which entry tells what became of a reservation or a redemption."""
+"""The entry type of each final status of a reservation or a redemption."""
 
 
 class Machine(RuleBasedStateMachine):
@@ -40,7 +40,7 @@ class Machine(RuleBasedStateMachine):
         self.offset = timedelta(0)
         type(self).set_offset(self.offset)
         made = [self.send("POST", "/customers", {"email": f"{uuid4().hex}@example.com"}) for _ in range(2)]
-        self.customers = [data_of(answer)["id"] for answer in made]
+        self.customers = [data_of(response)["id"] for response in made]
         self.world = World({id: Wallet() for id in self.customers})
         self.program: dict[str, Any] = {"enabled": True, "earnOn": "paid", "rounding": "floor", "expiryMonths": None}
         self.send("PUT", "/loyalty/settings", self.program)
@@ -58,14 +58,14 @@ class Machine(RuleBasedStateMachine):
         return datetime.now(UTC) + self.offset
 
     def perform(self, step: Step) -> Any:
-        answer = self.send("POST", step.path, step.body)
+        response = self.send("POST", step.path, step.body)
         self.world.settle(self.now())
-        return step.replay(self.world, answer)
+        return step.replay(self.world, response)
 
     def perform_together(self, steps: Sequence[Step]) -> None:
-        """All at once: some order of them, one after the other, must explain all answers and the book."""
-        answers = asyncio.run(self.send_together(steps))
-        instants = [self.instant_of(step, answer) for step, answer in zip(steps, answers, strict=True)]
+        """All at once: some order of them, one after the other, must explain all responses and the ledger."""
+        responses = asyncio.run(self.send_together(steps))
+        instants = [self.instant_of(step, response) for step, response in zip(steps, responses, strict=True)]
         problems: list[str] = []
         for order in permutations(range(len(steps))):
             if not all(self.is_in_order(customer, order, steps, instants) for customer in self.customers):
@@ -73,14 +73,14 @@ class Machine(RuleBasedStateMachine):
             world = deepcopy(self.world)
             world.settle(self.now())
             try:
-                for place in order:
-                    steps[place].replay(world, answers[place])
+                for index in order:
+                    steps[index].replay(world, responses[index])
             except AssertionError as error:
                 problems.append(str(error))
                 continue
             self.world = world
             return
-        raise AssertionError(f"no order explains {[answer.text for answer in answers]}: {problems}")
+        raise AssertionError(f"no order explains {[response.text for response in responses]}: {problems}")
 
     async def send_together(self, steps: Sequence[Step]) -> list[httpx.Response]:
         async with httpx.AsyncClient(
@@ -88,12 +88,12 @@ class Machine(RuleBasedStateMachine):
         ) as api:
             return list(await asyncio.gather(*(api.post(step.path, json=step.body) for step in steps)))
 
-    def instant_of(self, step: Step, answer: httpx.Response) -> str | None:
-        """Where the book has what the call did; none of a call that was refused."""
-        assert not answer.is_server_error, answer.text
-        if answer.is_error:
+    def instant_of(self, step: Step, response: httpx.Response) -> str | None:
+        """The instant of the call's entry; None for a call that was refused."""
+        assert not response.is_server_error, response.text
+        if response.is_error:
             return None
-        data = data_of(answer)
+        data = data_of(response)
         if "ledger" in data:
             return str(data["ledger"]["occurredAt"])
         entries = self.send("GET", f"/loyalty/customers/{step.customer}/history?limit=100").json()["data"]
@@ -108,13 +108,13 @@ class Machine(RuleBasedStateMachine):
     def is_in_order(
         self, customer: str, order: Sequence[int], steps: Sequence[Step], instants: Sequence[str | None]
     ) -> bool:
-        own = [instant for place in order if steps[place].customer == customer and (instant := instants[place])]
+        own = [instant for index in order if steps[index].customer == customer and (instant := instants[index])]
         return own == sorted(own)
 
     def change_program(self, change: dict[str, Any]) -> None:
         self.program |= change
-        answer = self.send("PUT", "/loyalty/settings", change)
-        assert data_of(answer) == {**self.program, "reservationTtlSeconds": 900}
+        response = self.send("PUT", "/loyalty/settings", change)
+        assert data_of(response) == {**self.program, "reservationTtlSeconds": 900}
 
     def add(self, who: int, points: int, months: int | None) -> Any:
         """Points of every age beside each other, so that it matters which are spent."""
@@ -125,16 +125,16 @@ class Machine(RuleBasedStateMachine):
         customer = self.customers[who]
         body = {"direction": direction, "points": points, "idempotencyKey": uuid4().hex}
 
-        def replay(world: World, answer: httpx.Response) -> Any:
+        def replay(world: World, response: httpx.Response) -> Any:
             wallet = world.wallets[customer]
             if not self.program["enabled"]:
-                assert code_of(answer) == "LOYALTY_DISABLED"
+                assert code_of(response) == "LOYALTY_DISABLED"
                 return None
             if direction == "deduct" and wallet.available() < points:
-                assert code_of(answer) == "INSUFFICIENT_POINTS"
-                assert f"and {wallet.available()} are" in answer.text
+                assert code_of(response) == "INSUFFICIENT_POINTS"
+                assert f"and {wallet.available()} are" in response.text
                 return None
-            entry = data_of(answer)["ledger"]
+            entry = data_of(response)["ledger"]
             if direction == "add":
                 wallet.add(points, self.expiry_of(entry))
             else:
@@ -186,7 +186,7 @@ class Machine(RuleBasedStateMachine):
             self.every_wallet_is_what_the_rules_say()
 
     def read_back(self, customer: str) -> None:
-        """The whole book: each entry goes on where the one before it ended."""
+        """The whole ledger: each entry continues from the one before it."""
         entries: list[dict[str, Any]] = []
         before: str | None = ""
         while before is not None:

@@ -1,4 +1,4 @@
-"""The ledger's rules once more, small and in memory, to hold the real one against."""
+"""The ledger's rules in memory, to compare the real ledger with."""
 
 import calendar
 from collections.abc import Callable
@@ -61,10 +61,10 @@ class Wallet:
 
     def settle(self, now: datetime) -> None:
         for id in [id for id, hold in self.holds.items() if hold.expires <= now]:
-            self.give_back(id)
-        self.bury(now)
+            self.return_points(id)
+        self.expire_lots(now)
 
-    def bury(self, now: datetime) -> None:
+    def expire_lots(self, now: datetime) -> None:
         for lot in self.lots:
             if lot.expires <= now:
                 self.burned += lot.remaining
@@ -93,7 +93,7 @@ class Wallet:
             lot.held += part
         self.holds[id] = Hold(expires, parts)
 
-    def give_back(self, id: str) -> None:
+    def return_points(self, id: str) -> None:
         for lot, part in self.holds.pop(id).parts:
             lot.held -= part
             lot.remaining += part
@@ -122,11 +122,11 @@ class Order:
     worth: int = 0
     posted: int = 0
 
-    def take_over(self, answer: dict[str, Any]) -> None:
-        self.shown = answer
-        if answer["status"] != "archived":
-            self.real_status = answer["status"]
-        self.payment, self.fulfilment = answer["financialStatus"], answer["fulfillmentStatus"]
+    def take_over(self, response: dict[str, Any]) -> None:
+        self.shown = response
+        if response["status"] != "archived":
+            self.real_status = response["status"]
+        self.payment, self.fulfilment = response["financialStatus"], response["fulfillmentStatus"]
 
     def counts(self, trigger: str) -> bool:
         if self.real_status in {"cancelled", "refunded"} or self.payment == "refunded":
@@ -164,7 +164,7 @@ class World:
 
 @dataclass
 class Step:
-    """One call, and what the rules say to its answer: they go on from it, or raise."""
+    """One call, and what the rules say to its response: they go on from it, or raise."""
 
     customer: str
     path: str
@@ -172,16 +172,16 @@ class Step:
     replay: Callable[[World, httpx.Response], Any]
 
 
-def data_of(answer: httpx.Response) -> dict[str, Any]:
-    assert answer.is_success, answer.text
-    data: dict[str, Any] = answer.json()["data"]
+def data_of(response: httpx.Response) -> dict[str, Any]:
+    assert response.is_success, response.text
+    data: dict[str, Any] = response.json()["data"]
     return data
 
 
-def code_of(answer: httpx.Response) -> str:
-    assert answer.is_client_error, answer.text
-    return str(answer.json()["error"]["code"])
+def code_of(response: httpx.Response) -> str:
+    assert response.is_client_error, response.text
+    return str(response.json()["error"]["code"])
 
 
-def message_of(answer: httpx.Response) -> str:
-    return str(answer.json()["error"]["message"])
+def message_of(response: httpx.Response) -> str:
+    return str(response.json()["error"]["message"])

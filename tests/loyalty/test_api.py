@@ -6,7 +6,7 @@ import pytest
 
 from tests.factories import add_points, make_customer, make_reservation
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import adjust, close, drift_of, error_of, history_of, points_of, types_of, wallet_of
+from tests.loyalty.ledger_steps import adjust, close, drift_of, error_of, history_of, points_of, types_of, wallet_of
 
 ZEROS = {
     "availablePoints": "0",
@@ -18,7 +18,7 @@ ZEROS = {
 }
 
 
-async def test_a_customer_has_an_empty_wallet_from_the_beginning(sandbox: httpx.AsyncClient) -> None:
+async def test_a_new_customer_has_an_empty_wallet(sandbox: httpx.AsyncClient) -> None:
     customer = await make_customer(sandbox)
     wallet = await wallet_of(sandbox, customer["id"])
     assert wallet == {
@@ -39,7 +39,7 @@ async def test_a_customer_has_an_empty_wallet_from_the_beginning(sandbox: httpx.
 
 
 @pytest.mark.smoke
-async def test_an_adjustment_answers_the_wallet_and_its_entry(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_an_adjustment_returns_the_wallet_and_its_entry(sandbox: httpx.AsyncClient, ayu: str) -> None:
     metadata = {"ticket": 7, "by": {"name": "Sari"}, "list": [1, None, True]}
     made = await add_points(sandbox, ayu, 100, reason="Goodwill", metadata=metadata, idempotencyKey="k-1")
     entry = made["ledger"]
@@ -75,14 +75,14 @@ async def test_an_adjustment_answers_the_wallet_and_its_entry(sandbox: httpx.Asy
     )
 
 
-async def test_points_that_are_not_there_cannot_be_taken_or_held(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_missing_points_cannot_be_taken_or_held(sandbox: httpx.AsyncClient, ayu: str) -> None:
     for have in (0, 20):
-        for answer in (
+        for response in (
             await adjust(sandbox, ayu, "deduct", 21),
             await sandbox.post(f"/loyalty/customers/{ayu}/reservations", json={"points": 21}),
         ):
-            assert error_of(answer) == (409, "INSUFFICIENT_POINTS")
-            assert answer.json()["error"]["message"] == f"21 points were asked for and {have} are available."
+            assert error_of(response) == (409, "INSUFFICIENT_POINTS")
+            assert response.json()["error"]["message"] == f"21 points were asked for and {have} are available."
         if not have:
             await add_points(sandbox, ayu, 20)
     assert await types_of(sandbox, ayu) == [("adjust_add", 20)]
@@ -106,12 +106,12 @@ async def test_points_that_are_not_there_cannot_be_taken_or_held(sandbox: httpx.
         ({"direction": "add", "points": 5, "note": "x"}, "note"),
     ],
 )
-async def test_an_adjustment_that_cannot_be_is_refused_by_its_field(
+async def test_an_invalid_adjustment_is_refused_with_its_field(
     sandbox: httpx.AsyncClient, ayu: str, body: dict[str, Any], field: str
 ) -> None:
-    answer = await sandbox.post(f"/loyalty/customers/{ayu}/points/adjust", json=body)
-    assert error_of(answer) == (400, "VALIDATION_ERROR")
-    assert answer.json()["error"]["details"][0]["field"] == field
+    response = await sandbox.post(f"/loyalty/customers/{ayu}/points/adjust", json=body)
+    assert error_of(response) == (400, "VALIDATION_ERROR")
+    assert response.json()["error"]["details"][0]["field"] == field
     assert (await wallet_of(sandbox, ayu))["version"] == "0"
 
 
@@ -125,8 +125,8 @@ async def test_the_largest_adjustments_stay_exact(sandbox: httpx.AsyncClient, ay
 
 async def test_a_reservation_holds_points_and_its_commit_spends_them(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100)
-    held = await make_reservation(sandbox, ayu, 40, ttlSeconds=60, referenceType="cart", referenceId="77")
-    assert {name: held[name] for name in ("customerId", "points", "status", "referenceType", "referenceId")} == {
+    reservation = await make_reservation(sandbox, ayu, 40, ttlSeconds=60, referenceType="cart", referenceId="77")
+    assert {name: reservation[name] for name in ("customerId", "points", "status", "referenceType", "referenceId")} == {
         "customerId": ayu,
         "points": "40",
         "status": "reserved",
@@ -134,80 +134,82 @@ async def test_a_reservation_holds_points_and_its_commit_spends_them(sandbox: ht
         "referenceId": "77",
     }
     assert await points_of(sandbox, ayu) == (60, 40)
-    committed = (await close(sandbox, held["id"], "commit")).json()["data"]
-    assert committed == {**held, "status": "committed", "updatedAt": committed["updatedAt"]}
+    committed = (await close(sandbox, reservation["id"], "commit")).json()["data"]
+    assert committed == {**reservation, "status": "committed", "updatedAt": committed["updatedAt"]}
     assert await points_of(sandbox, ayu) == (60, 0)
     assert await types_of(sandbox, ayu) == [("adjust_add", 100), ("redeem_reserve", 0), ("redeem_commit", -40)]
     entries = await history_of(sandbox, ayu)
     assert {(entry["referenceType"], entry["referenceId"]) for entry in entries[:2]} == {("cart", "77")}
 
 
-async def test_a_release_gives_the_points_back(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_a_release_returns_the_points(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100)
-    held = await make_reservation(sandbox, ayu, 40)
-    released = (await close(sandbox, held["id"], "release")).json()["data"]
+    reservation = await make_reservation(sandbox, ayu, 40)
+    released = (await close(sandbox, reservation["id"], "release")).json()["data"]
     assert released["status"] == "released"
     assert await points_of(sandbox, ayu) == (100, 0)
     entries = await history_of(sandbox, ayu)
     assert [entry["entryType"] for entry in entries] == ["redeem_release", "redeem_reserve", "adjust_add"]
-    assert {(entry["referenceType"], entry["referenceId"]) for entry in entries[:2]} == {("reservation", held["id"])}
+    assert {(entry["referenceType"], entry["referenceId"]) for entry in entries[:2]} == {
+        ("reservation", reservation["id"])
+    }
 
 
 @pytest.mark.parametrize("first", ["commit", "release"])
 @pytest.mark.parametrize("second", ["commit", "release"])
 async def test_a_reservation_is_closed_once(sandbox: httpx.AsyncClient, ayu: str, first: str, second: str) -> None:
     await add_points(sandbox, ayu, 100)
-    held = await make_reservation(sandbox, ayu, 40)
-    assert (await close(sandbox, held["id"], first)).status_code == 200
+    reservation = await make_reservation(sandbox, ayu, 40)
+    assert (await close(sandbox, reservation["id"], first)).status_code == 200
     before = await wallet_of(sandbox, ayu)
-    refused = await close(sandbox, held["id"], second)
+    refused = await close(sandbox, reservation["id"], second)
     assert error_of(refused) == (409, "RESERVATION_CLOSED")
     assert {"commit": "committed", "release": "released"}[first] in refused.json()["error"]["message"]
     assert await wallet_of(sandbox, ayu) == before
 
 
-async def test_a_reservation_past_its_time_is_over_at_that_instant(
+async def test_a_reservation_expires_at_its_instant(
     sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock
 ) -> None:
     await add_points(sandbox, ayu, 100)
-    held = await make_reservation(sandbox, ayu, 40)
+    reservation = await make_reservation(sandbox, ayu, 40)
     await move_clock(timedelta(seconds=890))
     assert await points_of(sandbox, ayu) == (60, 40)
     await move_clock(timedelta(seconds=10))
     assert await points_of(sandbox, ayu) == (100, 0), "the usual 900 seconds are over"
-    assert error_of(await close(sandbox, held["id"], "commit")) == (409, "RESERVATION_CLOSED")
+    assert error_of(await close(sandbox, reservation["id"], "commit")) == (409, "RESERVATION_CLOSED")
     await make_reservation(sandbox, ayu, 100)
     assert await points_of(sandbox, ayu) == (0, 100)
     assert await drift_of(sandbox) == []
 
 
 @pytest.mark.parametrize("ttl", [0, -1, 30 * 86_400 + 1, 1.5, "60"])
-async def test_a_time_that_cannot_be_is_refused(sandbox: httpx.AsyncClient, ayu: str, ttl: object) -> None:
-    answer = await sandbox.post(f"/loyalty/customers/{ayu}/reservations", json={"points": 1, "ttlSeconds": ttl})
-    assert answer.json()["error"]["details"][0]["field"] == "ttlSeconds"
+async def test_an_invalid_time_is_refused(sandbox: httpx.AsyncClient, ayu: str, ttl: object) -> None:
+    response = await sandbox.post(f"/loyalty/customers/{ayu}/reservations", json={"points": 1, "ttlSeconds": ttl})
+    assert response.json()["error"]["details"][0]["field"] == "ttlSeconds"
 
 
-async def test_a_program_that_is_switched_off_is_read_and_not_written(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_a_disabled_program_can_be_read_and_not_written(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100, idempotencyKey="before")
-    held = await make_reservation(sandbox, ayu, 10)
+    reservation = await make_reservation(sandbox, ayu, 10)
     assert (await sandbox.put("/loyalty/settings", json={"enabled": False})).json()["data"]["enabled"] is False
-    for answer in (
+    for response in (
         await adjust(sandbox, ayu, "add", 1),
         await adjust(sandbox, ayu, "deduct", 1),
         await sandbox.post(f"/loyalty/customers/{ayu}/reservations", json={"points": 1}),
-        await close(sandbox, held["id"], "commit"),
-        await close(sandbox, held["id"], "release"),
+        await close(sandbox, reservation["id"], "commit"),
+        await close(sandbox, reservation["id"], "release"),
     ):
-        assert error_of(answer) == (409, "LOYALTY_DISABLED")
+        assert error_of(response) == (409, "LOYALTY_DISABLED")
     assert await points_of(sandbox, ayu) == (90, 10)
     assert len(await history_of(sandbox, ayu)) == 2
     again = await adjust(sandbox, ayu, "add", 100, idempotencyKey="before")
     assert again.status_code == 200, "it has happened already"
     await sandbox.put("/loyalty/settings", json={"enabled": True})
-    assert (await close(sandbox, held["id"], "commit")).status_code == 200
+    assert (await close(sandbox, reservation["id"], "commit")).status_code == 200
 
 
-async def test_settings_are_kept_field_by_field(sandbox: httpx.AsyncClient) -> None:
+async def test_settings_are_stored_field_by_field(sandbox: httpx.AsyncClient) -> None:
     usual = {
         "enabled": True,
         "earnOn": "paid",
@@ -224,7 +226,7 @@ async def test_settings_are_kept_field_by_field(sandbox: httpx.AsyncClient) -> N
         assert error_of(await sandbox.put("/loyalty/settings", json=wrong)) == (400, "VALIDATION_ERROR")
 
 
-async def test_tiers_are_replaced_whole_and_kept_by_amount(sandbox: httpx.AsyncClient) -> None:
+async def test_tiers_are_replaced_whole_and_sorted_by_amount(sandbox: httpx.AsyncClient) -> None:
     async def put(tiers: list[dict[str, Any]]) -> httpx.Response:
         return await sandbox.post("/loyalty/point-conversion", json={"tiers": tiers})
 
@@ -248,8 +250,8 @@ async def test_tiers_are_replaced_whole_and_kept_by_amount(sandbox: httpx.AsyncC
 
 async def test_the_history_is_filtered_by_direction_and_paged_by_instants(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100)
-    held = await make_reservation(sandbox, ayu, 40)
-    await close(sandbox, held["id"], "commit")
+    reservation = await make_reservation(sandbox, ayu, 40)
+    await close(sandbox, reservation["id"], "commit")
     await add_points(sandbox, ayu, 7)
     await adjust(sandbox, ayu, "deduct", 3)
     found = {
@@ -268,9 +270,9 @@ async def test_the_history_is_filtered_by_direction_and_paged_by_instants(sandbo
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=101", "limit=x", "before=yesterday", "before=", "filter=added", "filter=", "after=x"]
 )
-async def test_a_query_that_cannot_be_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: str) -> None:
-    answer = await sandbox.get(f"/loyalty/customers/{ayu}/history?{query}")
-    assert error_of(answer) == (400, "VALIDATION_ERROR")
+async def test_an_invalid_query_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: str) -> None:
+    response = await sandbox.get(f"/loyalty/customers/{ayu}/history?{query}")
+    assert error_of(response) == (400, "VALIDATION_ERROR")
 
 
 async def test_an_idempotency_key_is_one_request_for_ever(sandbox: httpx.AsyncClient, ayu: str) -> None:

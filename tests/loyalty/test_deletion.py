@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.loyalty import jobs
+from sapa.loyalty.expiry import jobs
 from tests.factories import (
     Environments,
     add_points,
@@ -18,8 +18,8 @@ from tests.factories import (
     make_reward,
 )
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import adjust, close, error_of, together
-from tests.loyalty.redeeming import end, fail, redeem
+from tests.loyalty.ledger_steps import adjust, close, error_of, together
+from tests.loyalty.redemption_steps import end, fail, redeem
 
 pytestmark = pytest.mark.usefixtures("whole")
 
@@ -46,10 +46,10 @@ async def left_to(database: Database, customer_id: str) -> tuple[int, int] | Non
     return None if row is None else (row[0], row[1])
 
 
-async def test_with_a_customer_go_the_points_held_ones_too(
+async def test_deleting_a_customer_removes_all_points_also_held_ones(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, rich: str
 ) -> None:
-    held = await make_reservation(sandbox, rich, 10)
+    reservation = await make_reservation(sandbox, rich, 10)
     reward = await make_reward(sandbox, 100)
     reserved, committed = [await make_redemption(sandbox, rich, reward, voucherCode=code) for code in ("a", "b")]
     await end(sandbox, committed["id"], "commit")
@@ -59,16 +59,16 @@ async def test_with_a_customer_go_the_points_held_ones_too(
         ("redeem_release", 0, 900, 0),
         ("expire", -900, 0, 0),
     ]
-    for answer in (
-        await close(sandbox, held["id"], "commit"),
-        await close(sandbox, held["id"], "release"),
+    for response in (
+        await close(sandbox, reservation["id"], "commit"),
+        await close(sandbox, reservation["id"], "release"),
         await end(sandbox, reserved["id"], "commit"),
         await end(sandbox, reserved["id"], "release"),
         await fail(sandbox, reserved["id"]),
         await end(sandbox, committed["id"], "commit"),
         await fail(sandbox, committed["id"]),
     ):
-        assert error_of(answer) == (404, "NOT_FOUND"), "there is nobody to have the points"
+        assert error_of(response) == (404, "NOT_FOUND"), "the customer is deleted"
     async with database.connection() as db:
         rows = await db.fetch(
             "SELECT kind, body FROM events WHERE company_id = $1 ORDER BY number DESC LIMIT 3", company.test
@@ -83,7 +83,9 @@ async def test_with_a_customer_go_the_points_held_ones_too(
     other = (await make_customer(sandbox))["id"]
     await add_points(sandbox, other, 200)
     assert (await redeem(sandbox, other, reward, voucherCode="a")).status_code == 200, "the code is free"
-    assert error_of(await redeem(sandbox, other, reward, voucherCode="b")) == (409, "VOUCHER_TAKEN"), "it was given out"
+    assert error_of(await redeem(sandbox, other, reward, voucherCode="b")) == (409, "VOUCHER_TAKEN"), (
+        "the code is taken"
+    )
 
 
 async def test_what_is_of_a_deleted_customer_is_not_found(sandbox: httpx.AsyncClient, rich: str) -> None:
@@ -91,15 +93,15 @@ async def test_what_is_of_a_deleted_customer_is_not_found(sandbox: httpx.AsyncCl
     await delete(sandbox, rich)
     for path in ("wallet", "history", "timeline", "redemptions", "redemptions/summary"):
         assert error_of(await sandbox.get(f"/loyalty/customers/{rich}/{path}")) == (404, "NOT_FOUND")
-    for answer in (
+    for response in (
         await adjust(sandbox, rich, "add", 1),
         await sandbox.post(f"/loyalty/customers/{rich}/reservations", json={"points": 1}),
         await redeem(sandbox, rich, reward),
     ):
-        assert error_of(answer) == (404, "NOT_FOUND")
+        assert error_of(response) == (404, "NOT_FOUND")
 
 
-async def test_a_customer_is_deleted_while_the_program_is_off(
+async def test_a_customer_can_be_deleted_while_the_program_is_disabled(
     sandbox: httpx.AsyncClient, database: Database, rich: str
 ) -> None:
     await make_reservation(sandbox, rich, 10)
@@ -108,12 +110,14 @@ async def test_a_customer_is_deleted_while_the_program_is_off(
     assert await left_to(database, rich) == (0, 0)
 
 
-async def test_who_never_had_a_point_leaves_no_wallet(sandbox: httpx.AsyncClient, database: Database, ayu: str) -> None:
+async def test_a_deleted_customer_without_points_leaves_no_wallet(
+    sandbox: httpx.AsyncClient, database: Database, ayu: str
+) -> None:
     assert (await delete(sandbox, ayu)).status_code == 204
     assert await left_to(database, ayu) is None
 
 
-async def test_points_past_their_time_expire_before_the_rest_is_given_up(
+async def test_expired_points_expire_before_the_others_are_forfeited(
     sandbox: httpx.AsyncClient, database: Database, ayu: str, move_clock: MoveClock
 ) -> None:
     await sandbox.put("/loyalty/settings", json={"expiryMonths": 1})
@@ -160,7 +164,7 @@ async def test_orders_of_a_deleted_customer_earn_nothing_and_can_still_change(
         assert await left_to(database, customer) == ((0, 0) if had_points else None)
 
 
-async def test_a_customer_who_is_deleted_while_points_come_and_go_keeps_none(
+async def test_a_customer_deleted_during_ledger_writes_keeps_no_points(
     sandbox: httpx.AsyncClient, database: Database
 ) -> None:
     await sandbox.post("/loyalty/point-conversion", json={"tiers": [{"currencyAmount": 10000, "points": 1}]})
@@ -175,7 +179,7 @@ async def test_a_customer_who_is_deleted_while_points_come_and_go_keeps_none(
         calls += [sandbox.put(f"/orders/{order['id']}", json={"financialStatus": "paid"})]
         calls += [sandbox.post(f"/loyalty/customers/{customer}/reservations", json={"points": 3}) for _ in range(3)]
         calls.insert(round, delete(sandbox, customer))
-        answers = await together(*calls)
-        assert {answer.status_code for answer in answers} <= {200, 201, 204, 404, 409}
-        assert answers[round].status_code == 204
+        responses = await together(*calls)
+        assert {response.status_code for response in responses} <= {200, 201, 204, 404, 409}
+        assert responses[round].status_code == 204
         assert await left_to(database, customer) in {None, (0, 0)}

@@ -1,4 +1,4 @@
-"""Points survive the death of whoever was writing them: all of a write stands or nothing of it."""
+"""Points survive killed writers: a write is stored whole or not at all."""
 
 import asyncio
 import random
@@ -18,7 +18,7 @@ from tests import depth
 from tests.conftest import Installation, connect
 from tests.factories import Environments, add_points, make_company, make_customer, make_key
 from tests.faults.traffic import PATIENCE, api_processes, is_unavailable, postmaster
-from tests.loyalty.ledger import drift_of, history_of, points_of
+from tests.loyalty.ledger_steps import drift_of, history_of, points_of
 
 WRITERS = 8
 ROUNDS = depth.examples(2)
@@ -56,22 +56,22 @@ class Writers:
             points = random.randint(1, 9)
             direction = random.choice(["add", "deduct"])
             body: dict[str, Any] = {"direction": direction, "points": points, "idempotencyKey": uuid4().hex}
-            answer = await self.insist(f"{self.path}/points/adjust", body)
-            assert answer.status_code == 200, answer.text
+            response = await self.insist(f"{self.path}/points/adjust", body)
+            assert response.status_code == 200, response.text
             again = await self.insist(f"{self.path}/points/adjust", body)
-            assert again.json()["data"]["ledger"] == answer.json()["data"]["ledger"]
+            assert again.json()["data"]["ledger"] == response.json()["data"]["ledger"]
             self.adjusted[body["idempotencyKey"]] = points if direction == "add" else -points
             with suppress(httpx.TransportError):
-                held = await self.api.post(f"{self.path}/reservations", json={"points": 1})
-                if held.status_code == 201:
-                    await self.api.post(f"/loyalty/reservations/{held.json()['data']['id']}/release")
+                response = await self.api.post(f"{self.path}/reservations", json={"points": 1})
+                if response.status_code == 201:
+                    await self.api.post(f"/loyalty/reservations/{response.json()['data']['id']}/release")
 
     async def insist(self, path: str, body: dict[str, Any]) -> httpx.Response:
         for _ in range(PATIENCE * 20):
             with suppress(httpx.TransportError):
-                answer = await self.api.post(path, json=body)
-                if not is_unavailable(answer):
-                    return answer
+                response = await self.api.post(path, json=body)
+                if not is_unavailable(response):
+                    return response
             await asyncio.sleep(0.05)
         raise AssertionError("the API did not come back")
 
@@ -106,7 +106,7 @@ async def kill_the_database(victim: Installation, onlooker: Database) -> None:
 
 
 @pytest.mark.parametrize("kill", [kill_a_process, kill_a_session, kill_the_database])
-async def test_a_ledger_whose_writers_are_killed_stays_whole_and_a_repeated_key_counts_once(
+async def test_a_ledger_stays_consistent_when_writers_are_killed_and_a_repeated_key_counts_once(
     victim: Installation, onlooker: Database, api: httpx.AsyncClient, kill: Any
 ) -> None:
     customer = (await make_customer(api))["id"]
@@ -126,7 +126,7 @@ async def test_a_ledger_whose_writers_are_killed_stays_whole_and_a_repeated_key_
             async with onlooker.connection() as db:
                 await db.fetchval("SELECT 1")
     entries = await history_of(api, customer)
-    kept = {entry["idempotencyKey"]: int(entry["pointsDelta"]) for entry in entries if entry["idempotencyKey"]}
-    assert kept == writers.adjusted
-    assert sum(await points_of(api, customer)) == 1_000_000 + sum(kept.values())
+    stored = {entry["idempotencyKey"]: int(entry["pointsDelta"]) for entry in entries if entry["idempotencyKey"]}
+    assert stored == writers.adjusted
+    assert sum(await points_of(api, customer)) == 1_000_000 + sum(stored.values())
     assert await drift_of(api) == []

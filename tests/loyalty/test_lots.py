@@ -6,12 +6,13 @@ import httpx
 
 from sapa.access import actions as access
 from sapa.db.pool import Database
-from sapa.loyalty import actions, jobs
+from sapa.loyalty import actions
+from sapa.loyalty.expiry import jobs
 from sapa.runtime.processes import wait_until
 from tests.factories import Environments, add_points, make_redemption, make_reservation, make_reward
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import adjust, close, drift_of, error_of, history_of, points_of, types_of, wallet_of
-from tests.loyalty.redeeming import end, fail
+from tests.loyalty.ledger_steps import adjust, close, drift_of, error_of, history_of, points_of, types_of, wallet_of
+from tests.loyalty.redemption_steps import end, fail
 
 MONTH = timedelta(days=31)
 PATIENCE = 30
@@ -80,7 +81,7 @@ async def test_points_expire_months_after_they_were_earned(
     assert await drift_of(sandbox) == []
 
 
-async def test_points_are_gone_at_the_very_instant(
+async def test_points_expire_at_their_very_instant(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
 ) -> None:
     """With the clock set so that the instant is some seconds away, and then past."""
@@ -104,30 +105,30 @@ async def test_points_are_gone_at_the_very_instant(
     assert error_of(await adjust(sandbox, ayu, "deduct", 1)) == (409, "INSUFFICIENT_POINTS")
 
 
-async def test_held_points_do_not_expire_and_come_back_to_their_lots(
+async def test_held_points_do_not_expire_and_return_to_their_lots(
     sandbox: httpx.AsyncClient, database: Database, ayu: str, move_clock: MoveClock
 ) -> None:
     await expire_after(sandbox, 1)
     await add_points(sandbox, ayu, 10)
     await expire_after(sandbox, 2)
     await add_points(sandbox, ayu, 10)
-    held = await make_reservation(sandbox, ayu, 15, ttlSeconds=30 * 86_400)
+    reservation = await make_reservation(sandbox, ayu, 15, ttlSeconds=30 * 86_400)
     assert await lots_of(database, ayu) == [(10, 0, 10), (10, 5, 5)]
     await move_clock(timedelta(days=29))
-    kept = await make_reservation(sandbox, ayu, 5, ttlSeconds=30 * 86_400)
-    assert (await close(sandbox, held["id"], "release")).status_code == 200
+    other = await make_reservation(sandbox, ayu, 5, ttlSeconds=30 * 86_400)
+    assert (await close(sandbox, reservation["id"], "release")).status_code == 200
     assert await lots_of(database, ayu) == [(10, 10, 0), (10, 5, 5)]
     again = await make_reservation(sandbox, ayu, 10, ttlSeconds=30 * 86_400)
     await move_clock(timedelta(days=20))
-    assert await points_of(sandbox, ayu) == (5, 15), "the first lot's time is over, and all of it is held"
-    await close(sandbox, kept["id"], "commit")
+    assert await points_of(sandbox, ayu) == (5, 15), "the first lot has expired, and all of it is held"
+    await close(sandbox, other["id"], "commit")
     assert (await close(sandbox, again["id"], "release")).status_code == 200
-    assert await points_of(sandbox, ayu) == (5, 0), "what came back to the dead lot expired at once"
+    assert await points_of(sandbox, ayu) == (5, 0), "what returned to the expired lot expired at once"
     assert (await types_of(sandbox, ayu))[-3:] == [("redeem_commit", -5), ("redeem_release", 0), ("expire", -10)]
     assert await drift_of(sandbox) == []
 
 
-async def test_an_overdue_reservation_on_a_dead_lot_expires_with_it(
+async def test_an_overdue_reservation_on_an_expired_lot_expires_with_it(
     sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock
 ) -> None:
     await expire_after(sandbox, 1)
@@ -142,22 +143,22 @@ async def test_an_overdue_reservation_on_a_dead_lot_expires_with_it(
     assert await drift_of(sandbox) == []
 
 
-async def test_the_worker_writes_down_what_is_overdue(
+async def test_the_worker_settles_what_is_overdue(
     sandbox: httpx.AsyncClient, database: Database, ayu: str, move_clock: MoveClock
 ) -> None:
     await expire_after(sandbox, 1)
     await add_points(sandbox, ayu, 10)
-    held = await make_reservation(sandbox, ayu, 4, ttlSeconds=60)
+    reservation = await make_reservation(sandbox, ayu, 4, ttlSeconds=60)
     await move_clock(timedelta(days=32))
     await jobs.expire_overdue(database)
     entries = await history_of(sandbox, ayu)
     assert [entry["entryType"] for entry in entries] == ["expire", "redeem_release", "redeem_reserve", "adjust_add"]
-    assert entries[1]["referenceId"] == held["id"]
+    assert entries[1]["referenceId"] == reservation["id"]
     await jobs.expire_overdue(database)
     assert await history_of(sandbox, ayu) == entries
 
 
-async def test_the_running_worker_does_it_by_itself(
+async def test_the_running_worker_updates_the_copies(
     sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock
 ) -> None:
     await add_points(sandbox, ayu, 10)
@@ -170,7 +171,7 @@ async def test_the_running_worker_does_it_by_itself(
     assert (await types_of(sandbox, ayu))[-1] == ("redeem_release", 0)
 
 
-async def test_a_clock_that_goes_back_keeps_the_book_in_order(
+async def test_a_clock_that_goes_back_keeps_the_ledger_in_order(
     sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock
 ) -> None:
     await expire_after(sandbox, 1)
@@ -189,7 +190,7 @@ async def test_a_clock_that_goes_back_keeps_the_book_in_order(
     assert await drift_of(sandbox) == []
 
 
-async def test_spent_points_come_back_to_the_lots_they_were_of(
+async def test_spent_points_return_to_their_lots(
     sandbox: httpx.AsyncClient, database: Database, ayu: str, move_clock: MoveClock
 ) -> None:
     await expire_after(sandbox, 1)
@@ -206,7 +207,9 @@ async def test_spent_points_come_back_to_the_lots_they_were_of(
     assert [lot[1] for lot in await lots_of(database, ayu)] == [0, 8]
     await move_clock(timedelta(days=40))
     assert (await fail(sandbox, spent[0])).status_code == 200
-    assert [lot[1] for lot in await lots_of(database, ayu)] == [0, 10], "ten came back to a dead lot, and two live"
+    assert [lot[1] for lot in await lots_of(database, ayu)] == [0, 10], (
+        "ten returned to an expired lot, and two to a valid one"
+    )
     assert (await types_of(sandbox, ayu))[-2:] == [("redeem_reversal", 12), ("expire", -10)]
     wallet = await wallet_of(sandbox, ayu)
     assert (wallet["lifetimeEarnedPoints"], wallet["lifetimeBurnedPoints"]) == ("20", "10")

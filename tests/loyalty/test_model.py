@@ -1,4 +1,4 @@
-"""Random earning, spending, redeeming and waiting, one by one and at once, held against the rules in memory.
+"""Random earning, spending, redeeming and waiting, one by one and concurrently, compared with the rules in memory.
 
 Faults that were planted one by one, each of which these tests caught by themselves:
 
@@ -6,8 +6,8 @@ Faults that were planted one by one, each of which these tests caught by themsel
 - points spent in the order of earning, not of expiry
 - a reservation that can be committed twice, with and without a balance that turns negative
 - nothing settled; lots that never expire; reservations that expire an hour late
-- held points that expire; points that come back to a dead lot and live on
-- a failed redemption that gives its points back twice
+- held points that expire; points that return to an expired lot and do not expire
+- a failed redemption that returns its points twice
 - an order that earns the change of its target, not what is missing of it
 """
 
@@ -27,7 +27,7 @@ from tests.db.scratch import connect
 from tests.factories import Environments, make_key
 from tests.loyalty.ledger_rules import Ledger
 from tests.loyalty.machine import Machine
-from tests.loyalty.redeeming_rules import Redeeming
+from tests.loyalty.redemption_rules import Redeeming
 
 
 class Everything(Ledger, Redeeming):

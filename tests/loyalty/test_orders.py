@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.db.pool import Database
-from sapa.loyalty.program import build_worth
-from sapa.loyalty.program_queries import EarningTerms
+from sapa.loyalty.program.actions import build_worth
+from sapa.loyalty.program.queries import EarningTerms
 from sapa.loyalty.types import MOST_POINTS, Rounding
 from tests.factories import Environments, make_order, make_product
-from tests.loyalty.ledger import adjust, drift_of, history_of, points_of, types_of, wallet_of
+from tests.loyalty.ledger_steps import adjust, drift_of, history_of, points_of, types_of, wallet_of
 
 TIERS = [{"currencyAmount": 10000, "points": 1}, {"currencyAmount": 100000, "points": 15}]
 
@@ -32,8 +32,8 @@ async def order_of(api: httpx.AsyncClient, customer_id: str, total: float, **fie
 
 
 async def change(api: httpx.AsyncClient, order_id: str, **fields: Any) -> None:
-    answer = await api.put(f"/orders/{order_id}", json=fields)
-    assert answer.status_code == 200, answer.text
+    response = await api.put(f"/orders/{order_id}", json=fields)
+    assert response.status_code == 200, response.text
 
 
 async def earn_on(api: httpx.AsyncClient, trigger: str) -> None:
@@ -71,7 +71,7 @@ async def test_an_order_earns_by_the_highest_tier_that_it_reaches(
     ("trigger", "reached"),
     [("created", {}), ("paid", {"financialStatus": "paid"}), ("fulfilled", {"fulfillmentStatus": "fulfilled"})],
 )
-async def test_points_come_when_the_trigger_is_reached_and_go_when_it_is_left(
+async def test_points_are_earned_at_the_trigger_and_taken_back_after_it(
     shop: httpx.AsyncClient, ayu: str, trigger: str, reached: dict[str, str]
 ) -> None:
     await earn_on(shop, trigger)
@@ -95,7 +95,7 @@ async def test_points_come_when_the_trigger_is_reached_and_go_when_it_is_left(
 @pytest.mark.parametrize(
     "undone", [{"status": "cancelled"}, {"status": "refunded"}, {"financialStatus": "refunded"}], ids=str
 )
-async def test_an_order_that_is_undone_gives_its_points_back_once(
+async def test_an_undone_order_returns_its_points_once(
     shop: httpx.AsyncClient, ayu: str, undone: dict[str, str]
 ) -> None:
     order = await order_of(shop, ayu, 50000)
@@ -119,9 +119,7 @@ async def test_archiving_an_order_changes_nothing(shop: httpx.AsyncClient, ayu: 
     assert await points_of(shop, ayu) == (0, 0)
 
 
-async def test_what_was_spent_already_is_kept_as_a_shortfall(
-    shop: httpx.AsyncClient, database: Database, ayu: str
-) -> None:
+async def test_spent_points_are_stored_as_a_shortfall(shop: httpx.AsyncClient, database: Database, ayu: str) -> None:
     order = await order_of(shop, ayu, 100000)
     await change(shop, order, financialStatus="paid")
     await adjust(shop, ayu, "deduct", 10)
@@ -129,7 +127,7 @@ async def test_what_was_spent_already_is_kept_as_a_shortfall(
     assert await points_of(shop, ayu) == (0, 0)
     assert await position_of(database, order) == (0, 10, 10)
     await change(shop, order, financialStatus="paid")
-    assert await points_of(shop, ayu) == (5, 0), "ten of its fifteen points were never given back"
+    assert await points_of(shop, ayu) == (5, 0), "ten of its fifteen points were never returned"
     assert await position_of(database, order) == (15, 15, 0)
     await adjust(shop, ayu, "deduct", 5)
     await change(shop, order, status="refunded")
@@ -140,7 +138,7 @@ async def test_what_was_spent_already_is_kept_as_a_shortfall(
     assert await drift_of(shop) == []
 
 
-async def test_an_order_that_is_undone_gives_back_its_own_points_first(
+async def test_an_undone_order_returns_its_own_points_first(
     shop: httpx.AsyncClient, database: Database, ayu: str
 ) -> None:
     """Though others would be spent before them."""
@@ -169,9 +167,7 @@ async def test_an_order_keeps_the_terms_under_which_it_earned(shop: httpx.AsyncC
     assert await points_of(shop, ayu) == (0, 0)
 
 
-async def test_while_the_program_is_off_nothing_is_earned_and_what_was_is_taken_back(
-    shop: httpx.AsyncClient, ayu: str
-) -> None:
+async def test_a_disabled_program_earns_nothing_and_takes_points_back(shop: httpx.AsyncClient, ayu: str) -> None:
     first, second = await order_of(shop, ayu, 50000), await order_of(shop, ayu, 100000)
     await change(shop, first, financialStatus="paid")
     await shop.put("/loyalty/settings", json={"enabled": False})
@@ -198,7 +194,7 @@ async def test_orders_without_customer_tier_or_the_companys_currency_earn_nothin
         assert await db.fetchval(count, company.test) == 0
 
 
-async def test_refund_and_cancel_at_once_give_points_and_stock_back_once(shop: httpx.AsyncClient, ayu: str) -> None:
+async def test_refund_and_cancel_at_once_return_points_and_stock_once(shop: httpx.AsyncClient, ayu: str) -> None:
     product = await make_product(shop, variants=[{"title": "M", "price": 50000, "inventoryQuantity": 10}])
     variant = product["variants"][0]["id"]
     for number in range(5):
@@ -206,10 +202,10 @@ async def test_refund_and_cancel_at_once_give_points_and_stock_back_once(shop: h
         order = (await shop.post("/orders", json=body)).json()["data"]["id"]
         await change(shop, order, financialStatus="paid")
         assert await points_of(shop, ayu) == (15, 0)
-        answers = await asyncio.gather(
+        responses = await asyncio.gather(
             *(shop.put(f"/orders/{order}", json={"status": status}) for status in ("refunded", "cancelled") * 3)
         )
-        assert {answer.status_code for answer in answers} <= {200, 409}
+        assert {response.status_code for response in responses} <= {200, 409}
         stock = (await shop.get(f"/products/{product['id']}")).json()["data"]["variants"][0]["inventoryQuantity"]
         assert stock == 10
         assert await points_of(shop, ayu) == (0, 0)
@@ -220,8 +216,8 @@ async def test_refund_and_cancel_at_once_give_points_and_stock_back_once(shop: h
 async def test_many_orders_of_one_customer_are_paid_at_once(shop: httpx.AsyncClient, ayu: str) -> None:
     orders = [await order_of(shop, ayu, 10000 * number) for number in range(1, 21)]
     await asyncio.gather(*(change(shop, order, financialStatus="paid") for order in orders))
-    wanted = sum(number if number < 10 else 15 * (number // 10) for number in range(1, 21))
-    assert await points_of(shop, ayu) == (wanted, 0)
+    expected = sum(number if number < 10 else 15 * (number // 10) for number in range(1, 21))
+    assert await points_of(shop, ayu) == (expected, 0)
     await asyncio.gather(*(change(shop, order, status="refunded") for order in orders))
     assert await points_of(shop, ayu) == (0, 0)
     assert await drift_of(shop) == []

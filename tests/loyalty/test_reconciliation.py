@@ -1,11 +1,12 @@
-"""The ledger finds out by itself when a row was changed behind its back, and nobody but the owner can change one."""
+"""The check finds rows that were changed outside the ledger, and only the owner can change one."""
 
 import asyncpg
 import httpx
 import pytest
 
 from sapa.db.pool import Connection, Database
-from sapa.loyalty import jobs, reconciliation
+from sapa.loyalty.reconciliation import actions as reconciliation
+from sapa.loyalty.reconciliation import jobs, queries
 from tests.cli.command import sapa
 from tests.conftest import TLS, Installation
 from tests.factories import (
@@ -17,8 +18,8 @@ from tests.factories import (
     make_reservation,
     make_reward,
 )
-from tests.loyalty.ledger import adjust, close, drift_of
-from tests.loyalty.redeeming import end, fail
+from tests.loyalty.ledger_steps import adjust, close, drift_of
+from tests.loyalty.redemption_steps import end, fail
 
 
 @pytest.fixture
@@ -68,7 +69,7 @@ CORRUPTIONS = {
 
 
 @pytest.mark.parametrize("corruption", CORRUPTIONS.values(), ids=CORRUPTIONS.keys())
-async def test_a_row_that_was_changed_behind_the_ledgers_back_is_found(
+async def test_a_row_that_was_changed_outside_the_ledger_is_found(
     sandbox: httpx.AsyncClient, owner: Connection, busy: str, corruption: str
 ) -> None:
     mark = "customer_id" if "loyalty_wallets" in corruption else "wallet_id"
@@ -94,7 +95,7 @@ async def test_an_orders_position_that_was_moved_to_another_wallet_is_found(
     assert {one["rule"] for one in drift} == {"an order's posted points are the sum of its entries"}
 
 
-async def test_a_lot_behind_the_last_wallet_is_found(
+async def test_a_lot_after_the_last_wallet_is_found(
     sandbox: httpx.AsyncClient, owner: Connection, company: Environments, busy: str
 ) -> None:
     nowhere = "wal_7zzzzzzzzzzzzzzzzzzzzzzzzz"
@@ -109,22 +110,21 @@ async def test_a_lot_behind_the_last_wallet_is_found(
     }
 
 
-async def test_wallets_are_checked_together_as_long_as_they_have_few_entries(
+async def test_wallets_are_checked_together_while_they_have_few_entries(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     for entries in (2, 2, 2, 9, 1):
         customer = (await make_customer(sandbox))["id"]
         for _ in range(entries):
             await add_points(sandbox, customer, 1)
-    windows = []
+    batches = []
     position: str | None = ""
     async with database.connection() as db:
         while position is not None:
-            window = await reconciliation.NEXT_WINDOW.find(db, company.test, position, 500, 3)
-            assert window is not None
-            windows.append((window.wallets, window.available))
-            position = None if window.is_last else window.last_id
-    assert windows == [(2, 4), (2, 11), (1, 1)]
+            batch = await queries.get_batch(db, company.test, position, 500, 3)
+            batches.append((batch.wallets, batch.available))
+            position = None if batch.is_last else batch.last_id
+    assert batches == [(2, 4), (2, 11), (1, 1)]
 
 
 async def test_a_check_has_its_own_time_and_no_other_statement_has(
@@ -132,13 +132,13 @@ async def test_a_check_has_its_own_time_and_no_other_statement_has(
 ) -> None:
     async with database.connection() as db:
         async with db.transaction():
-            window = await reconciliation.get_window(db, company.test, "")
-            assert await reconciliation.list_drift(db, company.test, "", window, seconds=77) == []
+            batch = await reconciliation.get_batch(db, company.test, "")
+            assert await reconciliation.list_drift(db, company.test, "", batch, seconds=77) == []
             assert await db.fetchval("SHOW statement_timeout") == "77s"
         assert await db.fetchval("SHOW statement_timeout") == "10s"
 
 
-async def test_wallets_that_cannot_be_checked_keep_nobody_from_the_others(
+async def test_wallets_that_cannot_be_checked_do_not_block_the_others(
     sandbox: httpx.AsyncClient, database: Database, owner: Connection, company: Environments, rich: str
 ) -> None:
     """A number that cannot be added to makes the check itself fail."""
@@ -156,11 +156,11 @@ async def test_wallets_that_cannot_be_checked_keep_nobody_from_the_others(
     assert tuple(found) == ("", 0)
 
 
-async def test_the_command_tells_it_to_people_and_programs(
+async def test_the_command_reports_to_people_and_programs(
     installation: Installation, sandbox: httpx.AsyncClient, owner: Connection, company: Environments, busy: str
 ) -> None:
-    asked = ("loyalty", "reconcile", "--company", str(company.test))
-    report = sapa(installation.data, *asked, "--json").json()
+    command = ("loyalty", "reconcile", "--company", str(company.test))
+    report = sapa(installation.data, *command, "--json").json()
     assert report == {
         "wallets": 2,
         "availablePoints": str(77 + 15 + 100 - 20 - 30 - 25),
@@ -172,10 +172,10 @@ async def test_the_command_tells_it_to_people_and_programs(
     await owner.execute(
         "UPDATE loyalty_lots SET remaining = remaining - 1 WHERE remaining > 9 AND wallet_id = $1", busy
     )
-    told = sapa(installation.data, *asked)
-    assert told.code == 1
-    assert busy in told.out.replace("\n", "")
-    assert sapa(installation.data, *asked, "--json").code == 1
+    outcome = sapa(installation.data, *command)
+    assert outcome.code == 1
+    assert busy in outcome.out.replace("\n", "")
+    assert sapa(installation.data, *command, "--json").code == 1
     unknown = sapa(installation.data, "loyalty", "reconcile", "--company", "999999999")
     assert "No company has this id" in unknown.sentence()
 
@@ -215,7 +215,7 @@ async def test_the_worker_counts_what_drifts_for_the_metrics(
     + ["DELETE FROM loyalty_wallets", "DELETE FROM loyalty_lots", "DELETE FROM loyalty_reservations"]
     + ["SELECT id FROM loyalty_entries FOR UPDATE", "ALTER TABLE loyalty_entries ADD note2 text"],
 )
-async def test_the_product_itself_cannot_change_what_is_in_the_book(database: Database, statement: str) -> None:
+async def test_the_app_cannot_change_stored_entries(database: Database, statement: str) -> None:
     async with database.connection() as db:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await db.execute(statement)
@@ -255,7 +255,7 @@ CORRUPTED_REDEMPTIONS = {
 
 
 @pytest.mark.parametrize("corruption", CORRUPTED_REDEMPTIONS.values(), ids=CORRUPTED_REDEMPTIONS.keys())
-async def test_a_redemption_that_is_not_as_its_reservation_is_found(
+async def test_a_redemption_that_contradicts_its_reservation_is_found(
     sandbox: httpx.AsyncClient, owner: Connection, rich: str, corruption: str
 ) -> None:
     await make_redemption(sandbox, rich, await make_reward(sandbox, 10))
@@ -275,7 +275,7 @@ async def test_a_redemption_that_is_not_as_its_reservation_is_found(
     ],
 )
 @pytest.mark.parametrize("is_committed", [True, False])
-async def test_a_failed_redemption_gave_its_points_back_once(
+async def test_a_failed_redemption_returns_its_points_once(
     sandbox: httpx.AsyncClient, owner: Connection, rich: str, corruption: str, is_committed: bool
 ) -> None:
     made = await make_redemption(sandbox, rich, await make_reward(sandbox, 10))

@@ -7,26 +7,26 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.loyalty import jobs
+from sapa.loyalty.expiry import jobs
 from tests.conftest import Installation
 from tests.db.scratch import connect
 from tests.factories import add_points, make_customer, make_redemption, make_reservation, make_reward
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import adjust, error_of, history_of, points_of, types_of, wallet_of
-from tests.loyalty.redeeming import end, fail, redeem, redemptions_of, statuses_of, summary_of
+from tests.loyalty.ledger_steps import adjust, error_of, history_of, points_of, types_of, wallet_of
+from tests.loyalty.redemption_steps import end, fail, redeem, redemptions_of, statuses_of, summary_of
 
 pytestmark = pytest.mark.usefixtures("whole")
 
 
-async def test_a_redemption_holds_the_points_and_says_what_the_reward_was(
+async def test_a_redemption_holds_the_points_and_keeps_the_terms_of_the_reward(
     sandbox: httpx.AsyncClient, rich: str
 ) -> None:
     reward = await make_reward(
         sandbox, 100, discountType="percentage", discountValue="12.5", voucherPrefix="KOPI-", minimumPurchaseAmount=99.5
     )
-    answer = await redeem(sandbox, rich, reward, metadata={"till": 7}, idempotencyKey="k")
-    assert answer.status_code == 200
-    made = answer.json()["data"]
+    response = await redeem(sandbox, rich, reward, metadata={"till": 7}, idempotencyKey="k")
+    assert response.status_code == 200
+    made = response.json()["data"]
     redemption, entry = made["redemption"], made["ledger"]
     assert redemption == {
         "id": redemption["id"],
@@ -51,8 +51,8 @@ async def test_a_redemption_holds_the_points_and_says_what_the_reward_was(
     assert (entry["entryType"], entry["pointsDelta"], entry["idempotencyKey"]) == ("redeem_reserve", "0", "k")
     assert (entry["referenceType"], entry["referenceId"]) == ("redemption", redemption["id"])
     assert (made["wallet"]["availablePoints"], made["wallet"]["reservedPoints"]) == ("900", "100")
-    held = datetime.fromisoformat(redemption["reservedUntil"]) - datetime.fromisoformat(redemption["createdAt"])
-    assert timedelta(seconds=899) < held <= timedelta(seconds=900)
+    duration = datetime.fromisoformat(redemption["reservedUntil"]) - datetime.fromisoformat(redemption["createdAt"])
+    assert timedelta(seconds=899) < duration <= timedelta(seconds=900)
     assert made["wallet"] == await wallet_of(sandbox, rich)
     assert await redemptions_of(sandbox, rich) == [redemption]
 
@@ -70,7 +70,7 @@ async def test_a_commit_spends_the_points(sandbox: httpx.AsyncClient, rich: str)
     assert await points_of(sandbox, rich) == (900, 0)
 
 
-async def test_a_release_gives_the_points_back(sandbox: httpx.AsyncClient, rich: str) -> None:
+async def test_a_release_returns_the_points(sandbox: httpx.AsyncClient, rich: str) -> None:
     made = await make_redemption(sandbox, rich, await make_reward(sandbox, 100))
     released = (await end(sandbox, made["id"], "release")).json()["data"]
     assert released == {**made, "status": "released", "updatedAt": released["updatedAt"]}
@@ -91,7 +91,7 @@ async def test_a_redemption_ends_once(sandbox: httpx.AsyncClient, rich: str, fir
     assert await redemptions_of(sandbox, rich) == [ended]
 
 
-async def test_a_redemption_that_fails_gives_the_points_back(sandbox: httpx.AsyncClient, rich: str) -> None:
+async def test_a_failed_redemption_returns_the_points(sandbox: httpx.AsyncClient, rich: str) -> None:
     made = await make_redemption(sandbox, rich, await make_reward(sandbox, 100, expirationPreset="SEVEN_DAYS"))
     failed = (await fail(sandbox, made["id"], "No vouchers left")).json()["data"]
     assert failed == {**made, "status": "failed", "updatedAt": failed["updatedAt"]}
@@ -110,13 +110,13 @@ async def test_a_committed_redemption_can_still_fail_once(sandbox: httpx.AsyncCl
     await end(sandbox, made["id"], "commit")
     failed = (await fail(sandbox, made["id"])).json()["data"]
     assert failed == {**made, "status": "failed", "updatedAt": failed["updatedAt"]}, "it is not valid any more"
-    for answer in (
+    for response in (
         await fail(sandbox, made["id"]),
         await end(sandbox, made["id"], "commit"),
         await end(sandbox, made["id"], "release"),
     ):
-        assert error_of(answer) == (409, "RESERVATION_CLOSED")
-        assert "already failed" in answer.json()["error"]["message"]
+        assert error_of(response) == (409, "RESERVATION_CLOSED")
+        assert "already failed" in response.json()["error"]["message"]
     assert (await types_of(sandbox, rich))[1:] == [
         ("redeem_reserve", 0),
         ("redeem_commit", -100),
@@ -126,7 +126,7 @@ async def test_a_committed_redemption_can_still_fail_once(sandbox: httpx.AsyncCl
     assert (wallet["availablePoints"], wallet["lifetimeBurnedPoints"]) == ("1000", "0")
 
 
-async def test_what_was_released_or_expired_cannot_fail(
+async def test_a_released_or_expired_redemption_cannot_fail(
     sandbox: httpx.AsyncClient, rich: str, move_clock: MoveClock
 ) -> None:
     released, late = [await make_redemption(sandbox, rich, await make_reward(sandbox, 100)) for _ in range(2)]
@@ -153,8 +153,8 @@ async def test_what_was_released_or_expired_cannot_fail(
 )
 async def test_a_failure_has_a_reason(sandbox: httpx.AsyncClient, rich: str, body: dict[str, Any]) -> None:
     made = await make_redemption(sandbox, rich, await make_reward(sandbox, 100))
-    answer = await sandbox.post(f"/loyalty/redemptions/{made['id']}/fail", json=body)
-    assert error_of(answer) == (400, "VALIDATION_ERROR")
+    response = await sandbox.post(f"/loyalty/redemptions/{made['id']}/fail", json=body)
+    assert error_of(response) == (400, "VALIDATION_ERROR")
     assert await redemptions_of(sandbox, rich) == [made]
 
 
@@ -195,46 +195,46 @@ async def test_a_redemption_ends_with_the_reservation_that_holds_its_points(
 async def test_a_redemption_of_something_else_is_refused_by_its_field(
     sandbox: httpx.AsyncClient, rich: str, fields: dict[str, Any], field: str
 ) -> None:
-    answer = await redeem(sandbox, rich, await make_reward(sandbox, 100), **fields)
-    assert error_of(answer) == (400, "VALIDATION_ERROR")
-    assert answer.json()["error"]["details"][0]["field"] == field
+    response = await redeem(sandbox, rich, await make_reward(sandbox, 100), **fields)
+    assert error_of(response) == (400, "VALIDATION_ERROR")
+    assert response.json()["error"]["details"][0]["field"] == field
     assert await redemptions_of(sandbox, rich) == []
     assert await points_of(sandbox, rich) == (1000, 0)
 
 
-async def test_the_cost_may_be_sent_as_it_was_answered(sandbox: httpx.AsyncClient, rich: str) -> None:
+async def test_the_cost_may_be_sent_as_it_was_returned(sandbox: httpx.AsyncClient, rich: str) -> None:
     reward = await make_reward(sandbox, 100)
     assert (await redeem(sandbox, rich, reward, pointsCost=reward["costToRedeem"])).status_code == 200
 
 
-async def test_who_has_too_few_points_redeems_nothing(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_a_customer_with_too_few_points_cannot_redeem(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 99)
-    answer = await redeem(sandbox, ayu, await make_reward(sandbox, 100))
-    assert error_of(answer) == (409, "INSUFFICIENT_POINTS")
-    assert answer.json()["error"]["message"] == "100 points were asked for and 99 are available."
+    response = await redeem(sandbox, ayu, await make_reward(sandbox, 100))
+    assert error_of(response) == (409, "INSUFFICIENT_POINTS")
+    assert response.json()["error"]["message"] == "100 points were asked for and 99 are available."
     assert await redemptions_of(sandbox, ayu) == []
 
 
-async def test_while_the_program_is_off_nothing_is_redeemed_or_ended(sandbox: httpx.AsyncClient, rich: str) -> None:
+async def test_a_disabled_program_redeems_and_ends_nothing(sandbox: httpx.AsyncClient, rich: str) -> None:
     reward = await make_reward(sandbox, 100)
     made = await make_redemption(sandbox, rich, reward, idempotencyKey="before")
     await sandbox.put("/loyalty/settings", json={"enabled": False})
-    for answer in (
+    for response in (
         await redeem(sandbox, rich, reward),
         await end(sandbox, made["id"], "commit"),
         await end(sandbox, made["id"], "release"),
         await fail(sandbox, made["id"]),
     ):
-        assert error_of(answer) == (409, "LOYALTY_DISABLED")
+        assert error_of(response) == (409, "LOYALTY_DISABLED")
     assert await redemptions_of(sandbox, rich) == [made]
     again = await redeem(sandbox, rich, reward, idempotencyKey="before")
     assert again.json()["data"]["redemption"] == made, "it has happened already"
 
 
-async def test_a_redemption_that_nobody_ends_expires_at_that_instant(
+async def test_an_open_redemption_expires_at_its_instant(
     sandbox: httpx.AsyncClient, rich: str, move_clock: MoveClock
 ) -> None:
-    """Shown as expired from the first moment, though the worker may take its time to write it down."""
+    """Shown as expired at once, even before the worker has settled it."""
     await sandbox.put("/loyalty/settings", json={"reservationTtlSeconds": 3600})
     made = await make_redemption(sandbox, rich, await make_reward(sandbox, 100))
     await move_clock(timedelta(seconds=3590))
@@ -253,19 +253,19 @@ async def test_a_redemption_that_nobody_ends_expires_at_that_instant(
     assert await points_of(sandbox, rich) == (1000, 0)
 
 
-async def test_the_settlement_writes_down_that_it_expired(
+async def test_the_settlement_records_the_expiry(
     sandbox: httpx.AsyncClient, database: Database, rich: str, move_clock: MoveClock
 ) -> None:
     made = [await make_redemption(sandbox, rich, await make_reward(sandbox, 100)) for _ in range(3)]
-    held = await make_reservation(sandbox, rich, 5)
+    reservation = await make_reservation(sandbox, rich, 5)
     await move_clock(timedelta(seconds=901))
     await jobs.expire_overdue(database)
     async with database.connection() as db:
         rows = await db.fetch("SELECT status FROM loyalty_redemptions WHERE customer_id = $1", rich)
     assert [row[0] for row in rows] == ["expired"] * 3
     releases = [one for one in await history_of(sandbox, rich) if one["entryType"] == "redeem_release"]
-    wanted = {("redemption", one["id"]) for one in made} | {("reservation", held["id"])}
-    assert {(one["referenceType"], one["referenceId"]) for one in releases} == wanted
+    expected = {("redemption", one["id"]) for one in made} | {("reservation", reservation["id"])}
+    assert {(one["referenceType"], one["referenceId"]) for one in releases} == expected
 
 
 async def test_an_idempotency_key_is_one_redemption_for_ever(sandbox: httpx.AsyncClient, rich: str) -> None:
@@ -285,9 +285,9 @@ async def test_an_idempotency_key_is_one_redemption_for_ever(sandbox: httpx.Asyn
     changes: list[dict[str, Any]] = [{"pointsCost": 5}, {"rewardName": "x"}, {"voucherCode": "Y"}, {"metadata": {}}]
     for changed in changes:
         assert error_of(await redeem(sandbox, rich, reward, **{**fields, **changed})) == (409, "IDEMPOTENCY_KEY_REUSED")
-    for answer in (
+    for response in (
         await redeem(sandbox, other, reward, **fields),
         await adjust(sandbox, rich, "add", 1, idempotencyKey="one"),
     ):
-        assert error_of(answer) == (409, "IDEMPOTENCY_KEY_REUSED")
+        assert error_of(response) == (409, "IDEMPOTENCY_KEY_REUSED")
     assert len(await redemptions_of(sandbox, rich)) == 1

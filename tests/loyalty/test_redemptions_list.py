@@ -7,8 +7,8 @@ import pytest
 
 from tests.factories import make_customer, make_redemption, make_reward
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import error_of
-from tests.loyalty.redeeming import end, fail, redemptions_of, summary_of
+from tests.loyalty.ledger_steps import error_of
+from tests.loyalty.redemption_steps import end, fail, redemptions_of, summary_of
 
 pytestmark = pytest.mark.usefixtures("whole")
 
@@ -25,8 +25,8 @@ async def test_redemptions_are_searched_filtered_and_paged(sandbox: httpx.AsyncC
     for limit in (1, 2, 7, 100):
         assert await redemptions_of(sandbox, rich, limit=limit) == newest
     for status in ("reserved", "committed", "released", "expired", "failed"):
-        wanted = [one for one in newest if one["status"] == status]
-        assert await redemptions_of(sandbox, rich, limit=2, status=status) == wanted
+        expected = [one for one in newest if one["status"] == status]
+        assert await redemptions_of(sandbox, rich, limit=2, status=status) == expected
     assert await redemptions_of(sandbox, rich, limit=2, search="TEH m") == newest[::2]
     assert await redemptions_of(sandbox, rich, search="c-4") == [made[4]]
     assert await redemptions_of(sandbox, rich, search="gratis", status="committed") == [made[1]]
@@ -54,6 +54,6 @@ async def test_redemptions_keep_their_order_though_the_clock_goes_back(
 @pytest.mark.parametrize(
     "query", ["limit=0", "limit=101", "before=yesterday", "status=open", "status=", "search=", "search=%20", "page=1"]
 )
-async def test_a_query_that_cannot_be_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: str) -> None:
-    answer = await sandbox.get(f"/loyalty/customers/{ayu}/redemptions?{query}")
-    assert error_of(answer) == (400, "VALIDATION_ERROR")
+async def test_an_invalid_query_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: str) -> None:
+    response = await sandbox.get(f"/loyalty/customers/{ayu}/redemptions?{query}")
+    assert error_of(response) == (400, "VALIDATION_ERROR")

@@ -17,8 +17,8 @@ from tests.factories import (
     make_redemption,
     make_reward,
 )
-from tests.loyalty.ledger import error_of
-from tests.loyalty.redeeming import end, redeem, redemptions_of
+from tests.loyalty.ledger_steps import error_of
+from tests.loyalty.redemption_steps import end, redeem, redemptions_of
 
 FIVE_OFF: dict[str, Any] = {"discountType": "fixed_amount", "discountValue": "5000"}
 
@@ -32,8 +32,8 @@ async def put(api: httpx.AsyncClient, id: str, **fields: Any) -> httpx.Response:
     return await api.put(f"/loyalty/reward-options/{id}", json=fields)
 
 
-async def test_a_reward_is_kept_as_it_was_given(sandbox: httpx.AsyncClient) -> None:
-    given = {
+async def test_a_reward_is_stored_as_sent(sandbox: httpx.AsyncClient) -> None:
+    body = {
         "rewardName": "Potongan 25rb",
         "costToRedeem": 250,
         "discountType": "fixed_amount",
@@ -42,11 +42,11 @@ async def test_a_reward_is_kept_as_it_was_given(sandbox: httpx.AsyncClient) -> N
         "voucherPrefix": "HEMAT-",
         "minimumPurchaseAmount": 100000,
     }
-    answer = await sandbox.post("/loyalty/reward-options", json=given)
-    assert answer.status_code == 201
-    made = answer.json()["data"]
+    response = await sandbox.post("/loyalty/reward-options", json=body)
+    assert response.status_code == 201
+    made = response.json()["data"]
     assert made == {
-        **given,
+        **body,
         "id": made["id"],
         "costToRedeem": "250",
         "discountValue": "25000.5",
@@ -57,7 +57,7 @@ async def test_a_reward_is_kept_as_it_was_given(sandbox: httpx.AsyncClient) -> N
     assert (await sandbox.get(f"/loyalty/reward-options/{made['id']}")).json()["data"] == made
 
 
-async def test_what_is_not_given_is_null_and_never_expires(sandbox: httpx.AsyncClient) -> None:
+async def test_absent_fields_are_null_and_points_never_expire(sandbox: httpx.AsyncClient) -> None:
     made = await make_reward(sandbox)
     absent = ("discountValue", "voucherPrefix", "minimumPurchaseAmount")
     assert [made[name] for name in absent] == [None, None, None]
@@ -106,12 +106,12 @@ async def test_a_reward_that_was_read_can_be_written_back(sandbox: httpx.AsyncCl
         ({"stock": 5}, "stock"),
     ],
 )
-async def test_a_reward_that_cannot_be_is_refused_by_its_field(
+async def test_an_invalid_reward_is_refused_with_its_field(
     sandbox: httpx.AsyncClient, fields: dict[str, Any], field: str
 ) -> None:
-    answer = await post(sandbox, **fields)
-    assert error_of(answer) == (400, "VALIDATION_ERROR")
-    assert answer.json()["error"]["details"][0]["field"] == field
+    response = await post(sandbox, **fields)
+    assert error_of(response) == (400, "VALIDATION_ERROR")
+    assert response.json()["error"]["details"][0]["field"] == field
     assert (await sandbox.get("/loyalty/reward-options")).json()["meta"]["total"] == 0
 
 
@@ -128,7 +128,7 @@ async def test_a_reward_that_cannot_be_is_refused_by_its_field(
         ({"discountType": "free_shipping", "discountValue": None}, None),
     ],
 )
-async def test_a_discount_is_kept_in_its_shortest_form(
+async def test_a_discount_is_stored_in_its_shortest_form(
     sandbox: httpx.AsyncClient, fields: dict[str, Any], value: str | None
 ) -> None:
     assert (await post(sandbox, **fields)).json()["data"]["discountValue"] == value
@@ -170,15 +170,15 @@ async def test_rewards_are_listed_newest_first_with_an_exact_total(sandbox: http
     assert (await sandbox.delete(f"/loyalty/reward-options/{gone['id']}")).status_code == 204
     seen: list[Any] = []
     for page in (1, 2, 3):
-        answer = (await sandbox.get("/loyalty/reward-options", params={"page": page, "limit": 2})).json()
-        assert answer["meta"] == {"page": page, "limit": 2, "total": 6, "hasNextPage": page < 3}
-        seen += answer["data"]
+        response = (await sandbox.get("/loyalty/reward-options", params={"page": page, "limit": 2})).json()
+        assert response["meta"] == {"page": page, "limit": 2, "total": 6, "hasNextPage": page < 3}
+        seen += response["data"]
     assert seen[1:] == made[::-1]
 
     async def names(search: str) -> list[str]:
-        answer = await sandbox.get("/loyalty/reward-options", params={"search": search})
-        assert answer.json()["meta"]["total"] == len(answer.json()["data"])
-        return [one["rewardName"] for one in answer.json()["data"]]
+        response = await sandbox.get("/loyalty/reward-options", params={"search": search})
+        assert response.json()["meta"]["total"] == len(response.json()["data"])
+        return [one["rewardName"] for one in response.json()["data"]]
 
     assert await names("CAFE crème") == ["Café Crème"]
     assert await names("ward 3") == ["Reward 3"]
@@ -186,9 +186,7 @@ async def test_rewards_are_listed_newest_first_with_an_exact_total(sandbox: http
     assert error_of(await sandbox.get("/loyalty/reward-options?search=%20")) == (400, "VALIDATION_ERROR")
 
 
-async def test_a_deleted_or_changed_reward_leaves_its_redemptions_as_they_were(
-    sandbox: httpx.AsyncClient, ayu: str
-) -> None:
+async def test_redemptions_keep_the_terms_of_a_deleted_or_changed_reward(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 1_000)
     reward = await make_reward(sandbox, 100, **FIVE_OFF, expirationPreset="SEVEN_DAYS", minimumPurchaseAmount=7.5)
     first = await make_redemption(sandbox, ayu, reward)
@@ -198,13 +196,13 @@ async def test_a_deleted_or_changed_reward_leaves_its_redemptions_as_they_were(
     assert (first["pointsCost"], second["pointsCost"]) == ("100", "1")
     assert (await sandbox.delete(f"/loyalty/reward-options/{reward['id']}")).status_code == 204
     assert await redemptions_of(sandbox, ayu) == [second, first]
-    for answer in (
+    for response in (
         await sandbox.get(f"/loyalty/reward-options/{reward['id']}"),
         await put(sandbox, reward["id"], costToRedeem=2),
         await sandbox.delete(f"/loyalty/reward-options/{reward['id']}"),
         await sandbox.get(f"/loyalty/rewards/{reward['id']}/redeemers"),
     ):
-        assert error_of(answer) == (404, "NOT_FOUND")
+        assert error_of(response) == (404, "NOT_FOUND")
     assert (await end(sandbox, first["id"], "commit")).json()["data"]["pointsCost"] == "100"
     assert (await end(sandbox, second["id"], "release")).json()["data"]["status"] == "released"
     refused = await redeem(sandbox, ayu, reward)
@@ -212,7 +210,7 @@ async def test_a_deleted_or_changed_reward_leaves_its_redemptions_as_they_were(
     assert refused.json()["error"]["details"][0]["field"] == "rewardOptionId"
 
 
-async def test_those_who_redeemed_a_reward_are_listed_with_how_often_and_for_what(sandbox: httpx.AsyncClient) -> None:
+async def test_redeemers_of_a_reward_are_listed_with_counts_and_points(sandbox: httpx.AsyncClient) -> None:
     reward, other = await make_reward(sandbox, 10), await make_reward(sandbox, 5)
     people = [
         await make_customer(sandbox, firstName=name, phoneNumber=None) for name in ("Ayu", "Budi", "Citra", "Dewi")
@@ -229,11 +227,11 @@ async def test_those_who_redeemed_a_reward_are_listed_with_how_often_and_for_wha
     await make_redemption(sandbox, dewi["id"], other)
 
     async def redeemers(**query: int) -> dict[str, Any]:
-        answer = await sandbox.get(f"/loyalty/rewards/{reward['id']}/redeemers", params=query)
-        found: dict[str, Any] = answer.json()
+        response = await sandbox.get(f"/loyalty/rewards/{reward['id']}/redeemers", params=query)
+        found: dict[str, Any] = response.json()
         return found
 
-    def told(person: dict[str, Any], times: int, redemption: dict[str, Any]) -> dict[str, Any]:
+    def redeemer(person: dict[str, Any], times: int, redemption: dict[str, Any]) -> dict[str, Any]:
         return {
             "customerId": person["id"],
             **{name: person[name] for name in ("firstName", "lastName", "email", "phoneNumber")},
@@ -242,45 +240,45 @@ async def test_those_who_redeemed_a_reward_are_listed_with_how_often_and_for_wha
             "lastRedeemedAt": redemption["createdAt"],
         }
 
-    wanted = [told(ayu, 2, last), told(budi, 1, only)]
+    expected = [redeemer(ayu, 2, last), redeemer(budi, 1, only)]
     assert await redeemers() == {
-        "data": wanted,
+        "data": expected,
         "meta": {"page": 1, "limit": 20, "total": 2, "hasNextPage": False},
     }
-    assert [(await redeemers(page=page, limit=1))["data"] for page in (1, 2, 3)] == [[wanted[0]], [wanted[1]], []]
+    assert [(await redeemers(page=page, limit=1))["data"] for page in (1, 2, 3)] == [[expected[0]], [expected[1]], []]
     await sandbox.delete(f"/customers/{budi['id']}")
-    assert (await redeemers())["data"] == wanted[:1], "a deleted customer is not shown any more"
+    assert (await redeemers())["data"] == expected[:1], "a deleted customer is not shown any more"
 
 
-async def test_a_reward_of_another_company_is_none(
+async def test_a_reward_of_another_company_is_unknown(
     installation: Installation, database: Database, company: Environments, sandbox: httpx.AsyncClient, ayu: str
 ) -> None:
     await add_points(sandbox, ayu, 1_000)
     async with connect(installation, (await make_key(database, company.live)).raw) as theirs:
         foreign = await make_reward(theirs)
     unknown = {**foreign, "id": "rwd_01jc9y3q5me8w92v7x4t6r0n1k"}
-    answers = [await redeem(sandbox, ayu, one) for one in (foreign, unknown, {**foreign, "id": "x"})]
-    assert {error_of(answer) for answer in answers} == {(400, "VALIDATION_ERROR")}
-    assert len({answer.content for answer in answers}) == 1
-    assert answers[0].json()["error"]["details"][0]["field"] == "rewardOptionId"
+    responses = [await redeem(sandbox, ayu, one) for one in (foreign, unknown, {**foreign, "id": "x"})]
+    assert {error_of(response) for response in responses} == {(400, "VALIDATION_ERROR")}
+    assert len({response.content for response in responses}) == 1
+    assert responses[0].json()["error"]["details"][0]["field"] == "rewardOptionId"
 
 
 async def test_a_price_that_changes_meanwhile_is_never_paid_unseen(sandbox: httpx.AsyncClient, ayu: str) -> None:
-    """Redeeming at one price while the reward goes from one to the other: paid is what was asked, or nothing."""
+    """Redeems at one price while the reward changes between two: the customer pays the price they sent, or nothing."""
     await add_points(sandbox, ayu, 10_000)
     reward = await make_reward(sandbox, 10)
     calls = [put(sandbox, reward["id"], costToRedeem=10 if n % 2 else 20) for n in range(10)]
     calls += [redeem(sandbox, ayu, reward, pointsCost=10) for _ in range(20)]
-    answers = await asyncio.gather(*calls)
-    assert {answer.status_code for answer in answers} <= {200, 400}
+    responses = await asyncio.gather(*calls)
+    assert {response.status_code for response in responses} <= {200, 400}
     assert {one["pointsCost"] for one in await redemptions_of(sandbox, ayu)} <= {"10"}
 
 
 @pytest.mark.parametrize("change", ["PUT", "DELETE"])
-async def test_a_reward_stays_as_it_is_until_who_redeems_it_has_it(
+async def test_a_reward_cannot_change_while_it_is_redeemed(
     sandbox: httpx.AsyncClient, installation: Installation, rich: str, change: str
 ) -> None:
-    """The one who redeems is made to wait for a voucher code, and whoever changes the reward waits for them."""
+    """The redemption waits for a voucher code, and the change of the reward waits for the redemption."""
     reward = await make_reward(sandbox, 10)
     await make_redemption(sandbox, rich, reward)
     path = f"/loyalty/reward-options/{reward['id']}"

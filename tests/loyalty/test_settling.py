@@ -8,13 +8,14 @@ import pytest
 
 from sapa.access import actions as access
 from sapa.db.pool import Connection, Database, Tx
-from sapa.loyalty import actions, jobs
-from sapa.loyalty.ledger import MOST_BURIALS
+from sapa.loyalty import actions
+from sapa.loyalty.expiry import jobs
+from sapa.loyalty.ledger import MOST_EXPIRE_ENTRIES
 from sapa.loyalty.queries import FEW_LOTS
 from sapa.loyalty.types import AdjustmentIn
 from tests.factories import Environments, make_customer, make_reservation
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import adjust, drift_of, history_of, points_of
+from tests.loyalty.ledger_steps import adjust, drift_of, history_of, points_of
 
 WEEK = timedelta(days=7)
 
@@ -65,12 +66,12 @@ async def expirations(api: httpx.AsyncClient, customer_id: str) -> list[dict[str
     return [entry for entry in await history_of(api, customer_id) if entry["entryType"] == "expire"]
 
 
-async def test_portions_are_settled_one_after_the_other_and_announced_with_the_last(
+async def test_batches_are_settled_one_after_the_other_and_announced_with_the_last(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """In one transaction, so that the running worker sees nothing to do before it is over."""
+    """In one transaction, so that the running worker sees nothing to do before the commit."""
     customer = await make_lots(sandbox, database, company, 7)
-    held = await make_reservation(sandbox, customer, 2)
+    reservation = await make_reservation(sandbox, customer, 2)
     async with database.transaction() as tx:
         before = await announced(tx, company)
         await access.move_clock(tx, company.test, 2 * WEEK)
@@ -83,14 +84,14 @@ async def test_portions_are_settled_one_after_the_other_and_announced_with_the_l
     assert seen == [(False, 4, 1 + 3, 0), (False, 1, 1 + 6, 0), (True, 0, 1 + 7, 1)]
     entries = await history_of(sandbox, customer)
     assert len({one["referenceId"] for one in entries if one["entryType"] == "expire"}) == 7
-    assert [one["referenceId"] for one in entries if one["entryType"] == "redeem_release"] == [held["id"]]
+    assert [one["referenceId"] for one in entries if one["entryType"] == "redeem_release"] == [reservation["id"]]
     assert await drift_of(sandbox) == []
 
 
 async def test_a_write_settles_all_at_once_and_the_rest_with_one_entry(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    customer = await make_lots(sandbox, database, company, MOST_BURIALS + 3)
+    customer = await make_lots(sandbox, database, company, MOST_EXPIRE_ENTRIES + 3)
     async with database.transaction() as tx:
         await access.move_clock(tx, company.test, 2 * WEEK)
         environment = await access.get_company(tx, company.test)
@@ -99,7 +100,7 @@ async def test_a_write_settles_all_at_once_and_the_rest_with_one_entry(
     rest, *single = await expirations(sandbox, customer)
     assert (rest["pointsDelta"], rest["referenceType"], rest["referenceId"]) == ("-3", "lots", None)
     assert {(one["pointsDelta"], one["referenceType"]) for one in single} == {("-1", "lot")}
-    assert len(single) == MOST_BURIALS
+    assert len(single) == MOST_EXPIRE_ENTRIES
     assert await drift_of(sandbox) == []
 
 
@@ -107,19 +108,19 @@ async def test_one_run_settles_all_wallets_however_many_lots_they_have(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, move_clock: MoveClock
 ) -> None:
     customers = [
-        await make_lots(sandbox, database, company, jobs.BATCH // 2, WEEK + timedelta(hours=place))
-        for place in range(5)
+        await make_lots(sandbox, database, company, jobs.BATCH // 2, WEEK + timedelta(hours=index))
+        for index in range(5)
     ]
-    customers.append(await make_lots(sandbox, database, company, jobs.PORTION + 2))
+    customers.append(await make_lots(sandbox, database, company, jobs.MOST_PER_TRANSACTION + 2))
     await move_clock(2 * WEEK)
     await jobs.expire_overdue(database)
     async with database.connection() as db:
         assert [(await stored(db, customer))[0] for customer in customers] == [0] * 6
-    assert len(await expirations(sandbox, customers[-1])) == jobs.PORTION + 2
+    assert len(await expirations(sandbox, customers[-1])) == jobs.MOST_PER_TRANSACTION + 2
     assert await drift_of(sandbox) == []
 
 
-async def test_a_wallet_that_cannot_be_settled_is_in_nobodys_way(
+async def test_a_wallet_that_cannot_be_settled_does_not_block_others(
     sandbox: httpx.AsyncClient, database: Database, owner: Connection, company: Environments, move_clock: MoveClock
 ) -> None:
     broken = await make_lots(sandbox, database, company, jobs.BATCH + 1)

@@ -8,8 +8,8 @@ import pytest
 
 from tests.factories import add_points, make_customer, make_redemption, make_reward
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import error_of, points_of
-from tests.loyalty.redeeming import end, fail, redeem, statuses_of
+from tests.loyalty.ledger_steps import error_of, points_of
+from tests.loyalty.redemption_steps import end, fail, redeem, statuses_of
 
 pytestmark = pytest.mark.usefixtures("whole")
 
@@ -39,7 +39,7 @@ async def test_a_voucher_is_valid_from_its_commit_on(
         assert until == (valid and at + valid)
 
 
-async def test_a_code_is_made_unless_one_is_given(sandbox: httpx.AsyncClient, rich: str) -> None:
+async def test_a_code_is_generated_unless_one_is_sent(sandbox: httpx.AsyncClient, rich: str) -> None:
     plain, prefixed = await make_reward(sandbox, 1), await make_reward(sandbox, 1, voucherPrefix="kopi_")
     codes = [(await make_redemption(sandbox, rich, plain))["voucherCode"] for _ in range(20)]
     codes += [(await make_redemption(sandbox, rich, prefixed))["voucherCode"].removeprefix("kopi_") for _ in range(20)]
@@ -55,7 +55,7 @@ async def test_a_code_is_made_unless_one_is_given(sandbox: httpx.AsyncClient, ri
     assert own["voucherCode"] == "Own-Code!1"
 
 
-async def test_a_code_is_one_redemptions_until_that_is_over(sandbox: httpx.AsyncClient, rich: str) -> None:
+async def test_a_code_belongs_to_one_redemption_until_that_ends(sandbox: httpx.AsyncClient, rich: str) -> None:
     other = (await make_customer(sandbox))["id"]
     await add_points(sandbox, other, 1_000)
     reward = await make_reward(sandbox, 10)
@@ -71,7 +71,7 @@ async def test_a_code_is_one_redemptions_until_that_is_over(sandbox: httpx.Async
     await make_redemption(sandbox, rich, reward, voucherCode="Lebaran-1")
 
 
-async def test_a_code_is_free_when_its_time_is_over_however_late_the_worker_is(
+async def test_a_code_is_free_once_its_redemption_expires_even_before_the_worker_runs(
     sandbox: httpx.AsyncClient, rich: str, move_clock: MoveClock
 ) -> None:
     other = (await make_customer(sandbox))["id"]

@@ -44,7 +44,7 @@ async def test_an_order_is_created_with_every_field_and_read_back(api: httpx.Asy
     customer = await make_customer(api, firstName="Ayu", lastName="Lestari", phoneNumber="08123456789")
     product = await make_product(api, name="Kopi Gayo", variants=[VARIANT])
     variant = product["variants"][0]
-    answer = await api.post(
+    response = await api.post(
         "/orders",
         json={
             "lineItems": [{"productVariantId": variant["id"], "quantity": 2}, LINE],
@@ -57,9 +57,9 @@ async def test_an_order_is_created_with_every_field_and_read_back(api: httpx.Asy
             "tags": ["gift", " new ", "gift"],
         },
     )
-    assert answer.status_code == 201, answer.text
-    assert list(answer.json()) == ["data"]
-    made = answer.json()["data"]
+    assert response.status_code == 201, response.text
+    assert list(response.json()) == ["data"]
+    made = response.json()["data"]
     assert list(made) == FIELDS
     assert re.fullmatch("order_" + TAIL, made["id"])
     assert all(re.fullmatch("li_" + TAIL, line["id"]) for line in made["lineItems"])
@@ -104,7 +104,7 @@ async def test_an_order_is_created_with_every_field_and_read_back(api: httpx.Asy
     assert list(first["productVariant"]) == ["id", "key", "price", "compareAtPrice", "inventorySku", "media"]
     assert list(made["customer"]) == ["id", "firstName", "lastName", "email", "phoneNumber"]
     assert list(made["shippingAddress"]) == ["id", *ADDRESS]
-    assert (await api.get(f"/orders/{made['id']}")).content == answer.content
+    assert (await api.get(f"/orders/{made['id']}")).content == response.content
 
 
 async def test_what_is_absent_is_null_or_empty_and_never_left_out(api: httpx.AsyncClient) -> None:
@@ -152,10 +152,10 @@ async def test_totals_are_exact_and_printed_in_their_shortest_form(
 ) -> None:
     items = ",".join(f'{{"title":"x","price":{price},"quantity":{quantity}}}' for price, quantity in lines)
     body = f'{{"currency":"{currency}","total":{printed},"lineItems":[{items}]}}'
-    answer = await api.post("/orders", content=body, headers={"content-type": "application/json"})
-    assert answer.status_code == 201, answer.text
-    assert f'"total":{printed},"currency":"{currency}"' in answer.text
-    assert (await api.get(f"/orders/{answer.json()['data']['id']}")).content == answer.content
+    response = await api.post("/orders", content=body, headers={"content-type": "application/json"})
+    assert response.status_code == 201, response.text
+    assert f'"total":{printed},"currency":"{currency}"' in response.text
+    assert (await api.get(f"/orders/{response.json()['data']['id']}")).content == response.content
 
 
 @pytest.mark.parametrize(
@@ -181,15 +181,15 @@ async def test_an_amount_that_the_currency_lacks_is_refused_by_name(
     api: httpx.AsyncClient, currency: str, price: str, quantity: int, field: str
 ) -> None:
     body = f'{{"currency":"{currency}","lineItems":[{{"title":"x","price":{price},"quantity":{quantity}}}]}}'
-    answer = await api.post("/orders", content=body, headers={"content-type": "application/json"})
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+    response = await api.post("/orders", content=body, headers={"content-type": "application/json"})
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
 
 
 @pytest.mark.parametrize("total", ["150000.01", "149999", "0", "-150000"])
-async def test_a_total_that_differs_is_refused_and_the_expected_one_is_said(api: httpx.AsyncClient, total: str) -> None:
+async def test_a_different_total_is_refused_with_the_expected_one(api: httpx.AsyncClient, total: str) -> None:
     body = f'{{"total":{total},"lineItems":[{{"title":"x","price":75000,"quantity":2}}]}}'
-    answer = await api.post("/orders", content=body, headers={"content-type": "application/json"})
-    error = refusal(answer, 400, "VALIDATION_ERROR")
+    response = await api.post("/orders", content=body, headers={"content-type": "application/json"})
+    error = refusal(response, 400, "VALIDATION_ERROR")
     assert error["details"][0]["field"] == "total"
     assert "150000" in error["message"]
 
@@ -197,9 +197,9 @@ async def test_a_total_that_differs_is_refused_and_the_expected_one_is_said(api:
 @pytest.mark.parametrize("total", ["150000", "150000.00", "1.5e5"])
 async def test_a_total_that_is_equal_may_be_written_in_any_way(api: httpx.AsyncClient, total: str) -> None:
     body = f'{{"total":{total},"lineItems":[{{"title":"x","price":75000,"quantity":2}}]}}'
-    answer = await api.post("/orders", content=body, headers={"content-type": "application/json"})
-    assert answer.status_code == 201
-    assert '"total":150000,' in answer.text
+    response = await api.post("/orders", content=body, headers={"content-type": "application/json"})
+    assert response.status_code == 201
+    assert '"total":150000,' in response.text
 
 
 @pytest.mark.parametrize(
@@ -247,11 +247,11 @@ async def test_a_total_that_is_equal_may_be_written_in_any_way(api: httpx.AsyncC
         ({"createdAt": "2026-01-01T00:00:00Z"}, "createdAt"),
     ],
 )  # fmt: skip
-async def test_a_field_that_cannot_be_used_is_refused_by_name(
-    api: httpx.AsyncClient, body: dict[str, Any], field: str
-) -> None:
-    answer = await api.post("/orders", json=body if "lineItems" in body or not body else {"lineItems": [LINE], **body})
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+async def test_an_invalid_field_is_refused_by_name(api: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
+    response = await api.post(
+        "/orders", json=body if "lineItems" in body or not body else {"lineItems": [LINE], **body}
+    )
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
     assert (await api.get("/orders")).json()["meta"]["total"] == 0
     assert (await api.get("/customers")).json()["meta"]["total"] == 0
 
@@ -313,8 +313,8 @@ async def test_a_variant_is_sold_in_the_company_s_currency_only(api: httpx.Async
     product = await make_product(api)
     lines = [{"productVariantId": product["variants"][0]["id"], "quantity": 1}]
     assert (await make_order(api, lineItems=lines, currency="IDR"))["total"] == 150000
-    answer = await api.post("/orders", json={"lineItems": lines, "currency": "USD"})
-    error = refusal(answer, 400, "VALIDATION_ERROR")
+    response = await api.post("/orders", json={"lineItems": lines, "currency": "USD"})
+    error = refusal(response, 400, "VALIDATION_ERROR")
     assert error["details"][0]["field"] == "currency"
     assert "IDR" in error["message"]
 
@@ -329,7 +329,7 @@ async def test_a_variant_of_a_product_that_is_not_active_is_not_sold(api: httpx.
     assert (await make_order(api, lineItems=lines))["total"] == 300000
 
 
-async def test_another_company_s_variant_and_customer_are_as_unknown_as_any(
+async def test_another_companys_variant_and_customer_are_unknown(
     api: httpx.AsyncClient, installation: Installation, database: Database
 ) -> None:
     other = await make_key(database, (await make_company(database)).live)
@@ -350,7 +350,7 @@ async def test_another_company_s_variant_and_customer_are_as_unknown_as_any(
         assert alike.content == foreign.content
 
 
-async def test_a_deleted_product_or_customer_leaves_orders_as_they_were(api: httpx.AsyncClient) -> None:
+async def test_deleting_a_product_or_customer_does_not_change_orders(api: httpx.AsyncClient) -> None:
     product = await make_product(api, variants=[VARIANT])
     customer = await make_customer(api, firstName="Ayu")
     lines = [{"productVariantId": product["variants"][0]["id"], "quantity": 3}]
@@ -385,6 +385,6 @@ async def test_each_call_needs_its_scope_and_no_other(
     others = [str(one) for one in Scope if one != scope]
     for scopes, allowed in (([scope], True), (others, False)):
         async with connect(installation, (await make_key(database, company.live, scopes=scopes)).raw) as caller:
-            answer = await caller.request(method, path, json=body)
-            assert answer.is_success is allowed, answer.text
-            assert allowed or answer.json()["error"]["code"] == "INSUFFICIENT_SCOPE"
+            response = await caller.request(method, path, json=body)
+            assert response.is_success is allowed, response.text
+            assert allowed or response.json()["error"]["code"] == "INSUFFICIENT_SCOPE"

@@ -42,7 +42,7 @@ ADD_ORDERS = """
            json_build_object('id', $2::text, 'firstName', 'Ayu', 'lastName', null, 'email', null, 'phoneNumber', null),
            $2, 'ayu', now() - make_interval(days => 1, secs => n / 2)
       FROM generate_series(1, $3) AS n"""
-"""Two in each second: the place in the list is not told by the time alone."""
+"""Two orders in each second: the time alone does not determine the position."""
 
 
 async def add_orders(database: Database, company_id: int, customer_id: str, number: int) -> None:
@@ -116,7 +116,7 @@ async def test_a_customer_with_fewer_orders_leaves_nothing_to_do(quiet: Database
     assert await count_waiting(quiet, company) == 0
 
 
-async def test_a_second_name_overtakes_the_first(quiet: Database) -> None:
+async def test_a_second_rename_replaces_the_first(quiet: Database) -> None:
     company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
     await rename(quiet, company, customer_id, "Budi")
     assert await names_of(quiet, company.id) == {"Budi/budi": customer_copies.MOST_ORDERS, "Ayu/ayu": MORE}
@@ -126,7 +126,7 @@ async def test_a_second_name_overtakes_the_first(quiet: Database) -> None:
     assert await count_waiting(quiet, company) == 0
 
 
-async def test_a_deleted_customer_is_on_all_orders_as_they_last_were(quiet: Database) -> None:
+async def test_all_orders_keep_the_last_name_of_a_deleted_customer(quiet: Database) -> None:
     company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
     await rename(quiet, company, customer_id, "Budi")
     async with quiet.transaction() as tx:
@@ -158,23 +158,21 @@ async def is_half_way(quiet: Database, company: Company) -> bool | None:
     return (await names_of(quiet, company.id))["Ayu/ayu"] <= customer_copies.BATCH or None
 
 
-async def test_what_cannot_be_updated_now_keeps_nobody_else_waiting(scratch: Scratch, quiet: Database) -> None:
-    regulars = [await make_regular(quiet, customer_copies.MOST_ORDERS + 1) for _ in range(2)]
-    for company, customer_id in regulars:
+async def test_a_customer_whose_orders_are_locked_does_not_block_others(scratch: Scratch, quiet: Database) -> None:
+    companies = [await make_regular(quiet, customer_copies.MOST_ORDERS + 1) for _ in range(2)]
+    for company, customer_id in companies:
         await rename(quiet, company, customer_id, "Budi")
-    (held, _), (free, _) = regulars
+    (locked, _), (free, _) = companies
     async with connect(scratch.owner_url) as owner, owner.transaction():
-        await owner.fetch("SELECT id FROM orders WHERE company_id = $1 FOR UPDATE", held.id)
+        await owner.fetch("SELECT id FROM orders WHERE company_id = $1 FOR UPDATE", locked.id)
         await customer_copies.update_copies(quiet)
         assert (await names_of(quiet, free.id)).keys() == {"Budi/budi"}
-        assert await count_waiting(quiet, held) == 1
+        assert await count_waiting(quiet, locked) == 1
     await customer_copies.update_copies(quiet)
-    assert (await names_of(quiet, held.id)).keys() == {"Budi/budi"}
+    assert (await names_of(quiet, locked.id)).keys() == {"Budi/budi"}
 
 
-async def test_names_that_were_left_behind_before_there_was_the_job_are_brought_up_to_date(
-    scratch: Scratch, quiet: Database
-) -> None:
+async def test_the_migration_queues_names_that_are_out_of_date(scratch: Scratch, quiet: Database) -> None:
     (migration,) = [one for one in list_migrations() if one.name.endswith("_customer_copies")]
     company, customer_id = await make_regular(quiet, customer_copies.MOST_ORDERS + MORE)
     await rename(quiet, company, customer_id, "Budi")

@@ -25,7 +25,7 @@ async def list_customers(api: httpx.AsyncClient) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(
-    "given",
+    "body",
     [
         {"phoneNumber": "0812-3456-789"},
         {"phoneNumber": "+62 812 3456 789", "firstName": "Somebody", "lastName": "Else"},
@@ -35,24 +35,24 @@ async def list_customers(api: httpx.AsyncClient) -> list[dict[str, Any]]:
         {"email": "ayu@example.com", "phoneNumber": "08999999999"},
     ],
 )
-async def test_a_known_customer_is_found_by_phone_or_email_and_not_changed(
-    api: httpx.AsyncClient, given: dict[str, Any]
+async def test_an_existing_customer_is_found_by_phone_or_email_and_not_changed(
+    api: httpx.AsyncClient, body: dict[str, Any]
 ) -> None:
-    known = await make_customer(api, email="ayu@example.com", phoneNumber="08123456789", firstName="Ayu")
+    existing = await make_customer(api, email="ayu@example.com", phoneNumber="08123456789", firstName="Ayu")
     await make_customer(api)
-    made = await make_order(api, customer=given)
-    assert made["customer"] == shown(known)
-    assert (await api.get(f"/customers/{known['id']}")).json()["data"] == known
+    made = await make_order(api, customer=body)
+    assert made["customer"] == shown(existing)
+    assert (await api.get(f"/customers/{existing['id']}")).json()["data"] == existing
     assert len(await list_customers(api)) == 2
 
 
 async def test_an_unknown_customer_is_created_with_the_order(api: httpx.AsyncClient) -> None:
-    given = {"firstName": "Ayu", "lastName": "Lestari", "email": "Ayu@EXAMPLE.com", "phoneNumber": "0812 3456 789"}
-    made = await make_order(api, customer=given)
+    body = {"firstName": "Ayu", "lastName": "Lestari", "email": "Ayu@EXAMPLE.com", "phoneNumber": "0812 3456 789"}
+    made = await make_order(api, customer=body)
     (customer,) = await list_customers(api)
     assert made["customer"] == shown(customer)
     assert shown(customer) == {
-        **given, "id": customer["id"], "email": "Ayu@example.com", "phoneNumber": "+628123456789",
+        **body, "id": customer["id"], "email": "Ayu@example.com", "phoneNumber": "+628123456789",
     }  # fmt: skip
     again = await make_order(api, customer={"email": "ayu@example.com"})
     assert again["customer"] == made["customer"]
@@ -66,7 +66,7 @@ async def test_an_order_that_is_refused_leaves_no_customer(api: httpx.AsyncClien
     assert (await api.get("/customers")).json()["meta"]["total"] == 0
 
 
-async def test_phone_and_email_of_two_customers_are_a_conflict_that_the_id_mends(api: httpx.AsyncClient) -> None:
+async def test_phone_and_email_of_two_customers_are_a_conflict_that_the_id_resolves(api: httpx.AsyncClient) -> None:
     one = await make_customer(api, email="one@example.com")
     two = await make_customer(api, email="two@example.com", phoneNumber="08123456789")
     both = {"email": "one@example.com", "phoneNumber": "08123456789"}
@@ -88,7 +88,7 @@ async def test_phone_and_email_of_two_customers_are_a_conflict_that_the_id_mends
 async def test_first_orders_of_one_new_customer_at_once_make_one_customer(
     api: httpx.AsyncClient, database: Database, company: Environments, twins: list[dict[str, Any]]
 ) -> None:
-    made = await asyncio.gather(*(make_order(api, customer=given) for given in twins))
+    made = await asyncio.gather(*(make_order(api, customer=body) for body in twins))
     (customer,) = await list_customers(api)
     assert [order["customer"]["id"] for order in made] == [customer["id"]] * len(twins)
     assert sorted(order["orderNumber"] for order in made) == [str(1001 + number) for number in range(len(twins))]
@@ -105,11 +105,11 @@ async def test_orders_show_and_are_found_by_the_name_that_their_customer_has_now
     assert now == {**order, "customer": shown(renamed)}
     assert (await api.get(f"/orders/{other['id']}")).json()["data"] == other
     for search, found in (("prameswari", [order["id"]]), ("lestari", [])):
-        answer = (await api.get("/orders", params={"search": search})).json()
-        assert [one["id"] for one in answer["data"]] == found
+        response = (await api.get("/orders", params={"search": search})).json()
+        assert [one["id"] for one in response["data"]] == found
 
 
-async def test_a_customer_renamed_while_they_order_is_on_no_order_by_the_old_name(api: httpx.AsyncClient) -> None:
+async def test_a_customer_renamed_while_ordering_has_the_new_name_on_every_order(api: httpx.AsyncClient) -> None:
     customer = await make_customer(api, firstName="Name 0")
 
     async def rename() -> None:
@@ -121,7 +121,7 @@ async def test_a_customer_renamed_while_they_order_is_on_no_order_by_the_old_nam
     assert {order["customer"]["firstName"] for order in orders} == {"Name 10"}
 
 
-async def test_a_deleted_customer_stays_on_their_orders_as_they_last_were(api: httpx.AsyncClient) -> None:
+async def test_orders_keep_the_last_details_of_a_deleted_customer(api: httpx.AsyncClient) -> None:
     customer = await make_customer(api, firstName="Ayu")
     order = await make_order(api, customerId=customer["id"])
     await api.delete(f"/customers/{customer['id']}")

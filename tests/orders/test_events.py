@@ -11,14 +11,14 @@ from tests.test_events import data_of
 LINE = {"title": 'Kopi \u2028 😀 "Gayo"', "price": 0.1, "quantity": 3}
 
 
-async def news(database: Database, company: Environments, known: list[str]) -> list[Any]:
+async def new_events(database: Database, company: Environments, seen: list[str]) -> list[Any]:
     """The events since the last look, by kind, resource and body."""
     async with database.connection() as db:
         recorded = await db.fetch(
             "SELECT id, kind, resource_id, body FROM events WHERE company_id = $1 ORDER BY number", company.live
         )
-    events = [event for event in recorded if event["id"] not in known]
-    known += [event["id"] for event in events]
+    events = [event for event in recorded if event["id"] not in seen]
+    seen += [event["id"] for event in events]
     for event in events:
         assert print_again(event["body"].decode()).encode() == event["body"]
     return [(event["kind"], event["resource_id"], event["body"]) for event in events]
@@ -27,11 +27,11 @@ async def news(database: Database, company: Environments, known: list[str]) -> l
 async def test_each_change_is_announced_once_per_resource_with_the_bytes_of_the_answer(
     api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    known: list[str] = []
+    seen: list[str] = []
     variants = [{"title": title, "price": 150000, "inventoryQuantity": 10} for title in ("M", "L")]
     products = [await make_product(api, variants=variants) for _ in range(2)]
     untracked = await make_product(api)
-    assert len(await news(database, company, known)) == 3
+    assert len(await new_events(database, company, seen)) == 3
 
     ids = [variant["id"] for product in [*products, untracked] for variant in product["variants"]]
     lines = [LINE, *({"productVariantId": id, "quantity": 1} for id in ids)]
@@ -44,17 +44,17 @@ async def test_each_change_is_announced_once_per_resource_with_the_bytes_of_the_
         paths = [f"/products/{product['id']}" for product in products]
         return [("product.updated", path.rpartition("/")[2], data_of(await api.get(path))) for path in paths]
 
-    assert await news(database, company, known) == [
+    assert await new_events(database, company, seen) == [
         ("customer.created", customer, data_of(await api.get(f"/customers/{customer}"))),
         *await stocked(),
         ("order.created", order, data_of(placed)),
     ]
     noted = await api.put(f"/orders/{order}", json={"notes": "x", "financialStatus": "paid"})
-    assert await news(database, company, known) == [("order.updated", order, data_of(noted))]
+    assert await new_events(database, company, seen) == [("order.updated", order, data_of(noted))]
     cancelled = await api.put(f"/orders/{order}", json={"status": "cancelled"})
-    assert await news(database, company, known) == [*await stocked(), ("order.updated", order, data_of(cancelled))]
+    assert await new_events(database, company, seen) == [*await stocked(), ("order.updated", order, data_of(cancelled))]
     refunded = await api.put(f"/orders/{order}", json={"status": "refunded"})
-    assert await news(database, company, known) == [("order.updated", order, data_of(refunded))]
+    assert await new_events(database, company, seen) == [("order.updated", order, data_of(refunded))]
     assert data_of(await api.get(f"/orders/{order}")) == data_of(refunded)
 
 
@@ -65,8 +65,8 @@ async def test_a_refused_change_is_not_announced(
     await make_customer(api, email="one@example.com")
     await make_customer(api, email="two@example.com", phoneNumber="08123456789")
     made = (await api.post("/orders", json={"lineItems": [LINE], "orderId": "web-1"})).json()["data"]
-    known: list[str] = []
-    await news(database, company, known)
+    seen: list[str] = []
+    await new_events(database, company, seen)
     unit = {"productVariantId": product["variants"][0]["id"], "quantity": 1}
     stranger = {"email": "stranger@example.com"}
     for body, status in (
@@ -83,7 +83,7 @@ async def test_a_refused_change_is_not_announced(
         ({"notes": "x", "tags": ["a,b"]}, 400),
     ):
         assert (await api.put(f"/orders/{made['id']}", json=patch)).status_code == status
-    assert await news(database, company, known) == []
+    assert await new_events(database, company, seen) == []
     assert (await api.get(f"/products/{product['id']}")).json()["data"] == product
     assert (await api.get("/orders")).json()["meta"]["total"] == 1
     assert (await api.get("/customers")).json()["meta"]["total"] == 2

@@ -43,9 +43,9 @@ Order = dict[str, Any]
 
 
 async def ask(api: httpx.AsyncClient, **query: Any) -> Order:
-    answer = await api.get("/orders", params=query)
-    assert answer.status_code == 200, answer.text
-    page: Order = answer.json()
+    response = await api.get("/orders", params=query)
+    assert response.status_code == 200, response.text
+    page: Order = response.json()
     return page
 
 
@@ -164,8 +164,8 @@ async def test_every_combination_of_statuses_has_its_exact_total(
 ) -> None:
     crowd = await make_crowd(api, database, company)
     for status, fulfilled, paid in product([None, *STATUSES], [None, *FULFILLED], [None, *PAID]):
-        asked = {"status": status, "fulfillmentStatus": fulfilled, "financialStatus": paid}
-        query = {name: value for name, value in asked.items() if value}
+        filters = {"status": status, "fulfillmentStatus": fulfilled, "financialStatus": paid}
+        query = {name: value for name, value in filters.items() if value}
         assert await walk(api, 20, **query) == [order for order in crowd if fits(order, query)], query
 
 
@@ -236,11 +236,9 @@ async def test_another_companys_orders_are_not_found(
         ("fulfilmentStatus=fulfilled", "fulfilmentStatus"),
     ],
 )  # fmt: skip
-async def test_a_parameter_that_cannot_be_used_is_refused_by_name(
-    api: httpx.AsyncClient, query: str, field: str
-) -> None:
-    answer = await api.get(f"/orders?{query}")
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+async def test_an_invalid_parameter_is_refused_by_name(api: httpx.AsyncClient, query: str, field: str) -> None:
+    response = await api.get(f"/orders?{query}")
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
 
 
 @pytest.mark.parametrize(
@@ -258,9 +256,7 @@ STARTS = TEXTS | st.text(st.sampled_from("a\ud7ff\ue000\U0010ffff"), min_size=1,
 
 
 @given(STARTS, TEXTS | st.just(""), TEXTS)
-def test_a_range_of_texts_holds_those_that_begin_with_its_start_and_no_others(
-    start: str, rest: str, other: str
-) -> None:
+def test_a_range_of_texts_holds_exactly_those_with_the_prefix(start: str, rest: str, other: str) -> None:
     def is_within(text: str) -> bool:
         return start.encode() <= text.encode() < build_end(start).encode()
 

@@ -1,4 +1,4 @@
-"""Random orders and changes over HTTP, held against a small model: states, totals, stock, lists and events agree."""
+"""Random orders and changes over HTTP, compared with a small model: states, totals, stock, lists and events agree."""
 
 import asyncio
 from collections import Counter
@@ -28,7 +28,7 @@ PRICES = st.sampled_from(["0.1", "0.25", "19.99", "150000", "1999999.99"])
 MOVES = st.fixed_dictionaries({}, optional={name: st.sampled_from(values) for name, values in FIELDS.items()})
 
 
-class Kept(msgspec.Struct):
+class StoredModel(msgspec.Struct):
     """An order as the model knows it."""
 
     body: Order
@@ -37,30 +37,30 @@ class Kept(msgspec.Struct):
     restocked: bool = False
 
 
-def move(kept: Kept, asked: Order) -> Order | None:
+def move(stored: StoredModel, patch: Order) -> Order | None:
     """The three statuses after a change, or None when it must be refused; written from the rules, one by one."""
-    now: dict[str, str] = {name: kept.body[name] for name in FIELDS}
+    now: dict[str, str] = {name: stored.body[name] for name in FIELDS}
     names = ["fulfillmentStatus", "financialStatus", "status"] if now["status"] == "active" else list(FIELDS)
     for name in names:
-        wanted = asked.get(name, now[name])
-        if wanted == now[name]:
+        target = patch.get(name, now[name])
+        if target == now[name]:
             continue
-        if name == "financialStatus" and wanted == asked.get("status") == "refunded":
+        if name == "financialStatus" and target == patch.get("status") == "refunded":
             continue
-        if not is_allowed(now, name, wanted, kept.before_archive):
+        if not is_allowed(now, name, target, stored.before_archive):
             return None
-        now[name] = wanted
-        if (name, wanted) == ("status", "refunded"):
+        now[name] = target
+        if (name, target) == ("status", "refunded"):
             now["financialStatus"] = "refunded"
-    return now if all(now[name] == value for name, value in asked.items()) else None
+    return now if all(now[name] == value for name, value in patch.items()) else None
 
 
-def is_allowed(now: dict[str, str], name: str, wanted: str, before_archive: str | None) -> bool:
+def is_allowed(now: dict[str, str], name: str, target: str, before_archive: str | None) -> bool:
     if name == "fulfillmentStatus":
         return now["status"] == "active"
     if name == "financialStatus":
-        return (now[name], wanted) in {("pending", "paid"), ("paid", "pending"), ("paid", "refunded")}
-    match now["status"], wanted:
+        return (now[name], target) in {("pending", "paid"), ("paid", "pending"), ("paid", "refunded")}
+    match now["status"], target:
         case "active", "cancelled":
             return now["fulfillmentStatus"] == "unfulfilled"
         case "active", _:
@@ -70,13 +70,13 @@ def is_allowed(now: dict[str, str], name: str, wanted: str, before_archive: str 
         case (("cancelled" | "refunded"), "archived"):
             return True
         case "archived", _:
-            return wanted == before_archive or (before_archive, wanted) == ("active", "refunded")
+            return target == before_archive or (before_archive, target) == ("active", "refunded")
     return False
 
 
 class Orders(RuleBasedStateMachine):
     installation: Installation
-    known = Bundle("known")
+    existing = Bundle("existing")
 
     @initialize(stock=st.integers(0, 12))
     def open_shop(self, stock: int) -> None:
@@ -84,12 +84,12 @@ class Orders(RuleBasedStateMachine):
         self.api = httpx.Client(
             base_url=self.installation.customer_base, headers={"x-api-key": key}, timeout=30, verify=TLS
         )
-        self.model: dict[str, Kept] = {}
+        self.model: dict[str, StoredModel] = {}
         self.stock = stock
         self.events: Counter[tuple[str, str]] = Counter()
         variants = [{"title": "M", "price": 75000.5, "inventoryQuantity": stock}]
-        answer = self.api.post("/products", json={"name": "Kopi", "variants": variants})
-        self.product = answer.json()["data"]
+        response = self.api.post("/products", json={"name": "Kopi", "variants": variants})
+        self.product = response.json()["data"]
         self.events["product.created", self.product["id"]] += 1
 
     async def _open(self) -> tuple[int, str]:
@@ -97,21 +97,21 @@ class Orders(RuleBasedStateMachine):
             company = await make_company(database)
             return company.live, (await make_key(database, company.live)).raw
 
-    @rule(target=known, units=st.integers(0, 4), price=PRICES, quantity=st.integers(1, 3))
+    @rule(target=existing, units=st.integers(0, 4), price=PRICES, quantity=st.integers(1, 3))
     def place(self, units: int, price: str, quantity: int) -> Any:
         lines: list[Order] = [{"title": "Gula", "price": float(price), "quantity": quantity}]
         if units:
             lines.append({"productVariantId": self.product["variants"][0]["id"], "quantity": units})
-        answer = self.api.post("/orders", json={"lineItems": lines})
+        response = self.api.post("/orders", json={"lineItems": lines})
         if units > self.stock:
-            assert (answer.status_code, answer.json()["error"]["code"]) == (409, "INSUFFICIENT_STOCK")
+            assert (response.status_code, response.json()["error"]["code"]) == (409, "INSUFFICIENT_STOCK")
             return multiple()
-        assert answer.status_code == 201, answer.text
-        made = answer.json()["data"]
+        assert response.status_code == 201, response.text
+        made = response.json()["data"]
         total = Decimal(price) * quantity + Decimal("75000.5") * units
-        assert msgspec.json.decode(answer.content, type=Envelope).data.total == total
+        assert msgspec.json.decode(response.content, type=Envelope).data.total == total
         assert made["orderNumber"] == str(1001 + len(self.model))
-        self.model[made["id"]] = Kept(made, units)
+        self.model[made["id"]] = StoredModel(made, units)
         self._stock(-units)
         self.events["order.created", made["id"]] += 1
         return made["id"]
@@ -120,34 +120,37 @@ class Orders(RuleBasedStateMachine):
         self.stock += change
         self.events["product.updated", self.product["id"]] += bool(change)
 
-    @rule(id=known, asked=MOVES)
-    def change(self, id: str, asked: Order) -> None:
-        kept = self.model[id]
-        answer = self.api.put(f"/orders/{id}", json=asked)
-        now = move(kept, asked)
+    @rule(id=existing, patch=MOVES)
+    def change(self, id: str, patch: Order) -> None:
+        stored = self.model[id]
+        response = self.api.put(f"/orders/{id}", json=patch)
+        now = move(stored, patch)
         if now is None:
-            assert (answer.status_code, answer.json()["error"]["code"]) == (409, "INVALID_TRANSITION"), (kept, asked)
+            assert (response.status_code, response.json()["error"]["code"]) == (409, "INVALID_TRANSITION"), (
+                stored,
+                patch,
+            )
             return
-        assert answer.status_code == 200, (kept, asked, answer.text)
-        changed = answer.json()["data"]
-        assert changed == {**kept.body, **now, "updatedAt": changed["updatedAt"]}
-        if changed == kept.body:
+        assert response.status_code == 200, (stored, patch, response.text)
+        changed = response.json()["data"]
+        assert changed == {**stored.body, **now, "updatedAt": changed["updatedAt"]}
+        if changed == stored.body:
             return
         self.events["order.updated", id] += 1
-        if now["status"] != kept.body["status"]:
-            kept.before_archive = kept.body["status"] if now["status"] == "archived" else None
-        if now["status"] in {"cancelled", "refunded"} and not kept.restocked:
-            self._stock(kept.units)
-            kept.restocked = True
-        kept.body = changed
+        if now["status"] != stored.body["status"]:
+            stored.before_archive = stored.body["status"] if now["status"] == "archived" else None
+        if now["status"] in {"cancelled", "refunded"} and not stored.restocked:
+            self._stock(stored.units)
+            stored.restocked = True
+        stored.body = changed
 
-    @rule(id=known, notes=st.sampled_from(["a", "b", None]))
+    @rule(id=existing, notes=st.sampled_from(["a", "b", None]))
     def note(self, id: str, notes: str | None) -> None:
-        kept = self.model[id]
+        stored = self.model[id]
         changed = self.api.put(f"/orders/{id}", json={"notes": notes}).json()["data"]
-        assert changed == {**kept.body, "notes": notes, "updatedAt": changed["updatedAt"]}
-        self.events["order.updated", id] += notes != kept.body["notes"]
-        kept.body = changed
+        assert changed == {**stored.body, "notes": notes, "updatedAt": changed["updatedAt"]}
+        self.events["order.updated", id] += notes != stored.body["notes"]
+        stored.body = changed
 
     @rule()
     def look_at_the_shelf(self) -> None:
@@ -166,7 +169,7 @@ class Orders(RuleBasedStateMachine):
 
     def _compare_lists(self) -> None:
         orders = sorted(
-            (kept.body for kept in self.model.values()),
+            (stored.body for stored in self.model.values()),
             key=lambda order: (order["createdAt"], order["id"]),
             reverse=True,
         )
@@ -180,7 +183,7 @@ class Orders(RuleBasedStateMachine):
         recorded = run(self._read_events())
         assert Counter((kind, resource) for kind, resource, _ in recorded) == +self.events
         last = {resource: msgspec.json.decode(body) for _, resource, body in recorded}
-        assert {id: last[id] for id in self.model} == {id: kept.body for id, kept in self.model.items()}
+        assert {id: last[id] for id in self.model} == {id: stored.body for id, stored in self.model.items()}
         assert last[self.product["id"]]["variants"][0]["inventoryQuantity"] == self.stock
 
     async def _read_events(self) -> list[tuple[str, str, bytes]]:

@@ -41,26 +41,26 @@ NEXT_PAYMENT = {"pending": {"paid"}, "paid": {"pending", "refunded"}, "refunded"
 async def walk(api: httpx.AsyncClient, steps: list[Order]) -> Order:
     order = await make_order(api)
     for step in steps:
-        answer = await api.put(f"/orders/{order['id']}", json=step)
-        assert answer.status_code == 200, answer.text
-        order = answer.json()["data"]
+        response = await api.put(f"/orders/{order['id']}", json=step)
+        assert response.status_code == 200, response.text
+        order = response.json()["data"]
     return order
 
 
-def standing(order: Order) -> tuple[str, str, str]:
+def state_of(order: Order) -> tuple[str, str, str]:
     return order["status"], order["fulfillmentStatus"], order["financialStatus"]
 
 
-async def expect(api: httpx.AsyncClient, order: Order, asked: Order, allowed: bool) -> Order:
+async def expect(api: httpx.AsyncClient, order: Order, patch: Order, allowed: bool) -> Order:
     """Asks for a change; what is refused leaves everything as it was."""
-    answer = await api.put(f"/orders/{order['id']}", json=asked)
+    response = await api.put(f"/orders/{order['id']}", json=patch)
     if not allowed:
-        refusal(answer, 409, "INVALID_TRANSITION")
+        refusal(response, 409, "INVALID_TRANSITION")
         assert (await api.get(f"/orders/{order['id']}")).json()["data"] == order
         return order
-    assert answer.status_code == 200, (standing(order), asked, answer.text)
-    changed: Order = answer.json()["data"]
-    assert {name: changed[name] for name in asked} == asked
+    assert response.status_code == 200, (state_of(order), patch, response.text)
+    changed: Order = response.json()["data"]
+    assert {name: changed[name] for name in patch} == patch
     return changed
 
 
@@ -68,25 +68,25 @@ async def expect(api: httpx.AsyncClient, order: Order, asked: Order, allowed: bo
 async def test_every_change_of_one_status(
     api: httpx.AsyncClient, state: str, steps: list[Order], following: set[str]
 ) -> None:
-    assert " ".join(standing(await walk(api, steps))) == state
+    assert " ".join(state_of(await walk(api, steps))) == state
     status, fulfilled, paid = state.split()
-    for wanted in STATUSES:
+    for target in STATUSES:
         order = await walk(api, steps)
-        changed = await expect(api, order, {"status": wanted}, wanted in following | {status})
-        if wanted == status:
+        changed = await expect(api, order, {"status": target}, target in following | {status})
+        if target == status:
             assert changed == order
-        elif wanted in following:
-            assert standing(changed) == (wanted, fulfilled, "refunded" if wanted == "refunded" else paid)
-    for wanted in ("unfulfilled", "fulfilled"):
+        elif target in following:
+            assert state_of(changed) == (target, fulfilled, "refunded" if target == "refunded" else paid)
+    for target in ("unfulfilled", "fulfilled"):
         order = await walk(api, steps)
-        await expect(api, order, {"fulfillmentStatus": wanted}, wanted == fulfilled or status == "active")
-    for wanted in PAYMENTS:
+        await expect(api, order, {"fulfillmentStatus": target}, target == fulfilled or status == "active")
+    for target in PAYMENTS:
         order = await walk(api, steps)
-        await expect(api, order, {"financialStatus": wanted}, wanted in NEXT_PAYMENT[paid] | {paid})
+        await expect(api, order, {"financialStatus": target}, target in NEXT_PAYMENT[paid] | {paid})
 
 
 @pytest.mark.parametrize(
-    ("steps", "asked", "allowed"),
+    ("steps", "patch", "allowed"),
     [
         ([], {"status": "archived", "fulfillmentStatus": "fulfilled", "financialStatus": "paid"}, True),
         ([], {"status": "refunded", "financialStatus": "paid"}, False),
@@ -111,13 +111,13 @@ async def test_every_change_of_one_status(
     ],
 )
 async def test_several_statuses_at_once_hold_in_the_end_or_are_refused(
-    api: httpx.AsyncClient, steps: list[Order], asked: Order, allowed: bool
+    api: httpx.AsyncClient, steps: list[Order], patch: Order, allowed: bool
 ) -> None:
-    await expect(api, await walk(api, steps), asked, allowed)
+    await expect(api, await walk(api, steps), patch, allowed)
 
 
 @pytest.mark.parametrize(
-    ("steps", "asked", "said"),
+    ("steps", "patch", "parts"),
     [
         ([CANCEL], {"status": "active"}, ["cancelled", "active", "archived"]),
         ([FULFIL], {"status": "cancelled"}, ["fulfilled", "archived or refunded"]),
@@ -130,11 +130,11 @@ async def test_several_statuses_at_once_hold_in_the_end_or_are_refused(
     ],
 )
 async def test_a_refusal_says_what_is_allowed(
-    api: httpx.AsyncClient, steps: list[Order], asked: Order, said: list[str]
+    api: httpx.AsyncClient, steps: list[Order], patch: Order, parts: list[str]
 ) -> None:
     order = await walk(api, steps)
-    error = refusal(await api.put(f"/orders/{order['id']}", json=asked), 409, "INVALID_TRANSITION")
-    assert all(part in error["message"] for part in said), error["message"]
+    error = refusal(await api.put(f"/orders/{order['id']}", json=patch), 409, "INVALID_TRANSITION")
+    assert all(part in error["message"] for part in parts), error["message"]
 
 
 @pytest.mark.parametrize(

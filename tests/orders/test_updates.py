@@ -11,15 +11,15 @@ from tests.test_events import events_of
 
 
 async def change(api: httpx.AsyncClient, order: dict[str, Any], **fields: Any) -> dict[str, Any]:
-    answer = await api.put(f"/orders/{order['id']}", json=fields)
-    assert answer.status_code == 200, answer.text
-    changed: dict[str, Any] = answer.json()["data"]
+    response = await api.put(f"/orders/{order['id']}", json=fields)
+    assert response.status_code == 200, response.text
+    changed: dict[str, Any] = response.json()["data"]
     assert (await api.get(f"/orders/{order['id']}")).json()["data"] == changed
     return changed
 
 
 @pytest.mark.parametrize(
-    ("fields", "kept"),
+    ("fields", "stored"),
     [
         ({"notes": "new"}, {}),
         ({"notes": ""}, {}),
@@ -31,25 +31,25 @@ async def change(api: httpx.AsyncClient, order: dict[str, Any], **fields: Any) -
         ({"fulfillmentStatus": "fulfilled", "notes": "sent"}, {}),
     ],
 )
-async def test_what_is_given_changes_and_the_rest_stays(
-    api: httpx.AsyncClient, fields: dict[str, Any], kept: dict[str, Any]
+async def test_sent_fields_change_and_absent_ones_stay(
+    api: httpx.AsyncClient, fields: dict[str, Any], stored: dict[str, Any]
 ) -> None:
     order = await make_order(api, notes="old", tags=["x"], shippingAddress=ADDRESS)
     changed = await change(api, order, **fields)
     assert changed["updatedAt"] >= order["updatedAt"]
-    assert changed == {**order, **fields, **kept, "updatedAt": changed["updatedAt"]}
+    assert changed == {**order, **fields, **stored, "updatedAt": changed["updatedAt"]}
 
 
 async def test_an_address_is_replaced_whole_and_keeps_its_id_where_it_is_the_same(api: httpx.AsyncClient) -> None:
     order = await make_order(api, shippingAddress=ADDRESS)
-    known = order["shippingAddress"]
+    existing = order["shippingAddress"]
     moved = (await change(api, order, shippingAddress={"address1": "Jl. Sudirman 1"}))["shippingAddress"]
     assert moved == {**dict.fromkeys(ADDRESS), "address1": "Jl. Sudirman 1", "id": moved["id"]}
-    assert moved["id"] != known["id"]
+    assert moved["id"] != existing["id"]
     mended = (await change(api, order, shippingAddress={**moved, "city": "Jakarta"}))["shippingAddress"]
     assert mended == {**moved, "city": "Jakarta"}
-    answer = await api.put(f"/orders/{order['id']}", json={"shippingAddress": known})
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == "shippingAddress.id"
+    response = await api.put(f"/orders/{order['id']}", json={"shippingAddress": existing})
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == "shippingAddress.id"
 
 
 async def test_nothing_changed_is_nothing_written_and_nothing_announced(
@@ -79,16 +79,14 @@ async def test_nothing_changed_is_nothing_written_and_nothing_announced(
         ({"customerId": "x"}, "customerId"), ({"currency": "USD"}, "currency"), ({"createdAt": "x"}, "createdAt"),
     ],
 )  # fmt: skip
-async def test_a_field_that_cannot_be_used_is_refused_by_name(
-    api: httpx.AsyncClient, body: dict[str, Any], field: str
-) -> None:
+async def test_an_invalid_field_is_refused_by_name(api: httpx.AsyncClient, body: dict[str, Any], field: str) -> None:
     order = await make_order(api)
-    answer = await api.put(f"/orders/{order['id']}", json=body)
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+    response = await api.put(f"/orders/{order['id']}", json=body)
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
     assert (await api.get(f"/orders/{order['id']}")).json()["data"] == order
 
 
-async def test_what_goes_back_to_stock_is_what_was_taken_from_it(api: httpx.AsyncClient) -> None:
+async def test_an_order_restocks_what_it_took(api: httpx.AsyncClient) -> None:
     """One variant becomes tracked after the order, the other stops being so."""
     product = await make_product(
         api,

@@ -48,10 +48,10 @@ ONE = {"title": "M", "price": 1}
 
 @pytest.mark.smoke
 async def test_a_product_is_created_with_every_field_and_read_back(api: httpx.AsyncClient) -> None:
-    answer = await api.post("/products", json=EVERYTHING)
-    assert answer.status_code == 201
-    assert list(answer.json()) == ["data"]
-    made = answer.json()["data"]
+    response = await api.post("/products", json=EVERYTHING)
+    assert response.status_code == 201
+    assert list(response.json()) == ["data"]
+    made = response.json()["data"]
     assert list(made) == FIELDS
     assert PRODUCT_ID(made["id"])
     assert INSTANT(made["createdAt"])
@@ -60,8 +60,8 @@ async def test_a_product_is_created_with_every_field_and_read_back(api: httpx.As
     assert VARIANT_ID(medium["id"])
     assert VARIANT_ID(large["id"])
     assert OPTION_ID(option["id"])
-    given = {name: value for name, value in EVERYTHING["variants"][0].items() if name != "sku"}
-    assert medium == {**given, "id": medium["id"], "inventorySku": "SHIRT-7-M"}
+    sent = {name: value for name, value in EVERYTHING["variants"][0].items() if name != "sku"}
+    assert medium == {**sent, "id": medium["id"], "inventorySku": "SHIRT-7-M"}
     assert list(medium) == list(large) == VARIANT_FIELDS
     assert large == {**dict.fromkeys(VARIANT_FIELDS), "id": large["id"], "key": "L", "title": "L", "price": 0}
     assert list(option) == ["id", "name", "values"]
@@ -73,7 +73,7 @@ async def test_a_product_is_created_with_every_field_and_read_back(api: httpx.As
         "createdAt": made["createdAt"],
         "updatedAt": made["createdAt"],
     }
-    assert (await api.get(f"/products/{made['id']}")).content == answer.content
+    assert (await api.get(f"/products/{made['id']}")).content == response.content
 
 
 async def test_what_is_absent_is_null_or_empty_and_never_left_out(api: httpx.AsyncClient) -> None:
@@ -118,11 +118,11 @@ async def test_a_sku_is_taken_under_either_of_its_names(api: httpx.AsyncClient, 
 
 
 @pytest.mark.parametrize("status", ["active", "draft", "archived"])
-async def test_each_status_is_kept(api: httpx.AsyncClient, status: str) -> None:
+async def test_each_status_is_stored(api: httpx.AsyncClient, status: str) -> None:
     assert (await make_product(api, status=status))["status"] == status
 
 
-async def test_variants_stay_in_the_order_given(api: httpx.AsyncClient) -> None:
+async def test_variants_stay_in_the_order_sent(api: httpx.AsyncClient) -> None:
     titles = [f"T{number * 37 % 100}" for number in range(100)]
     made = await make_product(api, variants=[{"title": title, "price": 1} for title in titles])
     assert [variant["title"] for variant in made["variants"]] == titles
@@ -130,7 +130,7 @@ async def test_variants_stay_in_the_order_given(api: httpx.AsyncClient) -> None:
 
 
 async def post_amounts(api: httpx.AsyncClient, **written: str) -> httpx.Response:
-    """A product whose second variant has these amounts, each written as given."""
+    """A product whose second variant has these amounts, each written as sent."""
     amounts = ", ".join(f'"{name}": {text}' for name, text in written.items())
     body = f'{{"name": "Cap", "variants": [{{"title": "M", "price": 1}}, {{"title": "L", {amounts}}}]}}'
     return await api.post("/products", content=body, headers={"content-type": "application/json"})
@@ -151,10 +151,10 @@ async def test_prices_are_exact_and_printed_in_their_shortest_form(
 ) -> None:
     company = await make_company(database, currency=currency)
     async with connect(installation, (await make_key(database, company.live)).raw) as api:
-        answer = await post_amounts(api, price=written, compareAtPrice=written)
-        assert answer.status_code == 201, answer.text
-        assert f'"price":{printed},"compareAtPrice":{printed},' in answer.text
-        assert (await api.get(f"/products/{answer.json()['data']['id']}")).content == answer.content
+        response = await post_amounts(api, price=written, compareAtPrice=written)
+        assert response.status_code == 201, response.text
+        assert f'"price":{printed},"compareAtPrice":{printed},' in response.text
+        assert (await api.get(f"/products/{response.json()['data']['id']}")).content == response.content
 
 
 @pytest.mark.parametrize(
@@ -166,13 +166,13 @@ async def test_prices_are_exact_and_printed_in_their_shortest_form(
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("field", ["price", "compareAtPrice"])
-async def test_an_amount_that_cannot_be_used_is_refused_by_name(
+async def test_an_invalid_amount_is_refused_by_name(
     installation: Installation, database: Database, currency: str, price: str, field: str
 ) -> None:
     company = await make_company(database, currency=currency)
     async with connect(installation, (await make_key(database, company.live)).raw) as api:
-        answer = await post_amounts(api, **{"price": "1", field: price})
-        assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == f"variants[1].{field}"
+        response = await post_amounts(api, **{"price": "1", field: price})
+        assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == f"variants[1].{field}"
 
 
 @pytest.mark.parametrize("field", ["name", "variants"])
@@ -199,7 +199,7 @@ async def test_a_name_and_variants_are_required(api: httpx.AsyncClient, field: s
         ("id", "prod_1"), ("createdAt", "2026-01-01T00:00:00Z"), ("updatedAt", None), ("nmae", "x"),
     ],
 )  # fmt: skip
-async def test_a_field_that_cannot_be_used_is_refused_by_name(api: httpx.AsyncClient, field: str, value: Any) -> None:
+async def test_an_invalid_field_is_refused_by_name(api: httpx.AsyncClient, field: str, value: Any) -> None:
     body = {"name": "Cap", "variants": [ONE], field.partition("[")[0]: value}
     error = refusal(await api.post("/products", json=body), 400, "VALIDATION_ERROR")
     assert error["details"][0]["field"].startswith(field)
@@ -215,9 +215,7 @@ async def test_a_field_that_cannot_be_used_is_refused_by_name(api: httpx.AsyncCl
         ("inventoryQuantity", True), ("id", "var_01jc9y3q5me8w92v7x4t6r0n1k"), ("quantity", 1), ("currency", "IDR"),
     ],
 )  # fmt: skip
-async def test_a_field_of_a_variant_that_cannot_be_used_is_refused_by_name(
-    api: httpx.AsyncClient, field: str, value: Any
-) -> None:
+async def test_an_invalid_field_of_a_variant_is_refused_by_name(api: httpx.AsyncClient, field: str, value: Any) -> None:
     body = {"name": "Cap", "variants": [ONE, {**ONE, field: value}]}
     error = refusal(await api.post("/products", json=body), 400, "VALIDATION_ERROR")
     assert error["details"][0]["field"] == f"variants[1].{field}"
@@ -236,7 +234,7 @@ async def test_two_different_skus_of_one_variant_are_refused(api: httpx.AsyncCli
     assert error["details"][0]["field"] == "variants[0].sku"
 
 
-async def test_tags_types_and_values_are_kept_once_each_in_their_order(api: httpx.AsyncClient) -> None:
+async def test_tags_types_and_values_are_stored_once_each_in_their_order(api: httpx.AsyncClient) -> None:
     words = ["new", " cotton ", "new", "NEW", "日本"]
     made = await make_product(api, tags=words, types=words, options=[{"name": "Size", "values": ["M", "L", "M"]}])
     assert made["tags"] == made["types"] == ["new", "cotton", "NEW", "日本"]
@@ -267,8 +265,8 @@ async def test_a_deleted_product_is_gone_with_its_variants_and_its_product_id_is
     api: httpx.AsyncClient, database: Database
 ) -> None:
     made = (await api.post("/products", json=EVERYTHING)).json()["data"]
-    answer = await api.delete(f"/products/{made['id']}")
-    assert (answer.status_code, answer.content) == (204, b"")
+    response = await api.delete(f"/products/{made['id']}")
+    assert (response.status_code, response.content) == (204, b"")
     for method in ("GET", "DELETE", "PUT"):
         again = await api.request(method, f"/products/{made['id']}", json={} if method == "PUT" else None)
         assert refusal(again, 404, "NOT_FOUND")["message"] == "resource not found"

@@ -49,7 +49,7 @@ async def test_a_refused_change_is_not_recorded(
 ) -> None:
     made = await make_product(api, productId="shirt-7")
     path = f"/products/{made['id']}"
-    for answer in (
+    for response in (
         await api.post("/products", json={"name": "Twin", "productId": "shirt-7", "variants": [ONE]}),
         await api.post("/products", json={"name": "None", "variants": []}),
         await api.post("/products", json={"name": "Bad", "variants": [{**ONE, "price": 0.001}]}),
@@ -58,7 +58,7 @@ async def test_a_refused_change_is_not_recorded(
         await api.put("/products/prod_01jc9y3q5me8w92v7x4t6r0n1k", json={"name": "x"}),
         await api.delete("/products/prod_01jc9y3q5me8w92v7x4t6r0n1k"),
     ):
-        assert answer.status_code in {400, 404, 409}
+        assert response.status_code in {400, 404, 409}
     assert len(await events_of(database, company.live)) == 1
 
 
@@ -74,7 +74,7 @@ def product_text(fields: dict[str, Any]) -> str:
 
 @given(name=NAMES, text=TEXTS, words=st.lists(WORDS, max_size=3), variants=st.lists(VARIANTS, min_size=1, max_size=3))
 @settings(max_examples=depth.examples(40), deadline=None, suppress_health_check=list(HealthCheck))
-async def test_answers_lists_and_events_are_the_same_bytes_and_javascript_prints_them_again(
+async def test_responses_lists_and_events_are_the_same_bytes_and_javascript_prints_them_again(
     api: httpx.AsyncClient,
     database: Database,
     company: Environments,

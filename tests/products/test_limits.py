@@ -47,7 +47,7 @@ LIMITS: list[tuple[str, Any, Any]] = [
 
 
 @pytest.mark.parametrize(("field", "fits", "exceeds"), LIMITS, ids=[f"{n} {row[0]}" for n, row in enumerate(LIMITS)])
-async def test_each_limit_is_where_it_is_said_to_be(
+async def test_each_limit_is_where_the_document_says(
     api: httpx.AsyncClient, field: str, fits: Any, exceeds: Any
 ) -> None:
     body = {"name": "Cap", "variants": variants(1)}
@@ -58,12 +58,12 @@ async def test_each_limit_is_where_it_is_said_to_be(
     path = f"/products/{made.json()['data']['id']}"
     assert (await api.get(path)).json() == made.json()
     if field != "productId":
-        answer = await api.put(path, json={field: exceeds})
-        assert field in refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"]
+        response = await api.put(path, json={field: exceeds})
+        assert field in refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"]
         assert (await api.put(path, json={field: fits})).json() == made.json()
 
 
-async def test_a_product_as_large_as_a_body_may_be_is_kept(api: httpx.AsyncClient) -> None:
+async def test_a_product_of_the_largest_body_is_stored(api: httpx.AsyncClient) -> None:
     wide = variants(100, media="u" * 2048, sku="s" * 255, key="k" * 255)
     body = {"name": "x" * 255, "description": "é" * 20_000, "medias": ["u" * 2048] * 100, "variants": wide}
     assert 400_000 < len(json.dumps(body)) < 1_048_576

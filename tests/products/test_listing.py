@@ -15,9 +15,9 @@ STATUSES = ["active", "draft", "archived"]
 
 
 async def ask(api: httpx.AsyncClient, query: str | dict[str, Any]) -> dict[str, Any]:
-    answer = await api.get("/products", params=query)
-    assert answer.status_code == 200, answer.text
-    page: dict[str, Any] = answer.json()
+    response = await api.get("/products", params=query)
+    assert response.status_code == 200, response.text
+    page: dict[str, Any] = response.json()
     return page
 
 
@@ -82,8 +82,8 @@ async def test_filters_are_combined_and_their_totals_are_exact(api: httpx.AsyncC
     for status in (None, *STATUSES):
         for tags in (None, "two", "three,two", "two , two", "none"):
             for search in (None, "CAP", "at"):
-                given = {"status": status, "tags": tags, "search": search}
-                query = {name: value for name, value in given.items() if value}
+                filters = {"status": status, "tags": tags, "search": search}
+                query = {name: value for name, value in filters.items() if value}
                 expected = [
                     one
                     for one in made
@@ -103,11 +103,9 @@ async def test_filters_are_combined_and_their_totals_are_exact(api: httpx.AsyncC
         ("sort=name:asc", "sort"), ("q=x", "q"), ("status=draft&status=draft", "status"),
     ],
 )  # fmt: skip
-async def test_a_parameter_that_cannot_be_used_is_refused_by_name(
-    api: httpx.AsyncClient, query: str, field: str
-) -> None:
-    answer = await api.get(f"/products?{query}")
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+async def test_an_invalid_parameter_is_refused_by_name(api: httpx.AsyncClient, query: str, field: str) -> None:
+    response = await api.get(f"/products?{query}")
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
 
 
 async def test_a_page_beyond_the_end_is_empty(api: httpx.AsyncClient) -> None:

@@ -93,7 +93,9 @@ async def test_case_and_accents_are_folded_in_every_script(api: httpx.AsyncClien
         ('5" disc', '"', True), ("{0}", "{0}", True), ("$1", "$1", True), ("a,b", ",b", True),
     ],
 )  # fmt: skip
-async def test_signs_are_looked_for_as_they_are(api: httpx.AsyncClient, name: str, term: str, found: bool) -> None:
+async def test_wildcard_characters_are_searched_literally(
+    api: httpx.AsyncClient, name: str, term: str, found: bool
+) -> None:
     assert await finds(api, term, name=name) is found
 
 
@@ -129,12 +131,12 @@ async def test_a_search_finds_what_reading_everything_finds(
         assert await walk(api, 4, search=term) == expected
 
 
-async def build(api: httpx.AsyncClient, number: int, given: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+async def build(api: httpx.AsyncClient, number: int, fields: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
     """A product, and the texts in which it may be found."""
-    own = f"{given['own']}{number}"
-    variants = [{"title": "nowhere", "price": 1, "sku": sku} for sku in given["skus"]] or [{"title": "T", "price": 1}]
-    made = await make_product(api, name=given["name"], productId=own, variants=variants)
-    return made, [given["name"], own, *filter(None, given["skus"])]
+    own = f"{fields['own']}{number}"
+    variants = [{"title": "nowhere", "price": 1, "sku": sku} for sku in fields["skus"]] or [{"title": "T", "price": 1}]
+    made = await make_product(api, name=fields["name"], productId=own, variants=variants)
+    return made, [fields["name"], own, *filter(None, fields["skus"])]
 
 
 def slices(text: str) -> st.SearchStrategy[str]:

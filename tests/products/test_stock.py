@@ -40,9 +40,9 @@ async def take(database: Database, owner: Company, quantities: Mapping[str, int]
     return True
 
 
-async def give_back(database: Database, owner: Company, quantities: Mapping[str, int]) -> None:
+async def restock(database: Database, owner: Company, quantities: Mapping[str, int]) -> None:
     async with database.transaction() as tx:
-        await stock.give_back(tx, owner, quantities)
+        await stock.restock(tx, owner, quantities)
 
 
 async def read(api: httpx.AsyncClient, id: str) -> dict[str, Any]:
@@ -89,11 +89,11 @@ async def test_a_change_of_stock_updates_each_product_once_and_announces_what_is
         assert event["body"] == data_of(await api.get(f"/products/{event['resource_id']}"))
 
 
-async def test_what_was_taken_is_given_back(api: httpx.AsyncClient, database: Database, owner: Company) -> None:
+async def test_restocking_returns_what_was_taken(api: httpx.AsyncClient, database: Database, owner: Company) -> None:
     product = await make_stock(api, 5, 0)
     a, b = ids_of(product)
     await take(database, owner, {a: 5})
-    await give_back(database, owner, {a: 5, b: 3})
+    await restock(database, owner, {a: 5, b: 3})
     assert await quantities_of(api, product["id"]) == [5, 3]
     kinds = [event["kind"] for event in await events_of(database, owner.id)]
     assert kinds == ["product.created", "product.updated", "product.updated"]
@@ -132,19 +132,17 @@ async def test_untracked_unknown_and_foreign_variants_change_nothing(
     for ids in (ids_of(product), ids_of(gone), ["var_01jc9y3q5me8w92v7x4t6r0n1k"], ["x"], []):
         quantities = dict.fromkeys(ids, 4)
         assert await take(database, owner, quantities)
-        await give_back(database, owner, quantities)
+        await restock(database, owner, quantities)
     foreign = dict.fromkeys(ids_of(tracked), 5)
     assert await take(database, stranger, foreign)
-    await give_back(database, stranger, foreign)
+    await restock(database, stranger, foreign)
     assert await read(api, product["id"]) == product
     assert await read(api, tracked["id"]) == tracked
     assert len(await events_of(database, owner.id)) == before
     assert await events_of(database, stranger.id) == []
 
 
-async def test_an_untracked_variant_waits_for_nobody(
-    api: httpx.AsyncClient, database: Database, owner: Company
-) -> None:
+async def test_an_untracked_variant_takes_no_lock(api: httpx.AsyncClient, database: Database, owner: Company) -> None:
     product = await make_stock(api, None)
     async with database.transaction() as tx:
         await actions.update(tx, owner, product["id"], ProductPatch(name="Locked"))
@@ -155,8 +153,8 @@ async def test_stock_never_grows_beyond_what_may_be_written_back(
     api: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     product = await make_stock(api, 999_999_999)
-    await give_back(database, owner, {ids_of(product)[0]: 1_000_000})
-    await give_back(database, owner, {ids_of(product)[0]: 2_000_000_000})
+    await restock(database, owner, {ids_of(product)[0]: 1_000_000})
+    await restock(database, owner, {ids_of(product)[0]: 2_000_000_000})
     assert await quantities_of(api, product["id"]) == [1_000_000_000]
 
 
@@ -189,33 +187,35 @@ async def test_a_taker_that_waited_sees_what_was_done_meanwhile(
     assert len(events) == (3 if change == "raised" else 2)
 
 
-async def test_takers_of_the_same_goods_in_opposite_orders_never_lock_each_other_out(
+async def test_taking_the_same_products_in_opposite_orders_never_deadlocks(
     api: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     products = [await make_stock(api, 1000, 1000) for _ in range(3)]
     ids = [id for product in products for id in ids_of(product)]
     forth, back = dict.fromkeys(ids, 1), dict.fromkeys(reversed(ids), 1)
     calls = [take(database, owner, forth if n % 2 else back) for n in range(30)]
-    returns = [give_back(database, owner, back if n % 2 else forth) for n in range(10)]
+    returns = [restock(database, owner, back if n % 2 else forth) for n in range(10)]
     changes = [api.put(f"/products/{products[n % 3]['id']}", json={"description": str(n)}) for n in range(10)]
-    taken, _, answers = await asyncio.gather(asyncio.gather(*calls), asyncio.gather(*returns), asyncio.gather(*changes))
+    taken, _, responses = await asyncio.gather(
+        asyncio.gather(*calls), asyncio.gather(*returns), asyncio.gather(*changes)
+    )
     assert all(taken)
-    assert {answer.status_code for answer in answers} == {200}
+    assert {response.status_code for response in responses} == {200}
     for product in products:
         assert await quantities_of(api, product["id"]) == [980, 980]
 
 
-async def test_a_put_that_gives_no_stock_overwrites_none_that_is_being_taken(
+async def test_a_put_without_stock_does_not_overwrite_concurrent_changes_of_stock(
     api: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     product = await make_stock(api, 50)
     (id,) = ids_of(product)
     puts = [api.put(f"/products/{product['id']}", json={"variants": [{"id": id, "price": n}]}) for n in range(2, 12)]
-    taken, answers = await asyncio.gather(
+    taken, responses = await asyncio.gather(
         asyncio.gather(*(take(database, owner, {id: 1}) for _ in range(20))), asyncio.gather(*puts)
     )
     assert all(taken)
-    assert {answer.status_code for answer in answers} == {200}
+    assert {response.status_code for response in responses} == {200}
     assert await quantities_of(api, product["id"]) == [30]
 
 
@@ -228,34 +228,34 @@ async def test_stock_follows_a_ledger_of_takings_and_returns(
     ids = [id for product in products for id in ids_of(product)]
     ledger: list[int | None] = [5, None, 0, 3]
     for move in moves:
-        takings = {place: -change for place, change in move.items() if change < 0}
-        returns = {place: change for place, change in move.items() if change > 0}
-        enough = all((held := ledger[place]) is None or held >= asked for place, asked in takings.items())
-        assert await take(database, owner, {ids[place]: asked for place, asked in takings.items()}) is enough
-        await give_back(database, owner, {ids[place]: given_ for place, given_ in returns.items()})
-        for place, change in {**({p: -q for p, q in takings.items()} if enough else {}), **returns}.items():
-            held = ledger[place]
-            ledger[place] = None if held is None else held + change
+        takings = {index: -change for index, change in move.items() if change < 0}
+        returns = {index: change for index, change in move.items() if change > 0}
+        enough = all((units := ledger[index]) is None or units >= quantity for index, quantity in takings.items())
+        assert await take(database, owner, {ids[index]: quantity for index, quantity in takings.items()}) is enough
+        await restock(database, owner, {ids[index]: quantity for index, quantity in returns.items()})
+        for index, change in {**({p: -q for p, q in takings.items()} if enough else {}), **returns}.items():
+            units = ledger[index]
+            ledger[index] = None if units is None else units + change
     assert [quantity for product in products for quantity in await quantities_of(api, product["id"])] == ledger
 
 
-async def test_variants_are_found_as_an_order_line_keeps_them(
+async def test_variants_are_found_as_an_order_line_stores_them(
     api: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     variant = {"title": "M", "key": "medium", "price": 299000.5, "compareAtPrice": 350000, "sku": "A", "media": "u"}
     shirt = await make_product(api, name="Shirt", variants=[variant, {"title": "L", "price": 0}])
     draft = await make_stock(api, 1, name="Draft", status="draft")
     archived = await make_stock(api, 1, name="Old", status="archived")
-    known = [*ids_of(shirt), *ids_of(draft), *ids_of(archived)]
+    ids = [*ids_of(shirt), *ids_of(draft), *ids_of(archived)]
     async with database.connection() as db:
-        found = await stock.find_variants(db, owner, [*known, "var_01jc9y3q5me8w92v7x4t6r0n1k", "x"])
+        found = await stock.find_variants(db, owner, [*ids, "var_01jc9y3q5me8w92v7x4t6r0n1k", "x"])
         assert await stock.find_variants(db, owner, []) == {}
-        assert await stock.find_variants(db, Company(owner.id + 1_000_000, "live", "ID", "IDR"), known) == {}
+        assert await stock.find_variants(db, Company(owner.id + 1_000_000, "live", "ID", "IDR"), ids) == {}
     assert list(found) != []
-    assert set(found) == set(known)
-    medium, large, drafted, old = (found[id] for id in known)
+    assert set(found) == set(ids)
+    medium, large, drafted, old = (found[id] for id in ids)
     assert (medium.id, medium.key, medium.title, medium.inventory_sku, medium.media) == (
-        known[0], "medium", "M", "A", "u",
+        ids[0], "medium", "M", "A", "u",
     )  # fmt: skip
     assert (str(medium.price), str(medium.compare_at_price)) == ("299000.5", "350000")
     assert (large.key, large.price, large.compare_at_price, large.inventory_sku) == ("L", Decimal(0), None, None)

@@ -18,10 +18,10 @@ from tests.products.test_api import EVERYTHING, ONE
 
 
 async def put(api: httpx.AsyncClient, id: str, **fields: Any) -> dict[str, Any]:
-    answer = await api.put(f"/products/{id}", json=fields)
-    assert answer.status_code == 200, answer.text
-    changed: dict[str, Any] = answer.json()["data"]
-    assert (await api.get(f"/products/{id}")).content == answer.content
+    response = await api.put(f"/products/{id}", json=fields)
+    assert response.status_code == 200, response.text
+    changed: dict[str, Any] = response.json()["data"]
+    assert (await api.get(f"/products/{id}")).content == response.content
     return changed
 
 
@@ -31,7 +31,7 @@ async def product(api: httpx.AsyncClient) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "kept"),
+    ("field", "value", "stored"),
     [
         ("name", "Linen shirt", "Linen shirt"),
         ("description", "", ""),
@@ -51,23 +51,23 @@ async def product(api: httpx.AsyncClient) -> dict[str, Any]:
         ("types", None, []),
     ],
 )
-async def test_a_given_field_changes_and_absent_ones_stay(
+async def test_a_sent_field_changes_and_absent_ones_stay(
     api: httpx.AsyncClient,
     database: Database,
     company: Environments,
     product: dict[str, Any],
     field: str,
     value: Any,
-    kept: Any,
+    stored: Any,
 ) -> None:
     changed = await put(api, product["id"], **{field: value})
-    assert changed == {**product, field: kept, "updatedAt": changed["updatedAt"]}
+    assert changed == {**product, field: stored, "updatedAt": changed["updatedAt"]}
     assert changed["updatedAt"] > product["updatedAt"]
     assert await count_events(database, company, product["id"]) == 2
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "kept"),
+    ("field", "value", "stored"),
     [
         ("title", "Medium", "Medium"),
         ("price", 5, 5),
@@ -84,13 +84,13 @@ async def test_a_given_field_changes_and_absent_ones_stay(
         ("inventorySku", None, None),
     ],
 )
-async def test_a_given_field_of_a_variant_changes_and_absent_ones_stay(
-    api: httpx.AsyncClient, product: dict[str, Any], field: str, value: Any, kept: Any
+async def test_a_sent_field_of_a_variant_changes_and_absent_ones_stay(
+    api: httpx.AsyncClient, product: dict[str, Any], field: str, value: Any, stored: Any
 ) -> None:
     medium, large = product["variants"]
     variants = [{"id": medium["id"], field: value}, {"id": large["id"]}]
     changed = await put(api, product["id"], variants=variants)
-    assert changed["variants"] == [{**medium, field: kept}, large]
+    assert changed["variants"] == [{**medium, field: stored}, large]
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ async def test_a_put_that_changes_nothing_announces_nothing_and_keeps_the_time(
     assert await count_events(database, company, product["id"]) == 1
 
 
-async def test_a_product_put_back_as_it_was_read_changes_nothing(
+async def test_putting_a_product_as_it_was_read_changes_nothing(
     api: httpx.AsyncClient, database: Database, company: Environments, product: dict[str, Any]
 ) -> None:
     read_only = {"id", "productId", "createdAt", "updatedAt"}
@@ -130,11 +130,11 @@ async def test_a_product_put_back_as_it_was_read_changes_nothing(
         ("productId", "x"), ("id", "x"), ("createdAt", "x"), ("updatedAt", "x"), ("unknown", "x"),
     ],
 )  # fmt: skip
-async def test_a_field_that_cannot_be_changed_so_is_refused(
+async def test_an_invalid_change_of_a_field_is_refused(
     api: httpx.AsyncClient, product: dict[str, Any], field: str, value: Any
 ) -> None:
-    answer = await api.put(f"/products/{product['id']}", json={"description": "changed", field: value})
-    assert refusal(answer, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
+    response = await api.put(f"/products/{product['id']}", json={"description": "changed", field: value})
+    assert refusal(response, 400, "VALIDATION_ERROR")["details"][0]["field"] == field
     assert (await api.get(f"/products/{product['id']}")).json()["data"] == product
 
 
@@ -148,7 +148,7 @@ async def test_a_field_that_cannot_be_changed_so_is_refused(
                                                                  "inventoryQuantity"),
     ],
 )  # fmt: skip
-async def test_a_variant_that_cannot_be_used_is_refused_and_nothing_changes(
+async def test_an_invalid_variant_is_refused_and_nothing_changes(
     api: httpx.AsyncClient, product: dict[str, Any], variant: dict[str, Any], field: str
 ) -> None:
     body = {"name": "Changed", "variants": [{"sku": "SHIRT-7-M"}, variant]}
@@ -157,23 +157,21 @@ async def test_a_variant_that_cannot_be_used_is_refused_and_nothing_changes(
     assert (await api.get(f"/products/{product['id']}")).json()["data"] == product
 
 
-async def test_an_id_of_nobody_of_another_product_or_given_twice_is_refused(api: httpx.AsyncClient) -> None:
+async def test_an_unknown_foreign_or_repeated_id_is_refused(api: httpx.AsyncClient) -> None:
     parts: dict[str, Any] = {"variants": [ONE], "options": [{"name": "Size"}]}
     other, made = await make_product(api, **parts), await make_product(api, **parts)
     rests: dict[str, dict[str, Any]] = {"variants": ONE, "options": {"name": "Size"}}
     for field, rest in rests.items():
         mine, theirs = made[field][0]["id"], other[field][0]["id"]
         for ids in (["x"], [""], [theirs], [mine, mine], [mine, "var_01jc9y3q5me8w92v7x4t6r0n1k"]):
-            given = [
-                {**rest, "id": id, **({"name": f"N{n}"} if field == "options" else {})} for n, id in enumerate(ids)
-            ]
-            answer = await api.put(f"/products/{made['id']}", json={field: given})
-            error = refusal(answer, 400, "VALIDATION_ERROR")
+            sent = [{**rest, "id": id, **({"name": f"N{n}"} if field == "options" else {})} for n, id in enumerate(ids)]
+            response = await api.put(f"/products/{made['id']}", json={field: sent})
+            error = refusal(response, 400, "VALIDATION_ERROR")
             assert error["details"][0]["field"] == f"{field}[{len(ids) - 1}].id"
     assert (await api.get(f"/products/{other['id']}")).json()["data"] == other
 
 
-async def test_variants_not_given_are_removed_and_the_order_is_the_new_one(api: httpx.AsyncClient) -> None:
+async def test_variants_not_sent_are_removed_and_the_order_is_the_new_one(api: httpx.AsyncClient) -> None:
     made = await make_product(api, variants=[{"title": title, "price": 1} for title in "abcd"])
     a, b, c, d = made["variants"]
     changed = await put(api, made["id"], variants=[{"title": "d"}, {"title": "e", "price": 2}, {"title": "a"}])
@@ -182,25 +180,25 @@ async def test_variants_not_given_are_removed_and_the_order_is_the_new_one(api: 
     assert second["id"] not in {a["id"], b["id"], c["id"], d["id"]}
 
 
-async def test_what_is_named_by_id_is_not_given_to_a_namesake_before_it(api: httpx.AsyncClient) -> None:
+async def test_an_id_match_wins_over_an_earlier_looser_match(api: httpx.AsyncClient) -> None:
     made = await make_product(api, variants=[{"title": "a", "price": 1, "sku": "A"}])
-    (known,) = made["variants"]
+    (existing,) = made["variants"]
     changed = await put(
-        api, made["id"], variants=[{"title": "a", "price": 2, "sku": "A"}, {"id": known["id"], "title": "b"}]
+        api, made["id"], variants=[{"title": "a", "price": 2, "sku": "A"}, {"id": existing["id"], "title": "b"}]
     )
-    new, kept = changed["variants"]
-    assert (kept["id"], kept["title"], kept["key"], kept["inventorySku"]) == (known["id"], "b", "a", "A")
-    assert new["id"] != known["id"]
+    new, stored = changed["variants"]
+    assert (stored["id"], stored["title"], stored["key"], stored["inventorySku"]) == (existing["id"], "b", "a", "A")
+    assert new["id"] != existing["id"]
 
 
-async def test_what_is_named_by_sku_is_not_given_to_a_namesake_by_key_before_it(api: httpx.AsyncClient) -> None:
+async def test_a_sku_match_wins_over_an_earlier_key_match(api: httpx.AsyncClient) -> None:
     made = await make_product(api, variants=[{"title": "a", "price": 1, "sku": "A"}])
-    (known,) = made["variants"]
+    (existing,) = made["variants"]
     changed = await put(
         api, made["id"], variants=[{"title": "a", "price": 2}, {"title": "b", "sku": "A", "inventoryQuantity": 4}]
     )
-    assert changed["variants"][1] == {**known, "title": "b", "inventoryQuantity": 4}
-    assert changed["variants"][0]["id"] != known["id"]
+    assert changed["variants"][1] == {**existing, "title": "b", "inventoryQuantity": 4}
+    assert changed["variants"][0]["id"] != existing["id"]
 
 
 async def test_options_keep_their_ids_by_id_and_by_name(api: httpx.AsyncClient) -> None:
@@ -224,37 +222,37 @@ async def test_swapped_skus_follow_their_ids(api: httpx.AsyncClient) -> None:
     assert changed["variants"] == [{**a, "inventorySku": "B"}, {**b, "inventorySku": "A"}]
 
 
-def drawn_round(draw: Any, known: list[dict[str, Any]], round_: int) -> tuple[list[Any], list[dict[str, Any]]]:
-    """A PUT's variants, and for each what is expected of it: a known variant with changes, or a new one.
+def drawn_round(draw: Any, existing: list[dict[str, Any]], round_: int) -> tuple[list[Any], list[dict[str, Any]]]:
+    """A PUT's variants, and for each what is expected of it: an existing variant with changes, or a new one.
 
-    Each known variant is meant at most once, in one of the three ways. Whoever is meant in a plainer way may take the
-    SKU and the key of any other.
+    Each existing variant is matched at most once, in one of the three ways. One that is matched by id may take the SKU
+    and the key of any other.
     """
-    given, expected = [], []
-    meant = draw(st.lists(st.sampled_from(known), unique_by=lambda one: one["id"]))
+    sent, expected = [], []
+    meant = draw(st.lists(st.sampled_from(existing), unique_by=lambda one: one["id"]))
     for number, variant in enumerate(meant):
         ways = ["id", "key", *(["sku"] if variant["inventorySku"] else [])]
         way = draw(st.sampled_from(ways))
         change = draw(CHANGES)
         if way == "id":
-            change |= draw(names_of(known))
+            change |= draw(names_of(existing))
             named = {"id": variant["id"]}
         elif way == "sku":
-            change |= {name: value for name, value in draw(names_of(known)).items() if name != "inventorySku"}
+            change |= {name: value for name, value in draw(names_of(existing)).items() if name != "inventorySku"}
             named = {draw(st.sampled_from(["sku", "inventorySku"])): variant["inventorySku"]}
         else:
             change |= draw(st.sampled_from([{}, {"inventorySku": f"fresh {round_} {number}"}, {"inventorySku": None}]))
             named = {"key": variant["key"]}
-        given.append({**change, **named})
+        sent.append({**change, **named})
         expected.append({**variant, **change})
-    for number in range(draw(st.integers(0 if given else 1, 2))):
+    for number in range(draw(st.integers(0 if sent else 1, 2))):
         new = {"price": 1, **draw(CHANGES), "title": f"new {round_} {number}", "sku": f"sku {round_} {number}"}
-        given.append(new)
+        sent.append(new)
         expected.append({"id": None, "key": new["title"], "compareAtPrice": None, "inventorySku": new["sku"],
                          "media": None, "inventoryQuantity": None, **new})  # fmt: skip
         del expected[-1]["sku"]
-    order = draw(st.permutations(range(len(given))))
-    return [given[place] for place in order], [expected[place] for place in order]
+    order = draw(st.permutations(range(len(sent))))
+    return [sent[index] for index in order], [expected[index] for index in order]
 
 
 CHANGES = st.fixed_dictionaries(
@@ -269,9 +267,9 @@ CHANGES = st.fixed_dictionaries(
 )
 
 
-def names_of(known: list[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
-    skus = [variant["inventorySku"] for variant in known]
-    keys = [variant["key"] for variant in known]
+def names_of(existing: list[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    skus = [variant["inventorySku"] for variant in existing]
+    keys = [variant["key"] for variant in existing]
     return st.fixed_dictionaries(
         {}, optional={"inventorySku": st.sampled_from(skus) | st.none(), "key": st.sampled_from(keys)}
     )
@@ -286,7 +284,7 @@ def unmistakable(variants: list[dict[str, Any]]) -> bool:
 
 @given(data=st.data())
 @settings(max_examples=depth.examples(60), deadline=None, suppress_health_check=list(HealthCheck))
-async def test_variants_keep_their_ids_and_what_is_not_given_of_them(api: httpx.AsyncClient, data: Any) -> None:
+async def test_variants_keep_their_ids_and_the_fields_that_are_not_sent(api: httpx.AsyncClient, data: Any) -> None:
     start = [
         {"title": f"T{n}", "price": 1, "sku": data.draw(st.sampled_from([f"S{n}", None])), "inventoryQuantity": n}
         for n in range(data.draw(st.integers(1, 5)))
@@ -298,9 +296,9 @@ async def test_variants_keep_their_ids_and_what_is_not_given_of_them(api: httpx.
         product = await put(api, product["id"], variants=given_)
         ids = [variant["id"] for variant in product["variants"]]
         assert len(set(ids)) == len(ids)
-        for variant, wanted in zip(product["variants"], expected, strict=True):
-            assert variant == {**wanted, "id": wanted["id"] or variant["id"]}
-            assert (variant["id"] in before) == (wanted["id"] is not None)
+        for variant, fields in zip(product["variants"], expected, strict=True):
+            assert variant == {**fields, "id": fields["id"] or variant["id"]}
+            assert (variant["id"] in before) == (fields["id"] is not None)
         if not unmistakable(product["variants"]):
             break
 
@@ -327,10 +325,10 @@ async def test_concurrent_changes_of_different_fields_all_arrive(
 ) -> None:
     new: dict[str, Any] = {"name": "N", "description": "D", "media": "m", "medias": ["x"], "tags": ["t"], "types": []}
     changes = [{name: value} for name, value in new.items()] + [{"variants": [{"key": "L", "price": 9}]}]
-    answers = await asyncio.gather(*(api.put(f"/products/{product['id']}", json=change) for change in changes))
-    assert [answer.status_code for answer in answers] == [200] * len(changes)
+    responses = await asyncio.gather(*(api.put(f"/products/{product['id']}", json=change) for change in changes))
+    assert [response.status_code for response in responses] == [200] * len(changes)
     now = (await api.get(f"/products/{product['id']}")).json()["data"]
     assert {name: now[name] for name in new} == new
     assert now["variants"] == [{**product["variants"][1], "price": 9}]
-    assert now["updatedAt"] == max(answer.json()["data"]["updatedAt"] for answer in answers)
+    assert now["updatedAt"] == max(response.json()["data"]["updatedAt"] for response in responses)
     assert await count_events(database, company, product["id"]) == 1 + len(changes)

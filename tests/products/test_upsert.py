@@ -27,7 +27,7 @@ def patch(price: int, name: str = "Cap") -> ProductPatch:
     return ProductPatch(name=name, variants=[VariantPatch(title="M", price=Decimal(price), sku="A")])
 
 
-async def test_an_unknown_product_id_is_created_and_a_known_one_updated(
+async def test_an_unknown_product_id_is_created_and_an_existing_one_updated(
     api: httpx.AsyncClient, database: Database, company: Environments, owner: Company
 ) -> None:
     made, created = await upsert(database, owner, "cap-1", patch(5))
@@ -50,7 +50,7 @@ async def test_a_product_made_over_http_is_found_by_either_id_it_has(
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("body", "field"),
     [
         (ProductPatch(variants=[VariantPatch(title="M", price=Decimal(1))]), "name"),
         (ProductPatch(name="Cap"), "variants"),
@@ -58,29 +58,27 @@ async def test_a_product_made_over_http_is_found_by_either_id_it_has(
         (ProductPatch(name="Cap", variants=[VariantPatch(id="x", title="M", price=Decimal(1))]), "variants[0].id"),
     ],
 )
-async def test_a_new_product_that_lacks_something_is_refused_by_name(
-    database: Database, owner: Company, given: ProductPatch, field: str
+async def test_a_missing_field_of_a_new_product_is_refused_by_name(
+    database: Database, owner: Company, body: ProductPatch, field: str
 ) -> None:
     with pytest.raises(Invalid) as refused:
-        await upsert(database, owner, "cap-1", given)
+        await upsert(database, owner, "cap-1", body)
     assert [one.field for one in refused.value.details or []] == [field]
 
 
 async def test_twenty_first_calls_at_once_make_one_product(
     api: httpx.AsyncClient, database: Database, company: Environments, owner: Company
 ) -> None:
-    answers = await asyncio.gather(*(upsert(database, owner, "cap-1", patch(n)) for n in range(20)))
-    assert sorted(created for _, created in answers) == [False] * 19 + [True]
-    assert len({product.id for product, _ in answers}) == 1
+    responses = await asyncio.gather(*(upsert(database, owner, "cap-1", patch(n)) for n in range(20)))
+    assert sorted(created for _, created in responses) == [False] * 19 + [True]
+    assert len({product.id for product, _ in responses}) == 1
     page = (await api.get("/products")).json()
     assert page["meta"]["total"] == len(page["data"]) == 1
     assert len(page["data"][0]["variants"]) == 1
     assert await count_events(database, company, page["data"][0]["id"]) == 20
 
 
-async def test_an_upsert_races_with_a_delete_without_harm(
-    api: httpx.AsyncClient, database: Database, owner: Company
-) -> None:
+async def test_an_upsert_can_race_with_a_delete(api: httpx.AsyncClient, database: Database, owner: Company) -> None:
     for number in range(5):
         made, _ = await upsert(database, owner, "cap-1", patch(number))
         upserts = asyncio.gather(*(upsert(database, owner, "cap-1", patch(9 + n)) for n in range(4)))

@@ -1,4 +1,4 @@
-"""What a report says is what a plain count over the rows says, whatever the window."""
+"""A report equals a plain count over the rows, whatever the window."""
 
 import random
 from collections import Counter
@@ -94,9 +94,7 @@ async def stocked(database: Database, company: Environments) -> tuple[Company, R
         return await get_company(db, company.live), orders, messages
 
 
-async def test_every_window_says_what_a_plain_count_says(
-    database: Database, stocked: tuple[Company, Rows, Rows]
-) -> None:
+async def test_every_window_equals_a_plain_count(database: Database, stocked: tuple[Company, Rows, Rows]) -> None:
     company, orders, messages = stocked
     dice = random.Random(7)
     windows = [DayRange(LAST - timedelta(days=149), LAST), DayRange(LAST, LAST)]
@@ -139,7 +137,7 @@ def test_the_steps_of_a_window_cover_it_and_are_few(first: date, days: int) -> N
 
 
 @pytest.mark.parametrize(
-    ("asked", "first", "last"),
+    ("parameters", "first", "last"),
     [
         (("", "", ""), date(2026, 7, 2), date(2026, 7, 31)),
         (("7", "", ""), date(2026, 7, 25), date(2026, 7, 31)),
@@ -148,8 +146,8 @@ def test_the_steps_of_a_window_cover_it_and_are_few(first: date, days: int) -> N
         (("", "", "2026-02-28"), date(2026, 1, 30), date(2026, 2, 28)),
     ],
 )
-def test_a_window_is_read_from_what_was_asked(asked: tuple[str, str, str], first: date, last: date) -> None:
-    assert parse_window(LAST, *asked) == DayRange(first, last)
+def test_a_window_is_parsed_from_the_request(parameters: tuple[str, str, str], first: date, last: date) -> None:
+    assert parse_window(LAST, *parameters) == DayRange(first, last)
 
 
 @pytest.mark.smoke

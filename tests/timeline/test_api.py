@@ -1,4 +1,4 @@
-"""The timeline, read in both directions and held against a plain list."""
+"""The timeline, read in both directions and compared with a plain list."""
 
 import base64
 from collections.abc import AsyncIterator
@@ -35,10 +35,10 @@ async def ayu(sandbox: httpx.AsyncClient) -> str:
     return str((await make_customer(sandbox))["id"])
 
 
-async def tell(database: Database, company: Environments, customer_id: str, types: list[str]) -> None:
+async def record(database: Database, company: Environments, customer_id: str, types: list[str]) -> None:
     async with database.transaction() as tx:
-        told = [NewTimelineEntry(customer_id, type, edit_log=str(place)) for place, type in enumerate(types)]
-        await actions.record_all(tx, Company(company.test, "test", "ID", "IDR"), told)
+        entries = [NewTimelineEntry(customer_id, type, edit_log=str(index)) for index, type in enumerate(types)]
+        await actions.record_all(tx, Company(company.test, "test", "ID", "IDR"), entries)
 
 
 async def move_clock(database: Database, company: Environments, by: timedelta) -> None:
@@ -47,9 +47,9 @@ async def move_clock(database: Database, company: Environments, by: timedelta) -
 
 
 async def read(api: httpx.AsyncClient, customer_id: str, **query: Any) -> dict[str, Any]:
-    answer = await api.get(f"/loyalty/customers/{customer_id}/timeline", params=query)
-    assert answer.status_code == 200, answer.text
-    page: dict[str, Any] = answer.json()
+    response = await api.get(f"/loyalty/customers/{customer_id}/timeline", params=query)
+    assert response.status_code == 200, response.text
+    page: dict[str, Any] = response.json()
     return page
 
 
@@ -91,23 +91,23 @@ async def test_both_directions_equal_a_plain_list(
     """Entries of one batch share their instant, so that cursors have ties to keep apart."""
     customer = (await make_customer(sandbox))["id"]
     for types in batches:
-        await tell(database, company, customer, types)
-    wanted = ["customer_created", *(type for types in batches for type in types)]
-    wanted = [type for type in reversed(wanted) if category is None or TYPES[type][0] == category]
+        await record(database, company, customer, types)
+    expected = ["customer_created", *(type for types in batches for type in types)]
+    expected = [type for type in reversed(expected) if category is None or TYPES[type][0] == category]
     query = {"limit": limit} | ({} if category is None else {"category": category})
     pages = await walk(sandbox, customer, **query)
-    assert [entry["type"] for page in pages for entry in page] == wanted
+    assert [entry["type"] for page in pages for entry in page] == expected
     assert all(len(page) == limit for page in pages[:-1])
-    assert len({entry["id"] for page in pages for entry in page}) == len(wanted)
+    assert len({entry["id"] for page in pages for entry in page}) == len(expected)
 
 
-async def test_a_cursor_keeps_its_place_while_entries_come(
+async def test_a_cursor_keeps_its_position_while_entries_are_added(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
 ) -> None:
-    await tell(database, company, ayu, ["points_earned"] * 5)
+    await record(database, company, ayu, ["points_earned"] * 5)
     first = await read(sandbox, ayu, limit=2)
     rest = await read(sandbox, ayu, after=first["meta"]["endCursor"])
-    await tell(database, company, ayu, ["points_expired"] * 3)
+    await record(database, company, ayu, ["points_expired"] * 3)
     later = await read(sandbox, ayu, after=first["meta"]["endCursor"])
     assert later["data"] == rest["data"]
     assert (rest["meta"]["total"], later["meta"]["total"]) == (6, 9)
@@ -144,10 +144,10 @@ async def test_beyond_either_end_there_is_nothing(sandbox: httpx.AsyncClient, ay
 async def test_months_are_counted_back_from_the_companys_time(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, ayu: str
 ) -> None:
-    await tell(database, company, ayu, ["points_earned"])
+    await record(database, company, ayu, ["points_earned"])
     for days in (20, 80):
         await move_clock(database, company, timedelta(days=days))
-        await tell(database, company, ayu, ["points_expired"])
+        await record(database, company, ayu, ["points_expired"])
     counts = {}
     for months in (1, 3, 4, 120):
         page = await read(sandbox, ayu, months=months)
@@ -169,24 +169,24 @@ def cursor(text: str) -> str:
      cursor("2026-01-31T09:30:00.000Z evt_01jc9y3q5me8w92v7x4t6r0n1k"), cursor("now tl_01jc9y3q5me8w92v7x4t6r0n1k"),
      cursor("2026-13-31T09:30:00.000Z tl_01jc9y3q5me8w92v7x4t6r0n1k"), cursor("\0 \0")],
 )  # fmt: skip
-async def test_a_cursor_that_is_none_is_refused(sandbox: httpx.AsyncClient, ayu: str, name: str, value: str) -> None:
-    answer = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params={name: value})
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
-    assert answer.json()["error"]["details"][0]["field"] == name
+async def test_an_invalid_cursor_is_refused(sandbox: httpx.AsyncClient, ayu: str, name: str, value: str) -> None:
+    response = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params={name: value})
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
+    assert response.json()["error"]["details"][0]["field"] == name
 
 
 @pytest.mark.parametrize(
     "query", [{"category": "sales"}, {"limit": 0}, {"limit": 101}, {"months": 0}, {"months": 121}, {"page": 1}]
 )
-async def test_a_query_that_cannot_be_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: dict[str, Any]) -> None:
-    answer = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params=query)
-    assert answer.json()["error"]["details"][0]["field"] == next(iter(query))
+async def test_an_invalid_query_is_refused(sandbox: httpx.AsyncClient, ayu: str, query: dict[str, Any]) -> None:
+    response = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params=query)
+    assert response.json()["error"]["details"][0]["field"] == next(iter(query))
 
 
 async def test_one_direction_at_a_time(sandbox: httpx.AsyncClient, ayu: str) -> None:
     mark = (await read(sandbox, ayu))["meta"]["startCursor"]
-    answer = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params={"after": mark, "before": mark})
-    assert answer.status_code == 400
+    response = await sandbox.get(f"/loyalty/customers/{ayu}/timeline", params={"after": mark, "before": mark})
+    assert response.status_code == 400
 
 
 async def test_another_companys_customer_is_not_found(
@@ -219,7 +219,7 @@ async def test_an_entry_shows_where_it_came_from_and_what_changed(sandbox: httpx
     assert last["edit_log"] == f"lastName: L → –; imageUrl: – → https://x/{'y' * 90}…"
 
 
-async def test_what_an_order_goes_through_is_told_once(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_every_change_of_an_order_is_recorded_once(sandbox: httpx.AsyncClient, ayu: str) -> None:
     order = await make_order(sandbox, customerId=ayu, notes="Ring twice")
     for change in (
         {"financialStatus": "paid"}, {"fulfillmentStatus": "fulfilled"}, {"notes": "x"}, {"status": "archived"},
@@ -237,12 +237,12 @@ async def test_what_an_order_goes_through_is_told_once(sandbox: httpx.AsyncClien
     assert placed["notes"] == "Ring twice"
 
 
-async def test_an_order_that_makes_its_customer_tells_both(sandbox: httpx.AsyncClient) -> None:
+async def test_an_order_that_creates_its_customer_records_both(sandbox: httpx.AsyncClient) -> None:
     order = await make_order(sandbox, customer={"email": "new@example.com"})
     assert await types_of(sandbox, order["customer"]["id"]) == ["customer_created", "order_created"]
 
 
-async def test_with_the_customer_goes_what_is_told_of_them(
+async def test_deleting_a_customer_deletes_their_timeline(
     sandbox: httpx.AsyncClient, database: Database, ayu: str
 ) -> None:
     order = await make_order(sandbox, customerId=ayu)
@@ -252,7 +252,7 @@ async def test_with_the_customer_goes_what_is_told_of_them(
         assert await db.fetchval("SELECT count(*) FROM timeline_entries WHERE customer_id = $1", ayu) == 0
 
 
-async def test_what_did_not_happen_is_not_told(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_a_refused_change_has_no_entry(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await sandbox.put(f"/customers/{ayu}", json={"email": None})
     await sandbox.put(f"/customers/{ayu}", json={})
     order = await make_order(sandbox, customerId=ayu)

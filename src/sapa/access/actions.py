@@ -1,4 +1,4 @@
-"""How companies and keys change. The console and the command line both come through here."""
+"""How companies and keys change; used by the console and the command line."""
 
 import time
 from datetime import datetime, timedelta
@@ -27,6 +27,9 @@ from sapa.values.phones import is_region
 
 LONGEST_NAME = 100
 
+list_companies = queries.list_companies
+lock_first_start = queries.lock_first_start
+
 
 async def create_company(tx: Tx, name: str, region: str = "ID", currency: str = "IDR") -> NewCompany:
     """A company with its live and its test environment."""
@@ -38,7 +41,7 @@ async def create_company(tx: Tx, name: str, region: str = "ID", currency: str = 
 
 
 async def find_or_create_company(tx: Tx, name: str, environment: str) -> Company:
-    """One environment of the company with this name, which is made if there is none."""
+    """One environment of the company with this name; creates the company if it does not exist."""
     if not any(row.name == name for row in await queries.list_companies(tx)):
         await create_company(tx, name)
     row = next(row for row in await queries.list_companies(tx) if (row.name, row.environment) == (name, environment))
@@ -52,35 +55,35 @@ async def get_company(db: Connection, company_id: int) -> Company:
 
 
 async def get_environment(db: Connection, company_id: int) -> CompanyRow:
-    """The same as people see it: with its name and its clock."""
+    """One environment of a company, with its name and clock."""
     return await queries.get_company(db, company_id)
 
 
 async def rename_company(tx: Tx, company_id: int, name: str) -> CompanyRow:
-    """Both environments have the one name."""
+    """Renames both environments."""
     await queries.rename_company(tx, company_id, _checked_name(name))
     return await queries.get_company(tx, company_id)
 
 
-async def create_key(tx: Tx, company_id: int, given: KeyIn) -> NewKey:
+async def create_key(tx: Tx, company_id: int, body: KeyIn) -> NewKey:
     company = await queries.get_company(tx, company_id)
     raw = new_key(company.environment)
     info = await queries.insert_key(
-        tx, company_id, KEY_ID.new(), _checked_name(given.name), hash_key(raw), PREFIXES[company.environment], raw[-4:],
-        _checked_words("scope", given.scopes, list(Scope)), _checked_words("product", given.products, list(KeyProduct)),
-        _checked_allow_list(given.allow_list), _checked_rate_limit(given.rate_limit),
-        _checked_instant(given.expires_at) if given.expires_at else None,
+        tx, company_id, KEY_ID.new(), _checked_name(body.name), hash_key(raw), PREFIXES[company.environment], raw[-4:],
+        _checked_words("scope", body.scopes, list(Scope)), _checked_words("product", body.products, list(KeyProduct)),
+        _checked_allow_list(body.allow_list), _checked_rate_limit(body.rate_limit),
+        _checked_instant(body.expires_at) if body.expires_at else None,
     )  # fmt: skip
     return NewKey(raw, info)
 
 
-async def list_keys(db: Connection, company_id: int) -> list[KeyInfo]:
-    """A company's keys, without the keys themselves."""
+async def list_keys(db: Connection, company_id: int | None) -> list[KeyInfo]:
+    """The keys of a company, or of all; without their secret values."""
     return await queries.list_keys(db, company_id)
 
 
 async def rotate_key(tx: Tx, id: str) -> NewKey:
-    """A new key with the same rights and the same end; the old one goes on working for its grace period."""
+    """A new key with the same scopes and expiry; the old one works until its grace period ends."""
     old = await queries.get_key(tx, id)
     successor = KeyIn(
         name=old.name,
@@ -116,7 +119,7 @@ async def move_clock(tx: Tx, company_id: int, by: timedelta | None) -> CompanyRo
 
 
 async def expire_keys(database: Database) -> None:
-    """The worker's job: keys whose time is over are listed as expired."""
+    """The worker's job: marks keys past their expiry as expired."""
     async with database.transaction() as tx:
         for company_id in await queries.expire_keys(tx):
             await announce_change(tx, company_id)
@@ -127,15 +130,15 @@ async def announce_change(tx: Tx, company_id: int) -> None:
 
 
 async def record_use(db: Connection, addresses: dict[str, str]) -> None:
-    """Notes when and from where each key was last used, sorted so that processes don't lock each other out."""
+    """Records when and from where each key was last used; sorted, so that processes do not deadlock."""
     ids = sorted(addresses)
     await queries.record_use(db, ids, [addresses[id] for id in ids])
 
 
 async def load_key(db: Connection, hash: bytes) -> Key | None:
-    """A working key for the edge, or None."""
-    asked = time.monotonic()
-    stored = await queries.find_working_key(db, hash)
+    """A valid key for the edge, or None."""
+    read_at = time.monotonic()
+    stored = await queries.find_valid_key(db, hash)
     if stored is None:
         return None
     return Key(
@@ -145,7 +148,7 @@ async def load_key(db: Connection, hash: bytes) -> Key | None:
         products=frozenset(stored.products),
         allow_list=AllowList(stored.allow_list),
         rate_limit=stored.rate_limit,
-        ends=None if stored.ends_in is None else asked + stored.ends_in,
+        ends=None if stored.ends_in is None else read_at + stored.ends_in,
         retirement=_retirement(stored.retired_since, stored.stops),
     )
 
@@ -161,11 +164,11 @@ def _checked_name(name: str) -> str:
     return name
 
 
-def _checked_words(kind: str, given: list[str], known: list[str]) -> list[str]:
-    unknown = [word for word in given if word not in known]
+def _checked_words(kind: str, words: list[str], allowed: list[str]) -> list[str]:
+    unknown = [word for word in words if word not in allowed]
     if unknown:
-        raise Invalid.field(kind, f"{unknown[0]!r} is not known; these are: {', '.join(known)}")
-    return [word for word in known if word in given]
+        raise Invalid.field(kind, f"{unknown[0]!r} is not known; these are: {', '.join(allowed)}")
+    return [word for word in allowed if word in words]
 
 
 def _checked_allow_list(entries: list[str]) -> list[str]:

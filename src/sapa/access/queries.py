@@ -1,4 +1,4 @@
-"""How companies and keys are stored: the directory, whose statements know no single company."""
+"""How companies and keys are stored. They are a directory, not confined to one company."""
 
 from datetime import datetime, timedelta
 
@@ -53,7 +53,7 @@ MOVE_CLOCK = sql(
      WHERE company_id = $1"""
 )
 
-# Retries wait for company time. When that goes back they go back with it, or they would wait for the whole way.
+# Retries wait for company time. When the clock goes back, their due time goes back with it.
 PULL_RETRIES = sql(
     """
     UPDATE webhook_queue AS q
@@ -104,7 +104,7 @@ LIST_KEYS = sql(
 
 REVOKE_KEY = sql("UPDATE api_keys SET status = 'revoked' WHERE company_id = $1 AND id = $2")
 
-# The old key stops after its grace period, or earlier if it was to expire earlier. In company time.
+# The old key stops after its grace period, or when it expires if that is earlier. In company time.
 REPLACE_KEY = sql(
     """
     UPDATE api_keys AS k
@@ -118,7 +118,7 @@ REPLACE_KEY = sql(
 
 
 class StoredKey(Struct, frozen=True):
-    """A working key as the edge needs it, its times already compared with company time."""
+    """A valid key as the edge needs it, its times already compared with company time."""
 
     id: str
     company_id: int
@@ -146,7 +146,7 @@ LOAD_KEY = sql(
      WHERE k.hash = $1 AND k.status = 'active'
        AND (k.expires_at IS NULL OR k.expires_at > now() + c.clock_offset)""",
     row=StoredKey,
-    crosses="a raw key is all that a call brings: it tells the company",
+    crosses="a request brings only a raw key, which identifies the company",
 )
 
 EXPIRE_KEYS = sql(
@@ -168,14 +168,14 @@ RECORD_USE = sql(
     crosses=DIRECTORY,
 )
 
-TAKE_TURN = sql("SELECT pg_advisory_xact_lock(23189)", crosses="first starts on one database, one after the other")
+LOCK_FIRST_START = sql("SELECT pg_advisory_xact_lock(23189)", crosses="one first start at a time per database")
 
 ANNOUNCE = sql("SELECT pg_notify($1, $2)", crosses="a message to every process, no table")
 
 
-async def take_turn(tx: Tx) -> None:
-    """Until the transaction ends nobody else has it."""
-    await TAKE_TURN.value(tx)
+async def lock_first_start(tx: Tx) -> None:
+    """Until the transaction ends."""
+    await LOCK_FIRST_START.value(tx)
 
 
 async def insert_company(tx: Tx, name: str, region: str, currency: str) -> NewCompany:
@@ -222,7 +222,7 @@ async def get_key(db: Connection, id: str) -> KeyInfo:
     return key
 
 
-async def find_working_key(db: Connection, hash: bytes) -> StoredKey | None:
+async def find_valid_key(db: Connection, hash: bytes) -> StoredKey | None:
     return await LOAD_KEY.find(db, hash)
 
 

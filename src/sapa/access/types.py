@@ -58,7 +58,7 @@ class CompanyRow(Struct, frozen=True, rename="camel"):
 
 
 class KeyIn(Struct, frozen=True, kw_only=True):
-    """What is asked of a new key."""
+    """A new key."""
 
     name: str
     scopes: list[str]
@@ -90,7 +90,7 @@ class KeyInfo(Struct, frozen=True, rename="camel"):
 
 
 class NewKey(Struct, frozen=True):
-    """A key just made; the only time its raw value is seen."""
+    """A new key; its raw value is shown only this once."""
 
     key: str
     info: KeyInfo

@@ -9,7 +9,6 @@ from sapa.access.actions import get_company
 from sapa.cli.connect import AsJson, CompanyId, show, transact
 from sapa.db.pool import Tx
 from sapa.support.agents import actions as agents
-from sapa.support.agents import queries
 from sapa.support.types import Agent, AgentIn, AgentPatch
 
 app = typer.Typer(no_args_is_help=True, help="Agents, human and AI, who answer customers.")
@@ -24,7 +23,7 @@ def list_(company: CompanyId, json: AsJson = False) -> None:
     """List a company's agents."""
 
     async def run(tx: Tx) -> list[Agent]:
-        found, _ = await queries.list_agents(tx, company, {}, MOST, 0)
+        found, _ = await agents.list_agents(tx, company, {}, MOST, 0)
         return found
 
     show(transact(run), json, "Agents", COLUMNS)

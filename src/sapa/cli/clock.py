@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from sapa.access import actions, queries
+from sapa.access import actions
 from sapa.cli.connect import AsJson, CompanyId, show, transact
 
 app = typer.Typer(no_args_is_help=True, help="The clock of a test environment.")
@@ -19,7 +19,7 @@ _DURATION = re.compile(r"([0-9]{1,6})([smhd])").fullmatch
 @app.command("show")
 def show_(company: CompanyId, json: AsJson = False) -> None:
     """Show how far the clock is ahead of the real time."""
-    show(transact(lambda tx: queries.get_company(tx, company)), json, "Clock", COLUMNS)
+    show(transact(lambda tx: actions.get_environment(tx, company)), json, "Clock", COLUMNS)
 
 
 @app.command()

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from sapa.access import actions, queries
+from sapa.access import actions
 from sapa.cli.connect import AsJson, show, transact
 
 app = typer.Typer(no_args_is_help=True, help="Companies and their environments.")
@@ -23,5 +23,5 @@ def create(name: str, region: Region = "ID", currency: Currency = "IDR", json: A
 @app.command("list")
 def list_(json: AsJson = False) -> None:
     """List all companies, one line per environment."""
-    companies = transact(queries.list_companies)
+    companies = transact(actions.list_companies)
     show(companies, json, "Companies", ["companyId", "name", "environment", "region", "currency", "createdAt"])

@@ -34,7 +34,7 @@ from sapa.imports.types import (
     Resource,
     UnusableFile,
 )
-from sapa.imports.work import Report, Work, go_on
+from sapa.imports.work import Report, Work, resume
 from sapa.values.company import Company
 from sapa.work.leases import new_holder
 
@@ -121,7 +121,7 @@ async def _run(database: Database, company: Company, order: ImportOptions) -> Im
     job = await _claim(database, company, order, holder)
     async with _held(database, company, job, holder):
         with _shown(order, job) as report:
-            await go_on(Work(database, company, job, holder, read), report)
+            await resume(Work(database, company, job, holder, read), report)
         async with database.transaction() as tx:
             return await actions.finish(tx, company, job.id, holder)
 

@@ -6,7 +6,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from sapa.access import actions, queries
+from sapa.access import actions
 from sapa.access.types import DEFAULT_RATE_LIMIT, KeyIn, KeyInfo, NewKey, Scope
 from sapa.cli.connect import AsJson, CompanyId, show, transact
 
@@ -59,7 +59,7 @@ def list_(
     json: AsJson = False,
 ) -> None:
     """List keys, without their values."""
-    keys = transact(lambda tx: queries.list_keys(tx, company))
+    keys = transact(lambda tx: actions.list_keys(tx, company))
     if json:
         show(keys, json, "API keys", [])
     else:

@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 
 from sapa import domains  # noqa: F401 - declares every kind of event
-from sapa.access import queries
+from sapa.access import actions as access
 from sapa.cli.connect import AsJson, harmless, reach_database, transact
 from sapa.db.connection import DatabaseAway
 from sapa.http.errors import Invalid
@@ -70,7 +70,7 @@ def _find_only_company() -> int:
     settings = read_settings()
     if settings.database.url is None and not settings.data.exists():
         raise typer.BadParameter(NO_TOKEN)
-    rows = transact(queries.list_companies)
+    rows = transact(access.list_companies)
     tests = [row.company_id for row in rows if row.environment == "test"]
     if len(tests) != 1:
         known = ", ".join(f"{row.company_id} ({row.name}, {row.environment})" for row in rows)

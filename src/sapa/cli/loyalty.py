@@ -5,7 +5,7 @@ import typer
 from sapa.access import actions as access
 from sapa.cli.connect import AsJson, CompanyId, show, transact
 from sapa.db.pool import Tx
-from sapa.loyalty.reconciliation import reconcile as reconcile_company
+from sapa.loyalty.reconciliation.actions import reconcile as reconcile_company
 from sapa.loyalty.types import Reconciliation
 
 app = typer.Typer(no_args_is_help=True, help="The points ledger.")

@@ -18,7 +18,7 @@ from sapa.console.routes import (
 from sapa.http.bodies import build_decoder, decode_body
 from sapa.http.errors import Invalid
 from sapa.loyalty import actions as loyalty
-from sapa.loyalty import reconciliation
+from sapa.loyalty.reconciliation import actions as reconciliation
 from sapa.loyalty.types import AdjustmentIn
 from sapa.values.json import encode
 

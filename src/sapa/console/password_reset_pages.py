@@ -23,7 +23,7 @@ async def ask_for_a_link(visit: PageRequest) -> Response:
         return _show(visit, asked=False)
     if not 3 <= len(email) <= LONGEST_ADDRESS or "@" not in email or not email.isprintable():
         raise Invalid.field("email", "must be an e-mail address")
-    await mail.count_forgotten(visit.kit.database, email, visit.address)
+    await mail.count_reset_request(visit.kit.database, email, visit.address)
     answer = _show(visit, asked=True)
     answer.background = BackgroundTask(mail.send_password_reset, visit.kit, email)
     return answer

@@ -97,7 +97,7 @@ async def choose_language(visit: PageRequest) -> Response:
 @console.get("/companies", roles=EVERYBODY)
 async def list_companies(visit: PageRequest) -> Response:
     async with visit.kit.database.connection() as db:
-        places = await people.list_places(db, visit.session.user_id)
+        places = await people.list_memberships(db, visit.session.user_id)
     return visit.show("companies.html", places=places)
 
 
@@ -107,7 +107,7 @@ async def move(visit: PageRequest) -> Response:
     if not company.isascii() or not company.isdigit() or len(company) > 18:
         raise NotFound
     async with visit.kit.database.transaction() as tx:
-        secret = await people.move(tx, visit.session, visit.secret, int(company), visit.origin)
+        secret = await people.switch_company(tx, visit.session, visit.secret, int(company), visit.origin)
     return open_session(visit, secret, HOME)
 
 

@@ -101,7 +101,7 @@ async def upsert_customer(call: Call, external_id: ExternalId, body: CustomerPat
 
 
 def _filters(query: CustomersQuery) -> dict[str, Any]:
-    given = {
+    filters = {
         "search": query.search and _patterns(query.search),
         "tags": query.tags,
         "created_from": query.created_from,
@@ -109,12 +109,12 @@ def _filters(query: CustomersQuery) -> dict[str, Any]:
         "updated_from": query.updated_from,
         "updated_to": query.updated_to,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in filters.items() if value is not None}
 
 
 def _patterns(search: str) -> list[str]:
-    """The text as it is; and, when it looks like a phone number, its digits without the trunk zero, in the last of
-    the three lines that are searched: the phone number's."""
+    """The text itself and, when it looks like a phone number, its digits without the trunk zero. The search text has
+    three lines, and the phone number is the last."""
     text = fold(search)
     if not text:
         raise Invalid.field("search", "must hold more than blanks")

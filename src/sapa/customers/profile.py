@@ -1,4 +1,4 @@
-"""What is given of a customer, checked and brought into the one form that is stored. Pure: no database."""
+"""Checks what a caller sends of a customer, and normalises it for storage. Pure: no database."""
 
 import re
 from typing import Any
@@ -23,7 +23,7 @@ from sapa.values.json import encode, encode_values, is_exact
 from sapa.values.phones import BadPhone, parse_phone
 from sapa.values.text_folding import fold
 
-# Most addresses are so plain that the validator, which knows every alphabet, need not be asked: letters, digits and a
+# The validator is slow because it knows every alphabet. Most addresses need only this pattern: letters, digits and a
 # few signs, no label that could be punycode, a top-level domain of letters.
 _is_plain_email = re.compile(
     r"[A-Za-z0-9_+-]{1,32}(?:\.[A-Za-z0-9_+-]{1,15}){0,2}"
@@ -36,7 +36,7 @@ _read_addresses = msgspec.json.Decoder(list[Address]).decode
 
 
 class Profile(Struct, frozen=True):
-    """The columns of a customer that a caller decides, in the order in which they are stored."""
+    """The columns of a customer that a caller sets, in the order of the INSERT."""
 
     external_id: str | None
     email: str | None
@@ -51,7 +51,7 @@ class Profile(Struct, frozen=True):
 
     @property
     def email_key(self) -> str | None:
-        """E-mail addresses are the same whatever their case."""
+        """E-mail addresses are compared without case."""
         return self.email and self.email.casefold()
 
     @property
@@ -60,26 +60,26 @@ class Profile(Struct, frozen=True):
         return "\n".join([name, fold(self.email or ""), (self.phone_number or "").lstrip("+")])
 
 
-def build_profile(company: Company, given: CustomerIn) -> Profile:
-    """A new customer's profile; raises Invalid naming the field that cannot be used."""
+def build_profile(company: Company, body: CustomerIn) -> Profile:
+    """A new customer's profile; raises Invalid with the field that is wrong."""
     return _reachable(
         Profile(
-            external_id=_external_id(given.external_id),
-            email=_email(given.email),
-            phone_number=_phone_number(given.phone_number, company),
-            first_name=given.first_name,
-            last_name=given.last_name,
-            image_url=given.image_url,
-            tags=_tags(given.tags),
-            addresses=_addresses(given.addresses, []),
-            additional_data=_additional_data(given.additional_data),
-            subscription_status=_subscriptions(given.subscription_status),
+            external_id=_external_id(body.external_id),
+            email=_email(body.email),
+            phone_number=_phone_number(body.phone_number, company),
+            first_name=body.first_name,
+            last_name=body.last_name,
+            image_url=body.image_url,
+            tags=_tags(body.tags),
+            addresses=_addresses(body.addresses, []),
+            additional_data=_additional_data(body.additional_data),
+            subscription_status=_subscriptions(body.subscription_status),
         )
     )
 
 
 def profile_of(customer: Customer) -> Profile:
-    """The profile that a stored customer has now."""
+    """The profile of a stored customer."""
     fields: dict[str, Any] = {name: getattr(customer, name) for name in Profile.__struct_fields__}
     for name, value in fields.items():
         if isinstance(value, Raw):
@@ -88,13 +88,13 @@ def profile_of(customer: Customer) -> Profile:
 
 
 def revise_profile(company: Company, customer: Customer, patch: CustomerPatch) -> Profile:
-    """The customer's profile with the changes made."""
+    """The customer's profile with the patch applied."""
     clean: dict[str, Any] = {
         "email": _email,
         "phone_number": lambda text: _phone_number(text, company),
         "tags": _tags,
-        "addresses": lambda given: _addresses(given, _read_addresses(customer.addresses)),
-        "additional_data": lambda given: _revised_data(given, bytes(customer.additional_data)),
+        "addresses": lambda addresses: _addresses(addresses, _read_addresses(customer.addresses)),
+        "additional_data": lambda data: _revised_data(data, bytes(customer.additional_data)),
         "subscription_status": _subscriptions,
     }
     changes = {
@@ -132,12 +132,12 @@ def _phone_number(text: str | None, company: Company) -> str | None:
         raise Invalid.field("phoneNumber", str(error)) from None
 
 
-def _tags(given: list[str] | None) -> list[str]:
-    """Each tag once, in the order given."""
-    tags = [tag.strip() for tag in given or []]
-    for place, tag in enumerate(tags):
+def _tags(tags: list[str] | None) -> list[str]:
+    """Each tag once, in the same order."""
+    tags = [tag.strip() for tag in tags or []]
+    for index, tag in enumerate(tags):
         if not tag or "," in tag:
-            raise Invalid.field(f"tags[{place}]", "must not be blank or hold a comma, which parts tags in a search")
+            raise Invalid.field(f"tags[{index}]", "must not be blank or hold a comma, which parts tags in a search")
     return list(dict.fromkeys(tags))
 
 
@@ -147,41 +147,41 @@ def _external_id(text: str | None) -> str | None:
     return text
 
 
-def _addresses(given: list[AddressIn] | None, existing: list[Address]) -> bytes:
-    """Known addresses keep their ids, found by id or by equal content; exactly one is the main address."""
-    given = given or []
-    mains = [place for place, address in enumerate(given) if address.main_address]
+def _addresses(addresses: list[AddressIn] | None, existing: list[Address]) -> bytes:
+    """Existing addresses keep their ids, matched by id or by equal content; exactly one is the main address."""
+    addresses = addresses or []
+    mains = [index for index, address in enumerate(addresses) if address.main_address]
     if len(mains) > 1:
         raise Invalid.field(f"addresses[{mains[1]}].mainAddress", "is true for a second address; mark one as main")
     main = mains[0] if mains else 0
-    left = {address.id: address for address in existing}
-    named = [_claim_by_id(place, address, left) for place, address in enumerate(given)]
-    kept = [
-        _address(address, id or _claim_by_content(address, left), place == main)
-        for place, (address, id) in enumerate(zip(given, named, strict=True))
+    unmatched = {address.id: address for address in existing}
+    ids = [_match_by_id(index, address, unmatched) for index, address in enumerate(addresses)]
+    stored = [
+        _address(address, id or _match_by_content(address, unmatched), index == main)
+        for index, (address, id) in enumerate(zip(addresses, ids, strict=True))
     ]
-    return encode(kept)
+    return encode(stored)
 
 
-def _claim_by_id(place: int, given: AddressIn, left: dict[str, Address]) -> str | None:
-    if given.id is None:
+def _match_by_id(index: int, address: AddressIn, unmatched: dict[str, Address]) -> str | None:
+    if address.id is None:
         return None
-    if left.pop(given.id, None) is None:
+    if unmatched.pop(address.id, None) is None:
         raise Invalid.field(
-            f"addresses[{place}].id", "is not an address of this customer, or given twice; leave it out for a new one"
+            f"addresses[{index}].id", "is not an address of this customer, or given twice; leave it out for a new one"
         )
-    return given.id
+    return address.id
 
 
-def _claim_by_content(given: AddressIn, left: dict[str, Address]) -> str | None:
-    content = _content(given)
-    id = next((known.id for known in left.values() if _content(known) == content), None)
-    left.pop(id or "", None)
+def _match_by_content(address: AddressIn, unmatched: dict[str, Address]) -> str | None:
+    content = _content(address)
+    id = next((existing.id for existing in unmatched.values() if _content(existing) == content), None)
+    unmatched.pop(id or "", None)
     return id
 
 
-def _address(given: AddressIn, id: str | None, is_main: bool) -> Address:
-    return Address(id=id or ADDRESS_ID.new(), main_address=is_main, **_content(given))
+def _address(address: AddressIn, id: str | None, is_main: bool) -> Address:
+    return Address(id=id or ADDRESS_ID.new(), main_address=is_main, **_content(address))
 
 
 def _content(address: Address | AddressIn) -> dict[str, Any]:
@@ -189,22 +189,22 @@ def _content(address: Address | AddressIn) -> dict[str, Any]:
     return {name: getattr(address, name) for name in names}
 
 
-def _additional_data(given: dict[str, str | int | float] | None) -> bytes:
-    for key, value in (given or {}).items():
+def _additional_data(data: dict[str, str | int | float] | None) -> bytes:
+    for key, value in (data or {}).items():
         if not isinstance(value, str) and not is_exact(value):
             raise Invalid.field(f"additionalData.{key}", "is too large to stay exact as a number; send it as a string")
-    return encode_values(given or {})
+    return encode_values(data or {})
 
 
-def _revised_data(given: dict[str, str | int | float] | None, stored: bytes) -> bytes:
-    """The same values in another order are no change."""
-    new = _additional_data(given)
+def _revised_data(data: dict[str, str | int | float] | None, stored: bytes) -> bytes:
+    """The same values in another order are not a change."""
+    new = _additional_data(data)
     return stored if msgspec.json.decode(new) == msgspec.json.decode(stored) else new
 
 
-def _subscriptions(given: list[Subscription] | None) -> bytes:
-    apps = [subscription.app for subscription in given or []]
-    for place, app in enumerate(apps):
-        if app in apps[:place]:
-            raise Invalid.field(f"subscriptionStatus[{place}].app", f"names {app} a second time; give each app once")
-    return encode(given or [])
+def _subscriptions(subscriptions: list[Subscription] | None) -> bytes:
+    apps = [subscription.app for subscription in subscriptions or []]
+    for index, app in enumerate(apps):
+        if app in apps[:index]:
+            raise Invalid.field(f"subscriptionStatus[{index}].app", f"names {app} a second time; give each app once")
+    return encode(subscriptions or [])

@@ -1,6 +1,7 @@
 """How customers are stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 
 from sapa.customers.profile import Profile
 from sapa.customers.types import Customer
@@ -20,7 +21,7 @@ LOCK_BY_EXTERNAL_ID = sql(
     f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND external_id = $2 FOR UPDATE", row=Customer
 )
 
-# Shared locks: whoever writes a customer's name elsewhere keeps it from changing meanwhile.
+# A shared lock keeps the name from changing while it is copied to another table.
 SHARE = sql(f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 AND id = $2 FOR SHARE", row=Customer)
 
 SHARE_BY_IDENTITY = sql(
@@ -33,8 +34,8 @@ SHARE_BY_IDENTITY = sql(
     row=Customer,
 )
 
-# The number that is named first comes first; an e-mail address comes last.
-SHARE_BY_SPELLING = sql(
+# Phone numbers rank in the order they are passed, before the e-mail address.
+SHARE_BY_CONTACT = sql(
     f"""
     SELECT {COLUMNS}
       FROM customers
@@ -57,7 +58,7 @@ INSERT = sql(
     row=Customer,
 )
 
-# The row's lock may have been waited for, so the time is that of the change and never falls behind an earlier one.
+# clock_timestamp(), because the transaction may have waited for the row's lock; updated_at never goes back.
 UPDATE = sql(
     f"""
     UPDATE customers
@@ -77,6 +78,76 @@ DELETE = sql(
         INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'customers', '', -1 FROM gone
     )
     SELECT {COLUMNS} FROM gone""",
+    row=Customer,
+)
+
+LIST_ALL = sql(f"SELECT {COLUMNS} FROM customers WHERE company_id = $1 ORDER BY created_at, id", row=Customer)
+
+# LIMIT keeps the planner from joining: each customer is looked up by the index of its own key. During a large import
+# the statistics lag behind: a table that was vacuumed while a dry run filled and emptied it counts as empty, and any
+# index that starts with company_id then seems as good as the right one. Only the right one yields the requested order,
+# and sorting is disabled. BETWEEN, because for `=` any order would do.
+LOCK_MANY = sql(
+    f"""
+    SELECT {COLUMNS}
+      FROM unnest($2::text[]) AS wanted (own)
+     CROSS JOIN LATERAL (
+           SELECT {COLUMNS} FROM customers
+            WHERE company_id = $1 AND external_id BETWEEN wanted.own AND wanted.own
+            ORDER BY external_id LIMIT 1 FOR UPDATE) AS c
+    UNION ALL
+    SELECT {COLUMNS}
+      FROM unnest($3::text[]) AS wanted (ours)
+     CROSS JOIN LATERAL (
+           SELECT {COLUMNS} FROM customers
+            WHERE company_id = $1 AND id BETWEEN wanted.ours AND wanted.ours
+            ORDER BY id LIMIT 1 FOR UPDATE) AS c""",
+    row=Customer,
+)
+
+SWITCH_SORTING = sql("SELECT set_config('enable_sort', $1, true)")
+
+# A tag contains no comma, so the tags of one customer are passed as one text.
+_ROWS = """unnest($2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+                  $10::text[], $11::text[], $12::text[], $13::text[], $14::text[])
+           AS given (id, external_id, email, phone_number, first_name, last_name, image_url, tags, addresses,
+                     additional_data, subscription_status, email_key, search_text)"""
+
+# Rows that conflict with another customer are skipped; the unique indexes decide.
+INSERT_MANY = sql(
+    f"""
+    WITH made AS (
+        INSERT INTO customers (company_id, id, external_id, email, phone_number, first_name, last_name, image_url, tags,
+                               addresses, additional_data, subscription_status, email_key, search_text)
+        SELECT $1, id, external_id, email, phone_number, first_name, last_name, image_url, string_to_array(tags, ','),
+               addresses::json, additional_data::json, subscription_status::json, email_key, search_text
+          FROM {_ROWS}
+            ON CONFLICT DO NOTHING
+        RETURNING company_id, {COLUMNS}
+    ), counted AS (
+        INSERT INTO counter_deltas (company_id, counter, cell, delta)
+        SELECT $1, 'customers', '', count(*) FROM made HAVING count(*) > 0
+    )
+    SELECT {COLUMNS} FROM made WHERE company_id = $1""",
+    row=Customer,
+)
+
+# All of them exist and are locked by LOCK_MANY, so nothing is ever inserted: this form finds the rows by primary key
+# whatever the statistics say.
+UPDATE_MANY = sql(
+    f"""
+    INSERT INTO customers AS c (company_id, id, external_id, email, phone_number, first_name, last_name, image_url,
+                                tags, addresses, additional_data, subscription_status, email_key, search_text)
+    SELECT $1, id, external_id, email, phone_number, first_name, last_name, image_url, string_to_array(tags, ','),
+           addresses::json, additional_data::json, subscription_status::json, email_key, search_text
+      FROM {_ROWS}
+        ON CONFLICT (company_id, id) DO UPDATE
+       SET external_id = excluded.external_id, email = excluded.email, phone_number = excluded.phone_number,
+           first_name = excluded.first_name, last_name = excluded.last_name, image_url = excluded.image_url,
+           tags = excluded.tags, addresses = excluded.addresses, additional_data = excluded.additional_data,
+           subscription_status = excluded.subscription_status, email_key = excluded.email_key,
+           search_text = excluded.search_text, updated_at = GREATEST(clock_timestamp(), c.updated_at)
+    RETURNING {COLUMNS}""",
     row=Customer,
 )
 
@@ -116,14 +187,14 @@ async def find_shared(tx: Tx, company_id: int, id: str) -> Customer | None:
 
 
 async def list_shared_by_identity(tx: Tx, company_id: int, profile: Profile) -> list[Customer]:
-    """The customers that have the profile's e-mail address or its phone number: at most two."""
+    """The customers with the profile's e-mail address or phone number: at most two."""
     return await SHARE_BY_IDENTITY.all(tx, company_id, profile.email_key, profile.phone_number)
 
 
-async def find_shared_by_spelling(
+async def find_shared_by_contact(
     tx: Tx, company_id: int, phone_numbers: Sequence[str], email: str | None
 ) -> Customer | None:
-    return await SHARE_BY_SPELLING.find(tx, company_id, list(phone_numbers), email and email.casefold())
+    return await SHARE_BY_CONTACT.find(tx, company_id, list(phone_numbers), email and email.casefold())
 
 
 async def lock_customer(tx: Tx, company_id: int, id: str) -> Customer:
@@ -149,8 +220,40 @@ async def delete_customer(tx: Tx, company_id: int, id: str) -> Customer:
 async def list_customers(
     db: Connection, company_id: int, filters: Mapping[str, object], sort: str, limit: int, offset: int
 ) -> tuple[list[Customer], int]:
-    """One page, and how many customers there are in all."""
+    """One page, and the total number of matches."""
     return await LISTING.page(db, company_id, filters, sort, limit, offset)
+
+
+async def list_all_customers(db: Connection, company_id: int) -> list[Customer]:
+    return await LIST_ALL.all(db, company_id)
+
+
+def stream_all_customers(tx: Tx, company_id: int) -> AsyncIterator[list[Customer]]:
+    return LIST_ALL.stream(tx, company_id)
+
+
+async def lock_customers(tx: Tx, company_id: int, external_ids: Sequence[str], ids: Sequence[str]) -> list[Customer]:
+    """The customers found by external id or by id."""
+    async with without_sorting(tx):
+        return await LOCK_MANY.all(tx, company_id, external_ids, ids)
+
+
+async def insert_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles: Sequence[Profile]) -> list[Customer]:
+    """Inserts the customers that conflict with no other, and returns those."""
+    return await INSERT_MANY.all(tx, company_id, ids, *_text_columns(profiles))
+
+
+async def update_customers(tx: Tx, company_id: int, ids: Sequence[str], profiles: Sequence[Profile]) -> list[Customer]:
+    """The customers must be locked."""
+    return await UPDATE_MANY.all(tx, company_id, ids, *_text_columns(profiles))
+
+
+@asynccontextmanager
+async def without_sorting(tx: Tx) -> AsyncIterator[None]:
+    """Plans no sort inside the block. After an error the transaction's rollback restores the setting."""
+    await SWITCH_SORTING.value(tx, "off")
+    yield
+    await SWITCH_SORTING.value(tx, "on")
 
 
 def _found(customer: Customer | None) -> Customer:
@@ -161,3 +264,25 @@ def _found(customer: Customer | None) -> Customer:
 
 def _columns(profile: Profile) -> list[object]:
     return [*(getattr(profile, name) for name in profile.__struct_fields__), profile.email_key, profile.search_text]
+
+
+def _text_columns(profiles: Sequence[Profile]) -> list[list[str | None]]:
+    rows = [_texts(profile) for profile in profiles]
+    return [list(column) for column in zip(*rows, strict=True)]
+
+
+def _texts(profile: Profile) -> tuple[str | None, ...]:
+    return (
+        profile.external_id,
+        profile.email,
+        profile.phone_number,
+        profile.first_name,
+        profile.last_name,
+        profile.image_url,
+        ",".join(profile.tags),
+        profile.addresses.decode(),
+        profile.additional_data.decode(),
+        profile.subscription_status.decode(),
+        profile.email_key,
+        profile.search_text,
+    )

@@ -1,4 +1,4 @@
-"""Customers: what they look like, what can go wrong, what they announce."""
+"""Customers: their structs, errors and events."""
 
 from typing import Annotated, Literal
 
@@ -207,7 +207,7 @@ class CustomerDeleted(Event):
 
 
 class CustomerRenamed(Announcement, frozen=True):
-    """What other rooms show of a customer changed; the customer is locked."""
+    """The name or contact of a customer changed; the customer is locked."""
 
     customer: CustomerRef
 

@@ -1,8 +1,10 @@
 """`sql()`: one statement beside its one function, checked when it is declared and again by the house tests."""
 
 import re
+from collections.abc import AsyncIterator
 from typing import Any, Generic, TypeVar, cast, overload
 
+from sapa.db.connection import translate_errors
 from sapa.db.pool import Connection
 
 Row = TypeVar("Row")
@@ -35,6 +37,14 @@ class Statement(Generic[Row]):
         """With the seconds that it may take, if they are others than usual."""
         row = cast(type[Row], self.row)
         return [row(*record) for record in await db.fetch(self.text, *parameters, timeout=seconds)]
+
+    async def stream(self, tx: Connection, *parameters: object, batch: int = 500) -> AsyncIterator[list[Row]]:
+        """Reads the rows through a cursor, in batches; only inside a transaction."""
+        row = cast(type[Row], self.row)
+        with translate_errors(tx):
+            cursor = await tx.cursor(self.text, *parameters)
+            while records := await cursor.fetch(batch):
+                yield [row(*record) for record in records]
 
     async def value(self, db: Connection, *parameters: object) -> Any:
         """The first column of the first row, or None."""

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 import msgspec
 
 from sapa.access import actions as access
-from sapa.customers import bulk as customers
+from sapa.customers import actions as customers
+from sapa.customers import bulk
 from sapa.customers.bulk import BulkCustomer
 from sapa.customers.types import AddressIn, CustomerPatch, Subscription
 from sapa.db.pool import Database, Tx
@@ -15,7 +16,6 @@ from sapa.demo.orders import Sale, build_sales
 from sapa.demo.products import build_products
 from sapa.orders import actions as orders
 from sapa.products import actions as products
-from sapa.products import bulk as all_products
 from sapa.values.company import Company
 
 DEMO_COMPANY = "Demo"
@@ -68,9 +68,9 @@ async def _fill_customers(database: Database, company: Company, report: Report) 
     for start in range(0, len(people), BATCH):
         async with database.transaction() as tx:
             some = people[start : start + BATCH]
-            for person, outcome in zip(some, await customers.store_together(tx, company, some), strict=True):
+            for person, outcome in zip(some, await bulk.store_together(tx, company, some), strict=True):
                 if outcome is None:
-                    await customers.store(tx, company, person)
+                    await bulk.store(tx, company, person)
         report("customers", min(start + BATCH, len(people)), len(people))
 
 
@@ -84,8 +84,8 @@ async def _fill_products(database: Database, company: Company, report: Report) -
 
 async def _fill_orders(database: Database, company: Company, report: Report) -> None:
     async with database.connection() as db:
-        people = await customers.ALL.all(db, company.id)
-        goods = await all_products.ALL.all(db, company.id)
+        people = await customers.list_all(db, company.id)
+        goods = await products.list_all(db, company.id)
     people.sort(key=lambda person: person.external_id or "")
     buyers = [person for person in people if (person.external_id or "").startswith("demo-")]
     variants = [

@@ -1,4 +1,4 @@
-"""How imports begin, change hands and end."""
+"""How imports start, change hands and end."""
 
 from hashlib import sha256
 
@@ -25,16 +25,17 @@ MOST_ATTEMPTS = 5
 async def upload(
     tx: Tx, company: Company, resource: Resource, format: Format, content: bytes, *, dry_run: bool
 ) -> Import:
-    """Keeps a file for the worker; refuses one that it could not even begin with."""
+    """Stores a file for the worker; raises UnusableFile when its header cannot be read."""
 
     async def read(position: int) -> bytes:
         return content[position:]
 
     await read_header(read, format, KINDS[resource].row)
     id = IMPORT_ID.new()
-    fingerprint = sha256(content).digest()
-    await queries.INSERT.run(tx, company.id, id, resource, format, dry_run, True, fingerprint, len(content))
-    await queries.add_pieces(tx, company.id, id, content)
+    await queries.insert_import(
+        tx, company.id, id, resource, format, sha256(content).digest(), len(content), dry_run=dry_run, is_upload=True
+    )
+    await queries.insert_chunks(tx, company.id, id, content)
     return await queries.get_import(tx, company.id, id)
 
 
@@ -42,42 +43,39 @@ async def begin(
     tx: Tx, company: Company, resource: Resource, format: Format, fingerprint: bytes, size: int, *, dry_run: bool
 ) -> str:
     """The id of the file's unfinished import in this format, or of a new one."""
-    given = (company.id, IMPORT_ID.new(), resource, format, dry_run, False, fingerprint, size)
-    made: str | None = await queries.INSERT.value(tx, *given)
-    found: str = made or await queries.FIND_UNFINISHED.value(tx, company.id, resource, format, fingerprint, dry_run)
-    return found
+    inserted = await queries.insert_import(
+        tx, company.id, IMPORT_ID.new(), resource, format, fingerprint, size, dry_run=dry_run, is_upload=False
+    )
+    return inserted or await queries.get_unfinished(tx, company.id, resource, format, fingerprint, dry_run=dry_run)
 
 
 async def claim(tx: Tx, company: Company, id: str, holder: str, dead: list[str] | None = None) -> ImportJob:
-    """Takes the import in hand; that of a holder known to be dead, too."""
-    job = await queries.CLAIM.find(tx, company.id, id, holder, queries.HOLD_SECONDS, dead or [])
+    """Makes the holder the one who works on the import; raises ImportRunning unless the current holder is dead."""
+    job = await queries.claim(tx, company.id, id, holder, dead or [])
     if job is None:
         raise ImportRunning
     return job
 
 
 async def find_holder(tx: Tx, company: Company, id: str) -> str | None:
-    holder: str | None = await queries.HOLDER.value(tx, company.id, id)
-    return holder
+    return await queries.find_holder(tx, company.id, id)
 
 
 async def release(tx: Tx, company: Company, id: str, holder: str) -> None:
-    """Lays it out of hand, for anybody to go on."""
-    await queries.RELEASE.run(tx, company.id, id, holder)
+    """Lets another holder resume the import at once."""
+    await queries.release(tx, company.id, id, holder)
 
 
 async def finish(tx: Tx, company: Company, id: str, holder: str, error: str | None = None) -> Import:
-    """The end is reached, or the file cannot be used at all."""
-    if not await queries.FINISH.run(tx, company.id, id, holder, error):
+    """With an error when the file cannot be used at all."""
+    if not await queries.finish(tx, company.id, id, holder, error):
         raise ImportTakenOver
-    await queries.DROP_PIECES.run(tx, company.id, id)
-    await queries.DROP_KEYS.run(tx, company.id, id)
     return await queries.get_import(tx, company.id, id)
 
 
 async def record_failure(tx: Tx, company: Company, id: str, holder: str) -> None:
-    """After something unexpected: to be tried again, a few times."""
-    failure = await queries.COUNT_FAILURE.find(tx, company.id, id, holder)
+    """After an unexpected error: the worker retries the import, a few times."""
+    failure = await queries.count_failure(tx, company.id, id, holder)
     if failure is not None and failure.attempts >= MOST_ATTEMPTS:
         reason = (
             f"The import failed {failure.attempts} times behind line {failure.line:,}, for no reason of the file's."
@@ -92,15 +90,15 @@ async def list_problems_after(tx: Tx, company: Company, id: str, line: int, most
 def read_upload(database: Database, company: Company, id: str) -> Read:
     async def read(position: int) -> bytes:
         async with database.connection() as db:
-            return await queries.get_piece(db, company.id, id, position)
+            return await queries.get_chunk(db, company.id, id, position)
 
     return read
 
 
 async def purge_old(database: Database) -> None:
-    """The worker's job: imports are remembered for a month."""
+    """The worker's job: deletes imports after a month."""
     async with database.connection() as db:
-        due = await db.fetch(queries.COMPANIES_TO_PURGE.text, queries.DAYS_KEPT)
-    for (company_id,) in due:
+        company_ids = await queries.list_companies_to_purge(db)
+    for company_id in company_ids:
         async with database.transaction() as tx:
-            await queries.PURGE.run(tx, company_id, queries.DAYS_KEPT)
+            await queries.purge(tx, company_id)

@@ -15,7 +15,7 @@ from sapa.imports.types import Format, Import, ImportId, Problem, Resource
 
 routes = Routes("/imports", base=Base.CUSTOMER, tag="Imports")
 
-# Any of them opens the endpoint; which one a call needs depends on what it is about.
+# Any of them admits a call; which one it needs depends on the resource.
 ANY_WRITE = OR.join([Scope.CUSTOMERS_WRITE, Scope.PRODUCTS_WRITE, Scope.ORDERS_WRITE])
 ANY_READ = OR.join([Scope.CUSTOMERS_READ, Scope.PRODUCTS_READ, Scope.ORDERS_READ])
 
@@ -44,9 +44,9 @@ async def upload_import(call: Call, query: UploadQuery, body: Upload) -> Import:
     the API; ask for the import to see how far it is. The key needs the WRITE of the resource.
     """
     _require(call, query.resource, "WRITE")
-    is_trial = query.dry_run == "true"
+    is_dry_run = query.dry_run == "true"
     format = FORMATS[body.media_type]
-    return await actions.upload(call.db, call.company, query.resource, format, body.content, dry_run=is_trial)
+    return await actions.upload(call.db, call.company, query.resource, format, body.content, dry_run=is_dry_run)
 
 
 @routes.get("", scope=ANY_READ)
@@ -84,7 +84,7 @@ async def _get(call: Call, id: str) -> Import:
 
 
 def _require(call: Call, resource: Resource, action: str) -> None:
-    """Which of the declared scopes is needed is known only now."""
+    """Which of the declared scopes a call needs depends on its resource."""
     scope = f"{resource}:{action}"
     if scope not in call.key.scopes:
         raise InsufficientScope(f"The API key lacks the scope {scope}.")

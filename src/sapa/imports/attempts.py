@@ -1,4 +1,4 @@
-"""One row at a time: what goes wrong with it is its own problem and undoes nothing else."""
+"""Stores one row in a savepoint: its error becomes a problem and undoes nothing else."""
 
 from collections.abc import Awaitable, Callable
 

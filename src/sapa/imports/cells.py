@@ -1,4 +1,4 @@
-"""A CSV record as the JSON object that the API would take: the header says which cell fills which field."""
+"""Turns a CSV record into the JSON object that the API accepts; the header maps cells to fields."""
 
 import csv
 import re
@@ -17,7 +17,7 @@ MOST_SHOWN = 20
 LONGEST_SHOWN = 60
 
 _is_number = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?").fullmatch
-# Written as JSON would print it again: 007 and 1.50 are words.
+# Exactly as JSON prints it: 007 and 1.50 stay text.
 _is_plain_number = re.compile(r"(?!-0$)-?(?:0|[1-9][0-9]{0,14})(?:\.[0-9]{0,5}[1-9])?").fullmatch
 _BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -37,11 +37,11 @@ class Column(msgspec.Struct, frozen=True):
     name: str
     path: Path
     read: Reading | None
-    """None: an export writes it, an import leaves it out."""
+    """None for a column that an export writes and an import ignores."""
 
 
 def detect_separator(header: str) -> str:
-    """The sign that parts most cells; the names in a header hold none of them."""
+    """The separator that occurs most; names in a header contain none of them."""
     return max(SEPARATORS, key=header.count)
 
 
@@ -53,12 +53,12 @@ def parse_cells(record: str, separator: str) -> list[str]:
 
 
 def build_columns(names: Sequence[str], row: type[msgspec.Struct]) -> list[Column]:
-    """Raises UnusableFile naming every column that the resource does not have."""
-    known = inspect.type_info(row)
+    """Raises UnusableFile with every column that the resource does not have."""
+    type_info = inspect.type_info(row)
     unknown, columns = [], []
     for name in names:
         try:
-            columns.append(_column(name, known))
+            columns.append(_column(name, type_info))
         except LookupError:
             unknown.append(name or "(a column without a name)")
     if unknown:
@@ -78,7 +78,7 @@ def build_object(cells: Sequence[str], columns: Sequence[Column]) -> bytes | Non
             is_blank = False
             if column.read is not None:
                 _put(fields, column, column.read, cell)
-    return None if is_blank else msgspec.json.encode(_settle(fields))
+    return None if is_blank else msgspec.json.encode(_build_lists(fields))
 
 
 def _put(fields: dict[str | int, Any], column: Column, read: Reading, cell: str) -> None:
@@ -92,40 +92,40 @@ def _put(fields: dict[str | int, Any], column: Column, read: Reading, cell: str)
         raise
 
 
-def _settle(value: Any) -> Any:
-    """Objects whose keys are positions become lists, without gaps."""
+def _build_lists(value: Any) -> Any:
+    """Turns objects whose keys are positions into lists, without gaps."""
     if not isinstance(value, dict):
         return value
     if value and all(isinstance(step, int) for step in value):
-        return [_settle(value[step]) for step in sorted(value)]
-    return {step: _settle(inner) for step, inner in value.items()}
+        return [_build_lists(value[step]) for step in sorted(value)]
+    return {step: _build_lists(inner) for step, inner in value.items()}
 
 
-def _column(name: str, known: inspect.Type) -> Column:
-    path, read = _resolve(known, name.split("."))
+def _column(name: str, type_info: inspect.Type) -> Column:
+    path, read = _resolve(type_info, name.split("."))
     return Column(name, path, read)
 
 
 def _resolve(kind: inspect.Type, steps: list[str]) -> tuple[Path, Reading | None]:
-    """Where a cell goes and how it is read; LookupError when the type has no such part."""
+    """The path of a cell and how to read it; raises LookupError when the type has no such part."""
     kind = _bare(kind)
     if isinstance(kind, inspect.AnyType | inspect.RawType):
         return (steps[0] if steps else "",), None
     if not steps:
         return (), _reading(kind)
-    step, rest = _step(kind, steps)
-    inner, read = _resolve(step[1], rest)
+    step, remaining = _step(kind, steps)
+    inner, read = _resolve(step[1], remaining)
     return (step[0], *inner) if read else (step[0],), read
 
 
 def _step(kind: inspect.Type, steps: list[str]) -> tuple[tuple[str | int, inspect.Type], list[str]]:
-    first, *rest = steps
+    first, *remaining = steps
     if isinstance(kind, inspect.StructType):
         field = next(field for field in kind.fields if field.encode_name == first) if _has(kind, first) else None
         if field is not None:
-            return (first, field.type), rest
+            return (first, field.type), remaining
     if isinstance(kind, inspect.ListType) and first.isascii() and first.isdigit() and len(first) < 5 and int(first):
-        return (int(first), kind.item_type), rest
+        return (int(first), kind.item_type), remaining
     if isinstance(kind, inspect.DictType) and ".".join(steps):
         return (".".join(steps), kind.value_type), []
     raise LookupError(first)
@@ -136,7 +136,7 @@ def _has(kind: inspect.StructType, name: str) -> bool:
 
 
 def _bare(kind: inspect.Type) -> inspect.Type:
-    """Without its notes and without null and absent."""
+    """Without metadata, null and UNSET."""
     if isinstance(kind, inspect.Metadata):
         return _bare(kind.type)
     if isinstance(kind, inspect.UnionType):
@@ -160,7 +160,7 @@ def _reading(kind: inspect.Type) -> Reading:
 
 
 def _words(cell: str) -> Any:
-    """Comma-separated; a list in JSON, too, where a comma may belong to a value."""
+    """Comma-separated, or a JSON list, in which a value may contain a comma."""
     if cell.startswith("["):
         try:
             return msgspec.json.decode(cell, type=list[str])
@@ -178,27 +178,27 @@ def _json(cell: str) -> Raw:
 
 
 def _refuse_overlaps(columns: Sequence[Column]) -> None:
-    """A field that is given whole must not be given in parts as well, and nothing twice.
+    """No field may occur twice, nor whole and in parts.
 
-    In order, whatever lies within a field comes right after it.
+    Sorted, the parts of a field come right after it.
     """
     twice, whole = [], None
-    for place, name in sorted((_place(column), column.name) for column in columns):
-        if whole is not None and place[: len(whole)] == whole:
+    for path, name in sorted((_full_path(column), column.name) for column in columns):
+        if whole is not None and path[: len(whole)] == whole:
             twice.append(name)
         else:
-            whole = place
+            whole = path
     if twice:
         raise UnusableFile(f"The header gives the same field more than once: {_some(twice)}.")
 
 
-def _place(column: Column) -> tuple[str, ...]:
-    """Where a field lies, also one that is not read."""
+def _full_path(column: Column) -> tuple[str, ...]:
+    """Also for a column that is not read."""
     return tuple(map(str, column.path) if column.read else column.name.split("."))
 
 
 def _some(names: Sequence[str]) -> str:
-    """As many as a person reads."""
+    """The first names, shortened."""
     shown = [name if len(name) <= LONGEST_SHOWN else f"{name[:LONGEST_SHOWN]}…" for name in names[:MOST_SHOWN]]
-    rest = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {rest:,} more" if rest else "")
+    hidden = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {hidden:,} more" if hidden else "")

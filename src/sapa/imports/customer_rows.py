@@ -1,4 +1,4 @@
-"""Customers as rows of a file."""
+"""Imports customers."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -18,7 +18,7 @@ from sapa.values.company import Company
 
 
 class CustomerRow(CustomerPatch, frozen=True, kw_only=True):
-    """A customer as the API takes it, with what an export adds."""
+    """A customer as the API accepts it, plus the columns of an export."""
 
     external_id: ExternalId | None | UnsetType = UNSET
     id: str | None | UnsetType = UNSET
@@ -27,30 +27,30 @@ class CustomerRow(CustomerPatch, frozen=True, kw_only=True):
 
 
 async def store_customers(tx: Tx, company: Company, rows: Sequence[FileRow]) -> list[Result]:
-    """All together, and then one by one those that cannot be."""
-    given = [_given(row) for row in rows]
-    outcomes = await _store_together(tx, company, given)
+    """Stores all rows together, then one by one those that need it."""
+    customers = [_build_customer(row) for row in rows]
+    outcomes = await _store_together(tx, company, customers)
     return [
-        outcome or await attempt(tx, row.line, partial(bulk.store, tx, company, one))
-        for row, one, outcome in zip(rows, given, outcomes, strict=True)
+        outcome or await attempt(tx, row.line, partial(bulk.store, tx, company, customer))
+        for row, customer, outcome in zip(rows, customers, outcomes, strict=True)
     ]
 
 
-async def _store_together(tx: Tx, company: Company, given: Sequence[BulkCustomer]) -> Sequence[Outcome | None]:
+async def _store_together(tx: Tx, company: Company, customers: Sequence[BulkCustomer]) -> Sequence[Outcome | None]:
     try:
         async with tx.transaction():
-            return await bulk.store_together(tx, company, given)
+            return await bulk.store_together(tx, company, customers)
     except (asyncpg.UniqueViolationError, asyncpg.DataError, asyncpg.ProgramLimitExceededError):
-        return [None] * len(given)  # somebody was faster, or one of them does not fit
+        return [None] * len(customers)  # a concurrent write conflicts, or a value cannot be stored
 
 
 def list_customer_keys(company: Company, row: FileRow) -> tuple[str, list[str]]:
-    """Whose row it is, and what no other customer's row may have."""
-    given = _given(row)
-    return given.external_id or given.id or f"line {row.line}", bulk.list_keys(company, given)
+    """Which customer the row is, and the unique values that it claims."""
+    customer = _build_customer(row)
+    return customer.external_id or customer.id or f"line {row.line}", bulk.list_keys(company, customer)
 
 
-def _given(row: FileRow) -> BulkCustomer:
+def _build_customer(row: FileRow) -> BulkCustomer:
     value: Any = row.value
     patch = CustomerPatch(**{name: getattr(value, name) for name in CustomerPatch.__struct_fields__})
     return BulkCustomer(value.external_id or None, value.id or None, patch)

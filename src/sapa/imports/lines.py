@@ -1,6 +1,6 @@
-"""A file as records: bytes are cut into lines, lines are put together where a quoted cell goes over several.
+"""Reads a file as records: splits bytes into lines, and joins lines where a quoted cell spans several.
 
-What cannot be a record is passed on as a fault with its line number, and reading goes on with the next line.
+A line that cannot be a record becomes a fault with its line number, and reading continues with the next line.
 """
 
 import re
@@ -13,20 +13,20 @@ from sapa.imports.types import Format
 
 LONGEST_RECORD = 1_048_576
 MOST_LINES_OF_A_RECORD = 1_000
-# How much is read again for each byte that is read once. A file whose quotes are all astray would otherwise be read a
-# thousand times, once for each line from which a record might begin.
+# How often a byte may be read again. A file with many stray quotes would otherwise be read a thousand times, once for
+# each line that a record might start at.
 MOST_READ_AGAIN = 4
 BOM = b"\xef\xbb\xbf"
 
 Read = Callable[[int], Awaitable[bytes]]
-"""The next piece of a file from a position on; nothing at its end."""
+"""Returns the next chunk of a file from a position on; empty at its end."""
 
-# Possessive, so that an unclosed cell of a megabyte is seen at once and a doubled quote is never taken for the end.
+# Possessive, so that an unclosed cell of a megabyte fails at once and a doubled quote is never taken for the end.
 _REST_OF_CELL = re.compile(rb'[^"]*+(?:""[^"]*+)*+"')
 
 
 class FileRecord(Struct, frozen=True):
-    """One record's bytes, or the fault for which there are none."""
+    """The bytes of one record, or why there are none."""
 
     line: int
     content: bytes
@@ -34,7 +34,7 @@ class FileRecord(Struct, frozen=True):
 
 
 class LineReader:
-    """Physical lines from a position on, each with its line break; a piece of the file is in memory at a time."""
+    """Physical lines from a position on, each with its line break; keeps one chunk of the file in memory."""
 
     def __init__(self, read: Read, position: int) -> None:
         self._read = read
@@ -48,7 +48,7 @@ class LineReader:
         return self._read_to - len(self._buffer) + self._start
 
     async def next(self) -> bytes:
-        """Nothing at the end. A line that is too long comes without its end, which is skipped."""
+        """Empty at the end. A line that is too long is truncated."""
         end = self._buffer.find(b"\n", self._start) + 1
         while not end and not self._ended and len(self._buffer) - self._start <= LONGEST_RECORD:
             seen = len(self._buffer) - self._start
@@ -61,11 +61,11 @@ class LineReader:
         return line
 
     async def _more(self) -> None:
-        piece = await self._read(self._read_to)
-        self._buffer = self._buffer[self._start :] + piece
+        chunk = await self._read(self._read_to)
+        self._buffer = self._buffer[self._start :] + chunk
         self._start = 0
-        self._read_to += len(piece)
-        self._ended = not piece
+        self._read_to += len(chunk)
+        self._ended = not chunk
 
     async def _overlong(self) -> bytes:
         head = self._buffer[self._start : self._start + LONGEST_RECORD + 1]
@@ -81,11 +81,11 @@ class LineReader:
 class ImportLine(Struct, frozen=True):
     content: bytes
     end: int
-    """Where the next one begins in the file."""
+    """Where the next line starts in the file."""
 
 
 class RecordReader:
-    """Records from a position on. After each, `position` and `line` tell where the next one begins."""
+    """Records from a position on. After each, `position` and `line` are those of the next one."""
 
     def __init__(self, read: Read, format: Format, separator: bytes = b",", position: int = 0, line: int = 0) -> None:
         self._lines = LineReader(read, position)
@@ -93,11 +93,11 @@ class RecordReader:
         self._opening = re.compile(rb'(?:^|%s)"' % re.escape(separator))
         self._complete_cell = re.compile(rb'(?:^|%s)"[^"]*+(?:""[^"]*+)*+"' % re.escape(separator))
         self._ahead: deque[ImportLine] = deque()
-        # Of the lines ahead, so many from the first on close no cell that is open before them.
+        # How many of the lines ahead, from the first on, do not close a cell that was opened before them.
         self._unclosing = 0
         self._start = position
-        self._given_back = 0
-        # Lines up to here are records by themselves.
+        self._reread = 0
+        # Lines up to this position are single records.
         self._single_until = 0
         self.position = position
         self.line = line
@@ -130,16 +130,16 @@ class RecordReader:
         return ImportLine(content, self._lines.position)
 
     async def _join(self, first: ImportLine, number: int) -> FileRecord:
-        """Lines up to the one that closes the cell. If none does, only the first line is at fault."""
+        """Joins the lines up to the one that closes the cell. If none does, only the first line is a fault."""
         more = 0 if first.end <= self._single_until else await self._count_to_closing(first)
         if not more:
             return FileRecord(number, b"", "cannot be read as CSV: a quoted cell is not closed")
-        rest = [await self._next_line() for _ in range(more)]
-        self._pass(rest)
-        return FileRecord(number, b"".join([first.content, *(line.content for line in rest)]))
+        following = [await self._next_line() for _ in range(more)]
+        self._pass(following)
+        return FileRecord(number, b"".join([first.content, *(line.content for line in following)]))
 
     async def _count_to_closing(self, first: ImportLine) -> int:
-        """How many lines ahead close the record; 0 when none does. No line is looked at twice."""
+        """How many lines ahead close the record; 0 when none does. Checks no line twice."""
         while self._unclosing < MOST_LINES_OF_A_RECORD - 1:
             if self._unclosing == len(self._ahead):
                 self._ahead.append(await self._read_line())
@@ -152,19 +152,19 @@ class RecordReader:
         return 0
 
     def _closes(self, text: bytes) -> bool:
-        """Whether an open cell ends here, and no other stays open."""
+        """Whether an open cell ends here and no other stays open."""
         closing = _REST_OF_CELL.match(text)
         return closing is not None and not self._is_open(b"x" + text[closing.end() :])
 
-    def give_back(self, record: FileRecord) -> None:
-        """A record of several lines that turned out to be none: all but its first line are read again."""
+    def unread(self, record: FileRecord) -> None:
+        """After a record of several lines proved invalid: reads all but its first line again."""
         end = self.position
         again: list[ImportLine] = []
         for content in reversed(_cut(record.content)[1:]):
             again.append(ImportLine(content, end))
             end -= len(content)
-        self._given_back += self.position - end
-        if self._given_back > LONGEST_RECORD + MOST_READ_AGAIN * (self.position - self._start):
+        self._reread += self.position - end
+        if self._reread > LONGEST_RECORD + MOST_READ_AGAIN * (self.position - self._start):
             self._single_until = self.position
         self._ahead.extendleft(again)
         self._unclosing = 0
@@ -172,7 +172,7 @@ class RecordReader:
         self.line -= len(again)
 
     def _is_open(self, text: bytes) -> bool:
-        """Whether a quoted cell begins that does not end."""
+        """Whether a quoted cell starts and does not end."""
         return self._opening.search(self._complete_cell.sub(b"x", text)) is not None
 
 

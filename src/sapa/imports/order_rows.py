@@ -1,4 +1,4 @@
-"""Orders as rows of a file: new ones are placed and moved to where they stand, known ones are updated."""
+"""Imports orders: places new ones and moves them to their statuses, updates existing ones."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -36,7 +36,7 @@ EARLIEST = datetime(1900, 1, 1, tzinfo=UTC)
 
 
 class SoldVariant(Struct, frozen=True, kw_only=True, rename="camel", forbid_unknown_fields=True):
-    """The variant of a line of the past."""
+    """The variant that a line of an imported order had sold."""
 
     id: Annotated[str, Meta(min_length=1, max_length=100)]
     key: Text
@@ -56,7 +56,7 @@ class CustomerOfOrder(OrderCustomerIn, frozen=True, kw_only=True):
 
 
 class OrderRow(OrderPatch, frozen=True, kw_only=True):
-    """An order as the API takes it, with what its past and an export add."""
+    """An order as the API accepts it, plus its statuses and the columns of an export."""
 
     line_items: Annotated[list[LineRow], Meta(min_length=1, max_length=500)] | UnsetType = UNSET
     order_id: OwnOrderId | None = None
@@ -75,24 +75,24 @@ async def store_orders(tx: Tx, company: Company, rows: Sequence[FileRow]) -> lis
 
 
 async def _store(tx: Tx, company: Company, row: Any) -> Outcome:
-    known = await actions.find_by_order_id(tx, company, row.order_id) if row.order_id else None
-    if known is None:
+    existing = await actions.find_by_order_id(tx, company, row.order_id) if row.order_id else None
+    if existing is None:
         await _place(tx, company, row)
         return "created"
-    order = await actions.update(tx, company, known.id, _patch(row))
-    return "unchanged" if order == known else "updated"
+    order = await actions.update(tx, company, existing.id, _patch(row))
+    return "unchanged" if order == existing else "updated"
 
 
 async def _place(tx: Tx, company: Company, row: OrderRow) -> Order:
     sold = _sold(company, row)
-    placed_at = None if row.created_at is None else await _past(tx, company, row.created_at)
-    order = await actions.place(tx, company, _new(row), placed_at=placed_at, sold=sold)
-    for move in _moves(row):
-        order = await actions.update(tx, company, order.id, move)
+    placed_at = None if row.created_at is None else await _parse_past(tx, company, row.created_at)
+    order = await actions.place(tx, company, _build_order(row), placed_at=placed_at, sold=sold)
+    for patch in _transitions(row):
+        order = await actions.update(tx, company, order.id, patch)
     return order
 
 
-def _new(row: OrderRow) -> OrderIn:
+def _build_order(row: OrderRow) -> OrderIn:
     if row.line_items is UNSET:
         raise Invalid.field("lineItems", "is required for a new order")
     customer = None if row.customer is None else OrderCustomerIn(**_fields(row.customer, OrderCustomerIn))
@@ -114,34 +114,34 @@ def _fields(value: Struct, kind: type[Struct]) -> dict[str, Any]:
 
 
 def _patch(row: OrderRow) -> OrderPatch:
-    """An address's id is left out: the address that the order has keeps its own by its content."""
+    """Without the address's id: an existing address keeps its own if the content is equal."""
     fields = _fields(row, OrderPatch)
     if address := row.shipping_address:
         fields["shipping_address"] = msgspec.structs.replace(address, id=None)
     return OrderPatch(**fields)
 
 
-def _moves(row: OrderRow) -> Iterator[OrderPatch]:
-    """From a new order to where it stands: what was paid back was paid before."""
+def _transitions(row: OrderRow) -> Iterator[OrderPatch]:
+    """From a new order to its statuses: a refunded order was paid first."""
     if row.financial_status == "refunded" and row.status != "refunded":
         yield OrderPatch(financial_status="paid")
-    asked = OrderPatch(
+    patch = OrderPatch(
         status=row.status, fulfillment_status=row.fulfillment_status, financial_status=row.financial_status
     )
-    if asked != OrderPatch():
-        yield asked
+    if patch != OrderPatch():
+        yield patch
 
 
-async def _past(tx: Tx, company: Company, text: str) -> datetime:
+async def _parse_past(tx: Tx, company: Company, text: str) -> datetime:
     try:
         instant = parse_date_time(text)
     except BadValue as error:
         raise Invalid.field("createdAt", str(error)) from None
     if instant < EARLIEST:
         raise Invalid.field("createdAt", f"must not lie before {EARLIEST.year}")
-    # Cut, since PostgreSQL would round, and an instant of this moment into the future.
+    # Truncated, because PostgreSQL would round, and the current instant could round into the future.
     instant = instant.replace(microsecond=instant.microsecond // 1_000 * 1_000)
-    if not await queries.IS_PAST.value(tx, company.id, instant):
+    if not await queries.is_past(tx, company.id, instant):
         raise Invalid.field("createdAt", "must not lie in the future")
     return instant
 
@@ -150,18 +150,18 @@ def _sold(company: Company, row: OrderRow) -> list[LineItemVariant | None]:
     lines = row.line_items or []
     currency = row.currency or company.currency
     return [
-        None if line.product_variant_id else _variant(f"lineItems[{place}]", line.product_variant, currency)
-        for place, line in enumerate(lines)
+        None if line.product_variant_id else _build_variant(f"lineItems[{index}]", line.product_variant, currency)
+        for index, line in enumerate(lines)
     ]
 
 
-def _variant(line: str, given: SoldVariant | None, currency: str) -> LineItemVariant | None:
-    if given is None or currency not in DIGITS:
+def _build_variant(line: str, variant: SoldVariant | None, currency: str) -> LineItemVariant | None:
+    if variant is None or currency not in DIGITS:
         return None
-    price = _amount(f"{line}.productVariant.price", given.price, currency)
-    before = given.compare_at_price
+    price = _amount(f"{line}.productVariant.price", variant.price, currency)
+    before = variant.compare_at_price
     compared = None if before is None else _amount(f"{line}.productVariant.compareAtPrice", before, currency)
-    return LineItemVariant(given.id, given.key, price, compared, given.inventory_sku, given.media)
+    return LineItemVariant(variant.id, variant.key, price, compared, variant.inventory_sku, variant.media)
 
 
 def _amount(field: str, amount: Decimal, currency: str) -> Decimal:

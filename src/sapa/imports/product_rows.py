@@ -1,4 +1,4 @@
-"""Products as rows of a file."""
+"""Imports products."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -24,7 +24,7 @@ _NEW = build_decoder(ProductIn)
 
 
 class ProductRow(ProductPatch, frozen=True, kw_only=True):
-    """A product as the API takes it, with what an export adds."""
+    """A product as the API accepts it, plus the columns of an export."""
 
     product_id: OwnId | None | UnsetType = UNSET
     id: Any = None
@@ -33,27 +33,27 @@ class ProductRow(ProductPatch, frozen=True, kw_only=True):
 
 
 async def store_products(tx: Tx, company: Company, rows: Sequence[FileRow]) -> list[Result]:
-    started: str = await queries.STARTED_AT.value(tx)
-    return [await attempt(tx, row.line, partial(_store, tx, company, row.value, started)) for row in rows]
+    started_at = await queries.get_transaction_start(tx)
+    return [await attempt(tx, row.line, partial(_store, tx, company, row.value, started_at)) for row in rows]
 
 
-async def _store(tx: Tx, company: Company, row: Any, started: str) -> Outcome:
+async def _store(tx: Tx, company: Company, row: Any, started_at: str) -> Outcome:
     patch = ProductPatch(**{name: getattr(row, name) for name in ProductPatch.__struct_fields__})
     if not row.product_id:
-        await actions.create(tx, company, _new(patch))
+        await actions.create(tx, company, _build_new(patch))
         return "created"
     try:
         product, is_new = await actions.upsert(tx, company, row.product_id, patch)
     except Invalid as error:
-        if not _names_an_id(error):
+        if not _is_about_id(error):
             raise
         product, is_new = await actions.upsert(tx, company, row.product_id, _without_ids(patch))
     if is_new:
         return "created"
-    return "updated" if product.updated_at >= started else "unchanged"
+    return "updated" if product.updated_at >= started_at else "unchanged"
 
 
-def _new(patch: ProductPatch) -> ProductIn:
+def _build_new(patch: ProductPatch) -> ProductIn:
     fields = msgspec.to_builtins(patch, builtin_types=(Decimal,))
     for variant in fields.get("variants", []):
         del variant["id"]
@@ -61,8 +61,8 @@ def _new(patch: ProductPatch) -> ProductIn:
     return product
 
 
-def _names_an_id(error: Invalid) -> bool:
-    """Variants and options of an export from elsewhere have ids that mean nothing here."""
+def _is_about_id(error: Invalid) -> bool:
+    """Variants and options of another company's export have ids that do not exist here."""
     return any(detail.field.endswith("].id") for detail in error.details or [])
 
 

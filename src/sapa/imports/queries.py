@@ -1,6 +1,7 @@
-"""How imports are stored: what is known of each, the pieces of an uploaded file, the lines that failed."""
+"""How imports are stored: their state, the chunks of an uploaded file, the lines that failed."""
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 
 from msgspec import Struct
 
@@ -11,7 +12,7 @@ from sapa.http.errors import NotFound
 from sapa.imports.types import Import, ImportJob, Problem
 
 HOLD_SECONDS = 15.0
-PIECE = 1_048_576
+CHUNK = 1_048_576
 DAYS_KEPT = 30
 
 _EXPRESSIONS = {
@@ -25,26 +26,26 @@ COLUMNS = ", ".join(
 )
 JOB_COLUMNS = ", ".join(ImportJob.__struct_fields__)
 
-# A company that is just being filled is far larger than its statistics say. Plans for any company find each row by its
-# own index; plans for this one may prefer to read all that it has.
-PLAN_FOR_ANY_COMPANY = sql("SELECT set_config('plan_cache_mode', 'force_generic_plan', true)")
+# During a large import the statistics lag behind. Generic plans find each row by its index; custom plans may prefer to
+# read all rows of the company.
+USE_GENERIC_PLANS = sql("SELECT set_config('plan_cache_mode', 'force_generic_plan', true)")
 
-# For all but the last of a series of commits. PostgreSQL makes commits durable in their sequence: the last one, which
-# waits for the disk, takes the others along. If the machine goes down before, the latest rows are lost together with
-# the place behind them, and the import goes on from the place that was kept.
-PLAN_AND_HASTEN = sql(
+# For all but the last of a series of commits. PostgreSQL makes commits durable in order, so the last one, which waits
+# for the disk, covers the others. After a crash the latest rows are lost together with the position after them, and the
+# import resumes from the position that was stored.
+USE_GENERIC_PLANS_AND_COMMIT_FAST = sql(
     """
     SELECT set_config('plan_cache_mode', 'force_generic_plan', true), set_config('synchronous_commit', 'off', true)"""
 )
 
 IS_PAST = sql("SELECT $2::timestamptz <= clock_timestamp() + clock_offset FROM companies WHERE company_id = $1")
 
-# As the rows' own instants are kept: what changes in this transaction carries this one or a later.
+# Rounded like the rows' own timestamps: rows that change in this transaction have this instant or a later one.
 STARTED_AT = sql("SELECT now()::timestamptz(3)")
 
 GET = sql(f"SELECT {COLUMNS} FROM imports WHERE company_id = $1 AND id = $2", row=Import)
 
-# A file that the command reads is imported once at a time; whoever comes second finds the first one's.
+# A file that the command reads is imported once at a time; a second command finds the import of the first.
 INSERT = sql(
     """
     WITH made AS (
@@ -77,7 +78,7 @@ CLAIM = sql(
     row=ImportJob,
 )
 
-HOLDER = sql("SELECT holder FROM imports WHERE company_id = $1 AND id = $2 AND held_until >= clock_timestamp()")
+FIND_HOLDER = sql("SELECT holder FROM imports WHERE company_id = $1 AND id = $2 AND held_until >= clock_timestamp()")
 
 RELEASE = sql("UPDATE imports SET held_until = '-infinity' WHERE company_id = $1 AND id = $2 AND holder = $3")
 
@@ -98,7 +99,7 @@ ADVANCE = sql(
 
 
 class ImportFailure(Struct, frozen=True):
-    """How often an import has failed at the same place, and the last line before it."""
+    """How often an import has failed at the same position, and the last line before it."""
 
     attempts: int
     line: int
@@ -122,13 +123,13 @@ FINISH = sql(
      WHERE company_id = $1 AND id = $2 AND holder = $3 AND finished_at IS NULL"""
 )
 
-ADD_PIECE = sql("INSERT INTO import_chunks (company_id, import_id, number, content) VALUES ($1, $2, $3, $4)")
+INSERT_CHUNK = sql("INSERT INTO import_chunks (company_id, import_id, number, content) VALUES ($1, $2, $3, $4)")
 
-GET_PIECE = sql("SELECT content FROM import_chunks WHERE company_id = $1 AND import_id = $2 AND number = $3")
+GET_CHUNK = sql("SELECT content FROM import_chunks WHERE company_id = $1 AND import_id = $2 AND number = $3")
 
-DROP_PIECES = sql("DELETE FROM import_chunks WHERE company_id = $1 AND import_id = $2")
+DELETE_CHUNKS = sql("DELETE FROM import_chunks WHERE company_id = $1 AND import_id = $2")
 
-ADD_KEYS = sql(
+INSERT_KEYS = sql(
     """
     INSERT INTO import_keys (company_id, import_id, key, owner)
     SELECT $1, $2, given.key, given.owner FROM unnest($3::text[], $4::text[]) AS given (key, owner)
@@ -137,9 +138,9 @@ ADD_KEYS = sql(
 
 FIND_KEYS = sql("SELECT key, owner FROM import_keys WHERE company_id = $1 AND import_id = $2 AND key = ANY($3)")
 
-DROP_KEYS = sql("DELETE FROM import_keys WHERE company_id = $1 AND import_id = $2")
+DELETE_KEYS = sql("DELETE FROM import_keys WHERE company_id = $1 AND import_id = $2")
 
-ADD_PROBLEMS = sql(
+INSERT_PROBLEMS = sql(
     """
     INSERT INTO import_errors (company_id, import_id, line, field, message)
     SELECT $1, $2, given.line, given.field, given.message
@@ -154,7 +155,7 @@ LIST_PROBLEMS = sql(
     row=Problem,
 )
 
-PAGE_OF_PROBLEMS = sql(
+PAGE_PROBLEMS = sql(
     """
     SELECT line, field, message FROM import_errors
      WHERE company_id = $1 AND import_id = $2
@@ -164,13 +165,13 @@ PAGE_OF_PROBLEMS = sql(
 
 
 class WaitingUpload(Struct, frozen=True):
-    """An upload that nobody works on."""
+    """An upload that no worker holds."""
 
     company_id: int
     id: str
 
 
-WAITING = sql(
+LIST_WAITING = sql(
     """
     SELECT company_id, id FROM imports
      WHERE finished_at IS NULL AND is_upload AND held_until < clock_timestamp()
@@ -182,7 +183,7 @@ WAITING = sql(
 
 COMPANIES_TO_PURGE = sql(
     "SELECT DISTINCT company_id FROM imports WHERE created_at < now() - make_interval(days => $1)",
-    crosses="the worker looks for old imports over all companies, then forgets them company by company",
+    crosses="the worker looks for old imports over all companies, then purges them company by company",
 )
 
 PURGE = sql(
@@ -210,6 +211,80 @@ async def get_import(db: Connection, company_id: int, id: str) -> Import:
     return found
 
 
+async def insert_import(
+    tx: Tx, company_id: int, id: str, resource: str, format: str, fingerprint: bytes, size: int, *, dry_run: bool,
+    is_upload: bool,
+) -> str | None:  # fmt: skip
+    """The id, or None when the command already imports the same file."""
+    inserted: str | None = await INSERT.value(
+        tx, company_id, id, resource, format, dry_run, is_upload, fingerprint, size
+    )
+    return inserted
+
+
+async def get_unfinished(
+    tx: Tx, company_id: int, resource: str, format: str, fingerprint: bytes, *, dry_run: bool
+) -> str:
+    """The id of the command's unfinished import of the same file."""
+    id: str = await FIND_UNFINISHED.value(tx, company_id, resource, format, fingerprint, dry_run)
+    return id
+
+
+async def claim(tx: Tx, company_id: int, id: str, holder: str, dead: Sequence[str]) -> ImportJob | None:
+    """None while another holder, who is not among the dead, has it."""
+    return await CLAIM.find(tx, company_id, id, holder, HOLD_SECONDS, dead)
+
+
+async def find_holder(db: Connection, company_id: int, id: str) -> str | None:
+    holder: str | None = await FIND_HOLDER.value(db, company_id, id)
+    return holder
+
+
+async def release(tx: Tx, company_id: int, id: str, holder: str) -> None:
+    await RELEASE.run(tx, company_id, id, holder)
+
+
+async def finish(tx: Tx, company_id: int, id: str, holder: str, error: str | None) -> bool:
+    """False when another holder has taken the import over."""
+    if not await FINISH.run(tx, company_id, id, holder, error):
+        return False
+    await DELETE_CHUNKS.run(tx, company_id, id)
+    await DELETE_KEYS.run(tx, company_id, id)
+    return True
+
+
+async def count_failure(tx: Tx, company_id: int, id: str, holder: str) -> ImportFailure | None:
+    return await COUNT_FAILURE.find(tx, company_id, id, holder)
+
+
+async def list_waiting(db: Connection) -> list[WaitingUpload]:
+    """The longest waiting first."""
+    return await LIST_WAITING.all(db)
+
+
+async def list_companies_to_purge(db: Connection) -> list[int]:
+    return [row[0] for row in await db.fetch(COMPANIES_TO_PURGE.text, DAYS_KEPT)]
+
+
+async def purge(tx: Tx, company_id: int) -> None:
+    await PURGE.run(tx, company_id, DAYS_KEPT)
+
+
+async def use_generic_plans(tx: Tx, *, commit_fast: bool = False) -> None:
+    """For this transaction; with `commit_fast` its commit does not wait for the disk."""
+    await (USE_GENERIC_PLANS_AND_COMMIT_FAST if commit_fast else USE_GENERIC_PLANS).value(tx)
+
+
+async def is_past(db: Connection, company_id: int, instant: datetime) -> bool:
+    """By the company's clock."""
+    return bool(await IS_PAST.value(db, company_id, instant))
+
+
+async def get_transaction_start(tx: Tx) -> str:
+    started_at: str = await STARTED_AT.value(tx)
+    return started_at
+
+
 async def list_imports(
     db: Connection, company_id: int, filters: Mapping[str, object], limit: int, offset: int
 ) -> tuple[list[Import], int]:
@@ -217,7 +292,7 @@ async def list_imports(
 
 
 async def list_problems(db: Connection, company_id: int, id: str, limit: int, offset: int) -> list[Problem]:
-    return await PAGE_OF_PROBLEMS.all(db, company_id, id, limit, offset)
+    return await PAGE_PROBLEMS.all(db, company_id, id, limit, offset)
 
 
 async def list_problems_after(db: Connection, company_id: int, id: str, line: int, most: int) -> list[Problem]:
@@ -225,19 +300,19 @@ async def list_problems_after(db: Connection, company_id: int, id: str, line: in
 
 
 async def advance(
-    tx: Tx, company_id: int, id: str, holder: str, position: int, place: tuple[int, int], counts: tuple[int, ...]
+    tx: Tx, company_id: int, id: str, holder: str, position: int, next: tuple[int, int], counts: tuple[int, ...]
 ) -> bool:
-    """Moves from a position to the next place, a position and a line; False when it is not the holder's any more."""
-    return bool(await ADVANCE.run(tx, company_id, id, holder, position, *place, *counts, HOLD_SECONDS))
+    """Moves from a position to the next one, with its line; False when another holder has taken the import over."""
+    return bool(await ADVANCE.run(tx, company_id, id, holder, position, *next, *counts, HOLD_SECONDS))
 
 
 async def renew(tx: Tx, company_id: int, id: str, holder: str) -> bool:
-    """Holds on to it; False when it is not the holder's any more."""
+    """False when another holder has taken the import over."""
     return bool(await RENEW.run(tx, company_id, id, holder, HOLD_SECONDS))
 
 
-async def add_problems(tx: Tx, company_id: int, id: str, problems: Sequence[Problem]) -> None:
-    await ADD_PROBLEMS.run(
+async def insert_problems(tx: Tx, company_id: int, id: str, problems: Sequence[Problem]) -> None:
+    await INSERT_PROBLEMS.run(
         tx,
         company_id,
         id,
@@ -248,21 +323,21 @@ async def add_problems(tx: Tx, company_id: int, id: str, problems: Sequence[Prob
 
 
 async def find_keys(tx: Tx, company_id: int, id: str, keys: Sequence[str]) -> dict[str, str]:
-    """Who of a dry run's lines has each key already."""
+    """The rows of the dry run that already claim these keys."""
     return {row[0]: row[1] for row in await tx.fetch(FIND_KEYS.text, company_id, id, keys)}
 
 
-async def add_keys(tx: Tx, company_id: int, id: str, owners: Mapping[str, str]) -> None:
-    await ADD_KEYS.run(tx, company_id, id, list(owners), list(owners.values()))
+async def insert_keys(tx: Tx, company_id: int, id: str, owners: Mapping[str, str]) -> None:
+    await INSERT_KEYS.run(tx, company_id, id, list(owners), list(owners.values()))
 
 
-async def add_pieces(tx: Tx, company_id: int, id: str, content: bytes) -> None:
-    for number, start in enumerate(range(0, len(content), PIECE)):
-        await ADD_PIECE.run(tx, company_id, id, number, content[start : start + PIECE])
+async def insert_chunks(tx: Tx, company_id: int, id: str, content: bytes) -> None:
+    for number, start in enumerate(range(0, len(content), CHUNK)):
+        await INSERT_CHUNK.run(tx, company_id, id, number, content[start : start + CHUNK])
 
 
-async def get_piece(db: Connection, company_id: int, id: str, position: int) -> bytes:
-    """From the position to the end of the piece that it lies in; nothing after the last."""
-    number, offset = divmod(position, PIECE)
-    content: bytes | None = await GET_PIECE.value(db, company_id, id, number)
+async def get_chunk(db: Connection, company_id: int, id: str, position: int) -> bytes:
+    """From the position to the end of its chunk; empty after the last."""
+    number, offset = divmod(position, CHUNK)
+    content: bytes | None = await GET_CHUNK.value(db, company_id, id, number)
     return (content or b"")[offset:]

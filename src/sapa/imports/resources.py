@@ -1,4 +1,4 @@
-"""The resources that can be imported, and how the rows of each are stored."""
+"""The resources that can be imported, and how to store their rows."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -22,14 +22,14 @@ class Kind(msgspec.Struct, frozen=True):
 
     row: type[msgspec.Struct]
     batch: int
-    """Rows that are read together."""
+    """How many rows to read together."""
     store: Store
     is_single: bool
-    """Each row has its own transaction, which locks in the sequence that the API's do: products and customers, then the
-    company's order number. With several rows in one, the second would lock products behind the first one's number, and
-    meet the API in a deadlock. Otherwise the rows of a batch have one, and whoever wants the same rows waits for it."""
+    """Each row has its own transaction, which locks in the same order as the API: products and customers, then the
+    company's order number. With several rows in one transaction, the second would lock products after the first one's
+    number, and deadlock with the API. Otherwise a batch has one transaction, and writers of the same rows wait."""
     list_keys: ListKeys | None = None
-    """Whose a row is, and what no other row may have; a dry run holds the lines of a file against each other."""
+    """Which record a row is, and the unique values that it claims; a dry run compares the lines of a file."""
 
 
 KINDS: dict[Resource, Kind] = {

@@ -1,4 +1,4 @@
-"""Records as rows of a resource, each with its line; what cannot be a row is a problem with its reason."""
+"""Turns records into rows of a resource, each with its line; a bad record becomes a problem."""
 
 import asyncio
 
@@ -24,8 +24,8 @@ from sapa.imports.types import (
 
 MOST_BYTES_OF_A_BATCH = 4 * 1_048_576
 MOST_COLUMNS = 1_000
-# Others share the event loop: webhooks go out from it, too.
-BYTES_BETWEEN_RESTS = 16_384
+# Yields to other tasks of the event loop, such as webhook deliveries.
+BYTES_BETWEEN_YIELDS = 16_384
 
 
 class FileRow(Struct, frozen=True):
@@ -34,7 +34,7 @@ class FileRow(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """One record, and where the file goes on after it."""
+    """One record, and the position after it."""
 
     found: FileRow | Problem
     position: int
@@ -42,7 +42,7 @@ class Part(Struct, frozen=True):
 
 
 class Batch(Struct, frozen=True):
-    """Records that follow each other, and where the file goes on after them."""
+    """Consecutive records, and the position after them."""
 
     parts: list[Part]
     position: int
@@ -62,7 +62,7 @@ class Batch(Struct, frozen=True):
         return [part.found for part in self.parts if isinstance(part.found, Problem)]
 
     def split(self) -> list["Batch"]:
-        """A batch for each record; what lies behind the last one belongs to it."""
+        """A batch for each record; the last one keeps the end of the batch."""
         if self.size <= 1:
             return [self]
         alone = [Batch([part], part.position, part.line, is_last=False) for part in self.parts[:-1]]
@@ -70,7 +70,7 @@ class Batch(Struct, frozen=True):
 
 
 class FileHeader(Struct, frozen=True):
-    """What a file's beginning tells of the rest."""
+    """The header of a file."""
 
     separator: str
     columns: list[Column]
@@ -118,7 +118,7 @@ def _header_text(record: FileRecord) -> str:
 
 
 class RowReader:
-    """Batches of rows, from where the job was left."""
+    """Batches of rows, from the job's position on."""
 
     def __init__(self, read: Read, job: ImportJob, header: FileHeader, row: type[msgspec.Struct]) -> None:
         is_new = job.position < header.position
@@ -135,7 +135,7 @@ class RowReader:
 
     async def next_batch(self, most_rows: int) -> Batch:
         parts: list[Part] = []
-        records, start, rested = self._records, self._records.position, self._records.position
+        records, start, yielded_at = self._records, self._records.position, self._records.position
         record = None
         while len(parts) < most_rows and records.position - start < MOST_BYTES_OF_A_BATCH:
             record = await records.next()
@@ -144,8 +144,8 @@ class RowReader:
             found = self._row(record)
             if found is not None:
                 parts.append(Part(found, records.position, records.line))
-            if records.position - rested > BYTES_BETWEEN_RESTS:
-                rested = records.position
+            if records.position - yielded_at > BYTES_BETWEEN_YIELDS:
+                yielded_at = records.position
                 await asyncio.sleep(0)
         return Batch(parts, records.position, records.line, is_last=record is None)
 
@@ -174,5 +174,5 @@ class RowReader:
             return build_object(parse_cells(text, self._header.separator), self._header.columns)
         except BadCell as error:
             if not error.field and b"\n" in record.content[:-1]:
-                self._records.give_back(record)
+                self._records.unread(record)
             raise

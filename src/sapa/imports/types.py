@@ -1,4 +1,4 @@
-"""Imports: what they look like, what can go wrong."""
+"""Imports: their structs and errors."""
 
 from typing import Annotated, Literal
 
@@ -49,7 +49,7 @@ class Problem(Struct, frozen=True):
 
 
 class ImportJob(Struct, frozen=True):
-    """What whoever works on an import needs to know of it."""
+    """An import that a holder works on."""
 
     id: str
     resource: Resource
@@ -71,7 +71,7 @@ class ImportRunning(Conflict):
 
 
 class ImportTakenOver(Exception):
-    """Somebody else works on the import now; nothing of this batch was kept."""
+    """Another holder has taken the import over; nothing of this batch was stored."""
 
 
 def build_problem(line: int, error: ApiError) -> Problem:

@@ -1,4 +1,4 @@
-"""Working through a file: rows are stored in one transaction with the place where the file goes on behind them."""
+"""Works through a file: stores rows in one transaction with the position after them."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -22,17 +22,17 @@ from sapa.imports.rows import (
 from sapa.imports.types import ImportJob, ImportTakenOver, Problem
 from sapa.values.company import Company
 
-IN_THE_WAY = (*RETRYABLE, asyncpg.LockNotAvailableError)
+BLOCKED_BY = (*RETRYABLE, asyncpg.LockNotAvailableError)
 SHORTEST_PAUSE, LONGEST_PAUSE = 0.05, 1.0
 
 Report = Callable[[int, int], None]
-"""Told after each batch: the bytes and the rows that are done."""
+"""Called after each batch with the bytes and rows that are done."""
 Until = Callable[[], bool]
-"""Whether it is time to stop."""
+"""Returns whether to stop."""
 
 
 class Work(Struct, frozen=True):
-    """One import in somebody's hands."""
+    """An import and its holder."""
 
     database: Database
     company: Company
@@ -41,8 +41,8 @@ class Work(Struct, frozen=True):
     read: Read
 
 
-async def go_on(work: Work, report: Report, until: Until = lambda: False) -> bool:
-    """Imports what is left; whether the end was reached before it had to stop."""
+async def resume(work: Work, report: Report, until: Until = lambda: False) -> bool:
+    """Imports the rest of the file; False when it had to stop before the end."""
     kind = KINDS[work.job.resource]
     header = await read_header(work.read, work.job.format, kind.row)
     reader = RowReader(work.read, work.job, header, kind.row)
@@ -60,35 +60,35 @@ async def go_on(work: Work, report: Report, until: Until = lambda: False) -> boo
 
 
 async def _import(work: Work, position: int, batch: Batch, until: Until) -> bool:
-    """Together, or row by row where others may stand in the way; whether it came to its end."""
+    """Together, or row by row where other transactions may block it; False when it had to stop."""
     is_single = KINDS[work.job.resource].is_single
-    if not is_single and await _has_imported(work, position, batch, is_last=True):
+    if not is_single and await _try_import(work, position, batch, is_last=True):
         return True
     rows = batch.split()
     for row in rows:
-        if not await _insist(work, position, row, until, is_last=row is rows[-1]):
+        if not await _retry_row(work, position, row, until, is_last=row is rows[-1]):
             return False
         position = row.position
     return True
 
 
-class _InTheWay(Exception):
+class _Blocked(Exception):
     pass
 
 
-async def _insist(work: Work, position: int, row: Batch, until: Until, *, is_last: bool) -> bool:
-    """A row that others stand in the way of is no bad row: it is tried until it is through, or time is up."""
+async def _retry_row(work: Work, position: int, row: Batch, until: Until, *, is_last: bool) -> bool:
+    """A row that another transaction blocks is not a bad row: retries until it is stored, or time is up."""
     backoff = Backoff(SHORTEST_PAUSE, LONGEST_PAUSE)
 
     async def import_row() -> None:
-        if not await _has_imported(work, position, row, is_last=is_last):
-            raise _InTheWay
+        if not await _try_import(work, position, row, is_last=is_last):
+            raise _Blocked
 
     try:
         await retry(
-            import_row, _InTheWay, pause=lambda _: None if until() else backoff.next(), between=partial(_renew, work)
+            import_row, _Blocked, pause=lambda _: None if until() else backoff.next(), between=partial(_renew, work)
         )
-    except _InTheWay:
+    except _Blocked:
         return False
     return True
 
@@ -99,26 +99,26 @@ async def _renew(work: Work) -> None:
             raise ImportTakenOver
 
 
-async def _has_imported(work: Work, position: int, batch: Batch, *, is_last: bool) -> bool:
-    """One try, in one transaction; False when another one stood in the way."""
+async def _try_import(work: Work, position: int, batch: Batch, *, is_last: bool) -> bool:
+    """One attempt, in one transaction; False when another transaction blocked it."""
     try:
         async with work.database.transaction() as tx:
-            await (queries.PLAN_FOR_ANY_COMPANY if is_last else queries.PLAN_AND_HASTEN).value(tx)
+            await queries.use_generic_plans(tx, commit_fast=not is_last)
             await _import_batch(tx, work, position, batch)
-    except IN_THE_WAY:
+    except BLOCKED_BY:
         return False
     return True
 
 
 async def _import_batch(tx: Tx, work: Work, position: int, batch: Batch) -> None:
-    """The place is moved under the condition that it is still ours to move: nobody imports the same rows."""
-    results = await _try_out(tx, work, batch.rows) if work.job.dry_run else await _store(tx, work, batch.rows)
+    """Moves the position only while the import is still ours, so that no two holders import the same rows."""
+    results = await _dry_run(tx, work, batch.rows) if work.job.dry_run else await _store(tx, work, batch.rows)
     problems = batch.problems + [result for result in results if isinstance(result, Problem)]
     if problems:
-        await queries.add_problems(tx, work.company.id, work.job.id, problems)
+        await queries.insert_problems(tx, work.company.id, work.job.id, problems)
     counts = (batch.size, results.count("created"), results.count("updated"), len(problems))
-    place = (batch.position, batch.line)
-    if not await queries.advance(tx, work.company.id, work.job.id, work.holder, position, place, counts):
+    next = (batch.position, batch.line)
+    if not await queries.advance(tx, work.company.id, work.job.id, work.holder, position, next, counts):
         raise ImportTakenOver
 
 
@@ -126,8 +126,8 @@ async def _store(tx: Tx, work: Work, rows: Sequence[FileRow]) -> list[Result]:
     return await KINDS[work.job.resource].store(tx, work.company, rows) if rows else []
 
 
-async def _try_out(tx: Tx, work: Work, rows: Sequence[FileRow]) -> list[Result]:
-    """All is done and undone again; then the rows are held against those of earlier batches."""
+async def _dry_run(tx: Tx, work: Work, rows: Sequence[FileRow]) -> list[Result]:
+    """Stores the rows, rolls back, and compares the rows with those of earlier batches."""
     savepoint = tx.transaction()
     await savepoint.start()
     results = await _store(tx, work, rows)
@@ -139,14 +139,14 @@ async def _refuse_repeated(tx: Tx, work: Work, rows: Sequence[FileRow], results:
     list_keys = KINDS[work.job.resource].list_keys
     if list_keys is None:
         return results
-    good = [place for place, result in enumerate(results) if not isinstance(result, Problem)]
-    owned = {place: list_keys(work.company, rows[place]) for place in good}
+    good = [index for index, result in enumerate(results) if not isinstance(result, Problem)]
+    owned = {index: list_keys(work.company, rows[index]) for index in good}
     every_key = [key for _, keys in owned.values() for key in keys]
     owners = await queries.find_keys(tx, work.company.id, work.job.id, every_key)
-    for place, (owner, keys) in owned.items():
+    for index, (owner, keys) in owned.items():
         taken = next((key for key in keys if owners.setdefault(key, owner) != owner), None)
         if taken is not None:
             field = taken.partition(":")[0]
-            results[place] = Problem(rows[place].line, field, "is given in an earlier line for another customer")
-    await queries.add_keys(tx, work.company.id, work.job.id, owners)
+            results[index] = Problem(rows[index].line, field, "is given in an earlier line for another customer")
+    await queries.insert_keys(tx, work.company.id, work.job.id, owners)
     return results

@@ -11,7 +11,9 @@ from sapa.customers.types import Customer
 from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import NotFound
 from sapa.http.query_string import PageLimit
-from sapa.loyalty import actions, program, program_queries, queries, reconciliation
+from sapa.loyalty import actions, queries
+from sapa.loyalty.program import actions as program
+from sapa.loyalty.reconciliation import actions as reconciliation
 from sapa.loyalty.types import (
     Adjusted,
     AdjustmentIn,
@@ -70,7 +72,7 @@ async def update_settings(call: Call, body: LoyaltySettingsPatch) -> LoyaltySett
 @routes.get("/point-conversion", scope=Scope.CUSTOMERS_READ)
 async def get_point_conversion(call: Call) -> PointConversion:
     """Get the tiers by which orders earn points."""
-    return PointConversion(await program_queries.list_tiers(call.db, call.company.id))
+    return PointConversion(await program.list_tiers(call.db, call.company.id))
 
 
 @routes.post("/point-conversion", scope=Scope.CUSTOMERS_WRITE, status=200)
@@ -92,7 +94,7 @@ async def get_wallet(call: Call, customer_id: CustomerId) -> Wallet:
     """
     customer = await _get_customer(call, customer_id)
     wallet = await queries.find_wallet(call.db, call.company.id, actions.wallet_id_of(customer_id))
-    return wallet or _build_unwritten(call.company.id, customer)
+    return wallet or _build_empty_wallet(call.company.id, customer)
 
 
 @routes.get("/customers/{customerId}/history", scope=Scope.CUSTOMERS_READ, raises=[NotFound])
@@ -104,9 +106,9 @@ async def get_history(call: Call, customer_id: CustomerId, query: HistoryQuery) 
     """
     await _get_customer(call, customer_id)
     before = query.before or END_OF_TIME
-    found = await queries.list_entries(call.db, call.company.id, customer_id, query.filter, query.limit + 1, before)
-    shown, has_more = found[: query.limit], len(found) > query.limit
-    return History(shown, HistoryPagination(query.limit, has_more, shown[-1].occurred_at if has_more else None))
+    entries = await queries.list_entries(call.db, call.company.id, customer_id, query.filter, query.limit + 1, before)
+    page, has_more = entries[: query.limit], len(entries) > query.limit
+    return History(page, HistoryPagination(query.limit, has_more, page[-1].occurred_at if has_more else None))
 
 
 @routes.post(
@@ -178,8 +180,8 @@ async def _get_customer(call: Call, id: str) -> Customer:
     return customer
 
 
-def _build_unwritten(company_id: int, customer: Customer) -> Wallet:
-    """The wallet of a customer who never had a point."""
+def _build_empty_wallet(company_id: int, customer: Customer) -> Wallet:
+    """The wallet of a customer who never had points."""
     return Wallet(
         id=actions.wallet_id_of(customer.id),
         company_id=company_id,

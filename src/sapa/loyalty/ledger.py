@@ -1,7 +1,7 @@
-"""A wallet's book, open under its lock: what is entered is checked against the running numbers. Pure: no database.
+"""The ledger of one wallet during a transaction that holds the wallet's lock. Pure: no database.
 
-Points live in lots. Every entry moves points of lots, and the sums of its moves are its two numbers, so the balance
-of a wallet and the rest of its lots cannot part.
+Points are in lots. Every entry moves points of lots, and its two deltas are the sums of its moves, so the balance of a
+wallet always equals the sum of its lots.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,8 +24,8 @@ from sapa.loyalty.types import (
 MILLISECOND = timedelta(milliseconds=1)
 LOWERS_EARNED = {"earn_reversal"}
 LOWERS_BURNED = {"redeem_reversal"}
-MOST_BURIALS = 500
-"""So many lots that expire together get an entry each; the rest of them share one."""
+MOST_EXPIRE_ENTRIES = 500
+"""So many lots that expire together get an entry each; the others share one."""
 
 
 class Balance(Struct, frozen=True):
@@ -42,7 +42,7 @@ class Balance(Struct, frozen=True):
 
 
 class NewLedgerEntry(Struct, frozen=True):
-    """One entry, ready to be stored."""
+    """An entry to insert."""
 
     id: str
     seq: int
@@ -78,77 +78,77 @@ class NewLot(Struct, frozen=True):
 
 
 class WalletLedger:
-    """Entries of one transaction on one wallet. `lines`, `moves` and `lots` are what is not stored yet."""
+    """The entries of one transaction. `new_entries`, `moves` and `new_lots` are not stored yet."""
 
-    def __init__(self, company_id: int, balance: Balance, standing: ProgramState) -> None:
+    def __init__(self, company_id: int, balance: Balance, state: ProgramState) -> None:
         self.company_id = company_id
-        self.opened = self.balance = balance
-        self.standing = standing
-        self.lines: list[NewLedgerEntry] = []
+        self.opening_balance = self.balance = balance
+        self.state = state
+        self.new_entries: list[NewLedgerEntry] = []
         self.moves: list[Move] = []
-        self.lots: list[NewLot] = []
-        self.written: list[LedgerEntry] = []
-        """Every entry of this transaction, stored or not, as the API shows it."""
-        self.settled = 0
-        """How many of these the settlement made."""
+        self.new_lots: list[NewLot] = []
+        self.entries: list[LedgerEntry] = []
+        """All entries of this transaction, stored or not, as the API shows them."""
+        self.settlement_entries = 0
+        """How many of them come from the settlement."""
         self.is_settled = True
-        """False when only a portion of what is overdue was settled."""
-        self._dead: dict[str, int] = {}
+        """False while only a part of what is overdue is settled."""
+        self._expired: dict[str, int] = {}
 
     @property
-    def dead_lots(self) -> list[str]:
-        """Those that points came back to, and which are not buried yet."""
-        return list(self._dead)
+    def expired_lots(self) -> list[str]:
+        """Expired lots that points were returned to, and which have no expire entry yet."""
+        return list(self._expired)
 
     def grant(self, entry_type: EntryType, points: int, memo: Memo, order_id: str | None = None) -> None:
-        """New points: a lot of their own."""
+        """Adds new points, as a new lot."""
         lot_id = LOT_ID.new()
-        line = self._enter(entry_type, [(lot_id, points, 0)], memo)
-        self.lots.append(NewLot(lot_id, order_id, points, line.occurred_at, self.standing.expiry_months))
+        entry = self._add_entry(entry_type, [(lot_id, points, 0)], memo)
+        self.new_lots.append(NewLot(lot_id, order_id, points, entry.occurred_at, self.state.expiry_months))
 
     def take(self, entry_type: EntryType, portions: Sequence[Portion], memo: Memo) -> None:
-        """Points that are gone."""
-        self._enter(entry_type, [(one.lot_id, -one.points, 0) for one in portions], memo)
+        """Removes points."""
+        self._add_entry(entry_type, [(one.lot_id, -one.points, 0) for one in portions], memo)
 
     def hold(self, reservation_id: str, portions: Sequence[Portion], memo: Memo) -> None:
         moves = [(one.lot_id, -one.points, one.points) for one in portions]
-        self._enter("redeem_reserve", moves, memo, reservation_id)
+        self._add_entry("redeem_reserve", moves, memo, reservation_id)
 
     def spend_held(self, reservation_id: str, portions: Sequence[Portion], memo: Memo) -> None:
-        self._enter("redeem_commit", [(one.lot_id, 0, -one.points) for one in portions], memo, reservation_id)
+        self._add_entry("redeem_commit", [(one.lot_id, 0, -one.points) for one in portions], memo, reservation_id)
 
     def release(self, reservation_id: str, portions: Sequence[Portion], memo: Memo) -> None:
-        """Back to the same lots. Those whose time is over meanwhile are buried next."""
+        """Returns held points to their lots. Lots that expired meanwhile expire again with `expire_lots`."""
         moves = [(one.lot_id, one.points, -one.points) for one in portions]
-        self._enter("redeem_release", moves, memo, reservation_id)
-        self._note_dead(portions)
+        self._add_entry("redeem_release", moves, memo, reservation_id)
+        self._collect_expired(portions)
 
     def return_spent(self, reservation_id: str, portions: Sequence[Portion], memo: Memo) -> None:
-        """Spent points come back to the lots they were of, with the time that those have left."""
-        self._enter("redeem_reversal", [(one.lot_id, one.points, 0) for one in portions], memo, reservation_id)
-        self._note_dead(portions)
+        """Returns spent points to their lots, which keep their expiry."""
+        self._add_entry("redeem_reversal", [(one.lot_id, one.points, 0) for one in portions], memo, reservation_id)
+        self._collect_expired(portions)
 
-    def bury(self, dead: Mapping[str, int] | None = None) -> None:
-        """Expires the points of lots whose time is over: the given ones, and what came back to such lots."""
-        all_dead = {**(dead or {}), **_added(dead or {}, self._dead)}
-        moves = [(lot_id, -points, 0) for lot_id, points in all_dead.items() if points]
-        for move in moves[:MOST_BURIALS]:
-            self._enter("expire", [move], Memo(reference_type="lot", reference_id=move[0]))
-        if rest := moves[MOST_BURIALS:]:
-            self._enter("expire", rest, Memo(reference_type="lots"))
-        self._dead = {}
+    def expire_lots(self, lots: Mapping[str, int] | None = None) -> None:
+        """Expires the points of the given lots, and the points that were returned to expired lots."""
+        expired = {**(lots or {}), **_sum_points(lots or {}, self._expired)}
+        moves = [(lot_id, -points, 0) for lot_id, points in expired.items() if points]
+        for move in moves[:MOST_EXPIRE_ENTRIES]:
+            self._add_entry("expire", [move], Memo(reference_type="lot", reference_id=move[0]))
+        if others := moves[MOST_EXPIRE_ENTRIES:]:
+            self._add_entry("expire", others, Memo(reference_type="lots"))
+        self._expired = {}
 
     def end_settlement(self) -> None:
-        """What was entered up to now is stored, and was nobody's wish."""
-        self.lines, self.moves, self.lots = [], [], []
-        self.settled = len(self.written)
+        """Marks the entries so far as stored, and as made by the system."""
+        self.new_entries, self.moves, self.new_lots = [], [], []
+        self.settlement_entries = len(self.entries)
 
-    def _note_dead(self, portions: Sequence[Portion]) -> None:
+    def _collect_expired(self, portions: Sequence[Portion]) -> None:
         for one in portions:
             if one.is_dead:
-                self._dead[one.lot_id] = self._dead.get(one.lot_id, 0) + one.points
+                self._expired[one.lot_id] = self._expired.get(one.lot_id, 0) + one.points
 
-    def _enter(
+    def _add_entry(
         self,
         entry_type: EntryType,
         moves: Sequence[tuple[str, int, int]],
@@ -158,7 +158,7 @@ class WalletLedger:
         before = self.balance
         available = sum(move[1] for move in moves)
         reserved = sum(move[2] for move in moves)
-        line = NewLedgerEntry(
+        entry = NewLedgerEntry(
             id=ENTRY_ID.new(),
             seq=before.version + 1,
             entry_type=entry_type,
@@ -167,63 +167,63 @@ class WalletLedger:
             available_after=before.available + available,
             reserved_after=before.reserved + reserved,
             reservation_id=reservation_id,
-            occurred_at=_next_instant(self.standing.instant, before.last_ledger_at),
-            **_said(memo),
+            occurred_at=_next_instant(self.state.instant, before.last_ledger_at),
+            **_memo_columns(memo),
         )
-        self.lines.append(line)
-        self.moves += [Move(line.id, *move) for move in moves]
-        self.balance = _carried(before, line)
-        self.written.append(self._shown(line))
-        return line
+        self.new_entries.append(entry)
+        self.moves += [Move(entry.id, *move) for move in moves]
+        self.balance = _next_balance(before, entry)
+        self.entries.append(self._as_entry(entry))
+        return entry
 
-    def _shown(self, line: NewLedgerEntry) -> LedgerEntry:
+    def _as_entry(self, entry: NewLedgerEntry) -> LedgerEntry:
         return LedgerEntry(
-            id=line.id,
+            id=entry.id,
             customer_id=self.balance.customer_id,
             wallet_id=self.balance.id,
             company_id=self.company_id,
-            created_by_id=line.created_by_id,
-            entry_type=line.entry_type,
-            points_delta=str(line.available_delta + line.reserved_delta),
-            available_after=str(line.available_after),
-            reserved_after=str(line.reserved_after),
-            reference_type=line.reference_type,
-            reference_id=line.reference_id,
-            idempotency_key=line.idempotency_key,
-            note=line.note,
-            metadata=line.metadata,
-            occurred_at=line.occurred_at,
-            created_at=self.standing.now,
+            created_by_id=entry.created_by_id,
+            entry_type=entry.entry_type,
+            points_delta=str(entry.available_delta + entry.reserved_delta),
+            available_after=str(entry.available_after),
+            reserved_after=str(entry.reserved_after),
+            reference_type=entry.reference_type,
+            reference_id=entry.reference_id,
+            idempotency_key=entry.idempotency_key,
+            note=entry.note,
+            metadata=entry.metadata,
+            occurred_at=entry.occurred_at,
+            created_at=self.state.now,
         )
 
 
 def _next_instant(now: datetime, last: str | None) -> str:
-    """Later than the last one by a millisecond at least, whatever the clock says: an instant is a place in the book."""
+    """At least a millisecond after the last entry, whatever the clock says: instants order the entries of a wallet."""
     if last is not None:
         now = max(now, datetime.fromisoformat(last) + MILLISECOND)
     return now.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _carried(before: Balance, line: NewLedgerEntry) -> Balance:
-    delta = line.available_delta + line.reserved_delta
-    is_earned = line.entry_type in LOWERS_EARNED or (delta > 0 and line.entry_type not in LOWERS_BURNED)
+def _next_balance(before: Balance, entry: NewLedgerEntry) -> Balance:
+    delta = entry.available_delta + entry.reserved_delta
+    is_earned = entry.entry_type in LOWERS_EARNED or (delta > 0 and entry.entry_type not in LOWERS_BURNED)
     return msgspec.structs.replace(
         before,
-        available=line.available_after,
-        reserved=line.reserved_after,
+        available=entry.available_after,
+        reserved=entry.reserved_after,
         lifetime_earned=before.lifetime_earned + (delta if is_earned else 0),
         lifetime_burned=before.lifetime_burned - (0 if is_earned else delta),
-        version=line.seq,
-        last_ledger_at=line.occurred_at,
+        version=entry.seq,
+        last_ledger_at=entry.occurred_at,
     )
 
 
-def _said(memo: Memo) -> dict[str, Any]:
-    said = {name: getattr(memo, name) for name in memo.__struct_fields__}
-    said["metadata"] = None if memo.metadata is None else Raw(memo.metadata)
-    said["fingerprint"] = None if memo.fingerprint is None else memo.fingerprint.hex()
-    return said
+def _memo_columns(memo: Memo) -> dict[str, Any]:
+    columns = {name: getattr(memo, name) for name in memo.__struct_fields__}
+    columns["metadata"] = None if memo.metadata is None else Raw(memo.metadata)
+    columns["fingerprint"] = None if memo.fingerprint is None else memo.fingerprint.hex()
+    return columns
 
 
-def _added(dead: Mapping[str, int], returned: Mapping[str, int]) -> dict[str, int]:
-    return {lot_id: dead.get(lot_id, 0) + points for lot_id, points in returned.items()}
+def _sum_points(lots: Mapping[str, int], returned: Mapping[str, int]) -> dict[str, int]:
+    return {lot_id: lots.get(lot_id, 0) + points for lot_id, points in returned.items()}

@@ -35,8 +35,8 @@ WALLET_COLUMNS = """id, company_id, customer_id, available::text AS available_po
            lifetime_earned::text AS lifetime_earned_points, lifetime_burned::text AS lifetime_burned_points,
            version::text AS version, last_ledger_at, created_at, updated_at"""
 
-# A customer has had its wallet from the beginning, though nobody wrote it down. Whoever deletes the customer meanwhile
-# waits, and then finds the wallet.
+# A wallet is as old as its customer, though it is stored at its first use. A concurrent delete of the customer waits
+# for the lock, and then finds the wallet.
 CREATE_WALLET = sql(
     """
     INSERT INTO loyalty_wallets (company_id, id, customer_id, created_at, updated_at)
@@ -51,8 +51,8 @@ LOCK_WALLET = sql(
     f"SELECT {BALANCE_COLUMNS} FROM loyalty_wallets WHERE company_id = $1 AND id = $2 FOR NO KEY UPDATE", row=Balance
 )
 
-# Asked after the lock was got, so that it sees all that was done under it before, and the time of its own turn.
-# The first lot is taken by its index: where one wallet has most lots, EXISTS would look through all of them.
+# Runs after the wallet is locked, so that it sees the previous writes and the current time. ORDER BY … LIMIT 1 finds
+# the first lot by its index; EXISTS would scan all lots where one wallet has most of them.
 GET_PROGRAM_STATE = sql(
     """
     SELECT t.now, coalesce(s.enabled, true) AS enabled, s.expiry_months,
@@ -69,8 +69,8 @@ GET_PROGRAM_STATE = sql(
     row=ProgramState,
 )
 
-# As it would be after the settlement that the next write begins with: overdue reservations give their points back,
-# and points of lots whose time is over are gone.
+# The wallet as after the settlement that the next write starts with: overdue reservations return their points, and the
+# points of expired lots are gone.
 _WALLETS = """
     SELECT w.id, w.company_id, w.customer_id,
            (w.available + due.returned - due.lapsed)::text AS available_points,
@@ -96,13 +96,13 @@ FIND_WALLET = sql(f"{_WALLETS} AND w.id = $2", row=Wallet)
 LIST_WALLETS = sql(f"{_WALLETS} AND w.id = ANY($2::text[])", row=Wallet)
 
 
-class DeadLot(Struct, frozen=True):
+class ExpiredLot(Struct, frozen=True):
     id: str
     remaining: int
 
 
-# Those that points just came back to are among them, so that all are buried in the order in which they ended.
-DEAD_LOTS = sql(
+# Includes the lots that points were just returned to, so that all expire in the order of their expiry.
+EXPIRED_LOTS = sql(
     """
     SELECT id, remaining
       FROM loyalty_lots
@@ -110,7 +110,7 @@ DEAD_LOTS = sql(
        AND (remaining > 0 OR id = ANY($4))
      ORDER BY expires_at, earned_at, id
      LIMIT $5""",
-    row=DeadLot,
+    row=ExpiredLot,
 )
 
 
@@ -123,7 +123,7 @@ class HeldLot(Struct, frozen=True):
     is_dead: bool
 
 
-OPEN = sql(
+LIST_OPEN_HOLDS = sql(
     """
     SELECT r.id AS reservation_id, h.lot_id, h.points, coalesce(l.expires_at <= $3, false) AS is_dead
       FROM (SELECT id, expires_at FROM loyalty_reservations
@@ -136,8 +136,8 @@ OPEN = sql(
     row=HeldLot,
 )
 
-# What it holds, and what its commit spent: the same points of the same lots.
-HELD = sql(
+# What it holds, or what its commit spent: the same points of the same lots.
+LIST_HELD = sql(
     """
     SELECT h.lot_id, h.points, coalesce(l.expires_at <= $3, false) AS is_dead
       FROM loyalty_holds h
@@ -147,7 +147,7 @@ HELD = sql(
     row=Portion,
 )
 
-# Few points are of few lots: the first ones, as the index has them.
+# A few points usually come from a few lots: the first ones of the index.
 FIRST_SPENDABLE = sql(
     """
     SELECT lot_id, LEAST(remaining, $4 - before)::bigint AS points, false AS is_dead
@@ -164,7 +164,7 @@ FIRST_SPENDABLE = sql(
     row=Portion,
 )
 
-# Soonest to expire first, then in the order of earning; those of one order before all others where it is named.
+# Soonest to expire first, then oldest first; with an order, that order's lots before all others.
 SPENDABLE = sql(
     """
     SELECT lot_id, LEAST(remaining, $4 - before)::bigint AS points, false AS is_dead
@@ -179,8 +179,8 @@ SPENDABLE = sql(
     row=Portion,
 )
 
-# A statement's parts do not see each other's rows: a new lot is stored whole, and its move is not added to it again.
-WRITE = sql(
+# The parts of one statement do not see each other's rows: a new lot is stored whole, and its move does not change it.
+STORE_LEDGER = sql(
     f"""
     WITH entered AS (
         INSERT INTO loyalty_entries (company_id, wallet_id, customer_id, id, seq, entry_type, available_delta,
@@ -248,15 +248,15 @@ CLOSE_RESERVATIONS = sql(
 )
 
 
-class Keyed(LedgerEntry, frozen=True):
-    """An entry with the fingerprint of the request that made it."""
+class KeyedEntry(LedgerEntry, frozen=True):
+    """An entry with the fingerprint of its request."""
 
     fingerprint: bytes | None
 
 
-FIND_KEYED = sql(
+FIND_BY_KEY = sql(
     f"SELECT {ENTRY_COLUMNS}, fingerprint FROM loyalty_entries WHERE company_id = $1 AND idempotency_key = $2",
-    row=Keyed,
+    row=KeyedEntry,
 )
 
 _HISTORY = f"""
@@ -274,7 +274,7 @@ HISTORIES = {"all": HISTORY, "points_added": HISTORY_ADDED, "points_deducted": H
 
 
 async def find_wallet(db: Connection, company_id: int, wallet_id: str) -> Wallet | None:
-    """As it stands at this moment, what is overdue counted as settled."""
+    """The wallet now, with overdue lots and reservations counted as settled."""
     return await FIND_WALLET.find(db, company_id, wallet_id)
 
 
@@ -290,8 +290,7 @@ async def get_stored_wallet(tx: Tx, company_id: int, wallet_id: str) -> Wallet:
 
 
 async def find_locked_wallet(tx: Tx, company_id: int, wallet_id: str, customer_id: str) -> Balance | None:
-    """The customer's wallet, made if this is its first use; none of a customer who is deleted and never had one.
-    Whoever else wants to write to it waits."""
+    """The customer's wallet, created at its first use and locked; None for a deleted customer who never had one."""
     balance = await LOCK_WALLET.find(tx, company_id, wallet_id)
     if balance is None:
         await CREATE_WALLET.run(tx, company_id, wallet_id, customer_id)
@@ -300,33 +299,32 @@ async def find_locked_wallet(tx: Tx, company_id: int, wallet_id: str, customer_i
 
 
 async def get_program_state(tx: Tx, company_id: int, wallet_id: str, customer_id: str) -> ProgramState:
-    standing = await GET_PROGRAM_STATE.find(tx, company_id, wallet_id, customer_id)
-    if standing is None:
+    state = await GET_PROGRAM_STATE.find(tx, company_id, wallet_id, customer_id)
+    if state is None:
         raise NotFound
-    return standing
+    return state
 
 
-async def list_dead_lots(
+async def list_expired_lots(
     tx: Tx, company_id: int, wallet_id: str, now: datetime, returned: Sequence[str], most: int | None = None
 ) -> dict[str, int]:
-    """What is left in lots whose time is over, in the order in which they ended; nothing is left in some of those
-    that points just came back to."""
-    lots = await DEAD_LOTS.all(tx, company_id, wallet_id, now, returned, most)
+    """The remaining points of expired lots, in the order of their expiry; 0 for some of the `returned` ones."""
+    lots = await EXPIRED_LOTS.all(tx, company_id, wallet_id, now, returned, most)
     return {lot.id: lot.remaining for lot in lots}
 
 
-async def list_open(
+async def list_open_holds(
     tx: Tx, company_id: int, wallet_id: str, now: datetime, until: datetime, most: int | None = None
 ) -> dict[str, list[Portion]]:
-    """What each open reservation holds whose time is over at an instant."""
+    """What each open reservation holds that expires by `until`."""
     holds: dict[str, list[Portion]] = {}
-    for hold in await OPEN.all(tx, company_id, wallet_id, now, until, most):
+    for hold in await LIST_OPEN_HOLDS.all(tx, company_id, wallet_id, now, until, most):
         holds.setdefault(hold.reservation_id, []).append(Portion(hold.lot_id, hold.points, hold.is_dead))
     return holds
 
 
 async def list_held(tx: Tx, company_id: int, reservation_id: str, now: datetime) -> list[Portion]:
-    return await HELD.all(tx, company_id, reservation_id, now)
+    return await LIST_HELD.all(tx, company_id, reservation_id, now)
 
 
 async def list_spendable(
@@ -339,12 +337,13 @@ async def list_spendable(
     return await SPENDABLE.all(tx, company_id, wallet_id, now, points, order_id)
 
 
-async def write(tx: Tx, company_id: int, book: WalletLedger) -> Wallet:
-    """Stores what the book holds, and answers the wallet as it is then."""
-    balance, now = book.balance, book.standing.instant
+async def store_ledger(tx: Tx, company_id: int, ledger: WalletLedger) -> Wallet:
+    """Stores the new entries, and returns the wallet."""
+    balance, now = ledger.balance, ledger.state.instant
     last = None if balance.last_ledger_at is None else datetime.fromisoformat(balance.last_ledger_at)
-    wallet = await WRITE.find(
-        tx, company_id, balance.id, balance.customer_id, now, encode(book.lines), encode(book.lots), encode(book.moves),
+    wallet = await STORE_LEDGER.find(
+        tx, company_id, balance.id, balance.customer_id, now, encode(ledger.new_entries),
+        encode(ledger.new_lots), encode(ledger.moves),
         balance.available, balance.reserved, balance.lifetime_earned, balance.lifetime_burned, balance.version, last,
     )  # fmt: skip
     if wallet is None:
@@ -376,16 +375,16 @@ async def get_reservation(db: Connection, company_id: int, id: str) -> Reservati
 async def close_reservations(
     tx: Tx, company_id: int, ids: Sequence[str], status: str, now: datetime
 ) -> list[Reservation]:
-    """Those of them that were still open."""
+    """Returns the reservations that were still open."""
     return await CLOSE_RESERVATIONS.all(tx, company_id, ids, status, now)
 
 
-async def find_keyed(tx: Tx, company_id: int, idempotency_key: str) -> Keyed | None:
-    return await FIND_KEYED.find(tx, company_id, idempotency_key)
+async def find_by_key(tx: Tx, company_id: int, idempotency_key: str) -> KeyedEntry | None:
+    return await FIND_BY_KEY.find(tx, company_id, idempotency_key)
 
 
 async def list_entries(
     db: Connection, company_id: int, customer_id: str, which: str, limit: int, before: datetime
 ) -> list[LedgerEntry]:
-    """Newest first, all of them before an instant."""
+    """Newest first, before an instant."""
     return await HISTORIES[which].all(db, company_id, customer_id, before, limit)

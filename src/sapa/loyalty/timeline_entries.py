@@ -1,4 +1,4 @@
-"""What a wallet's entries tell on its customer's timeline. Pure: no database."""
+"""The timeline entries of a wallet's ledger entries. Pure: no database."""
 
 from sapa.loyalty.ledger import WalletLedger
 from sapa.loyalty.types import EntryType
@@ -17,20 +17,20 @@ TYPES: dict[EntryType, str] = {
     "earn_reversal": "points_reversed",
     "expire": "points_expired",
 }
-"""What each entry is called there."""
+"""The timeline's entry type of each ledger entry."""
 
 
-def build_entries(book: WalletLedger, source: Source) -> list[NewTimelineEntry]:
-    """One for each entry; what the settlement made was nobody's wish but ours."""
-    before = {"available": str(book.opened.available), "reserved": str(book.opened.reserved)}
-    told = []
-    for place, entry in enumerate(book.written):
+def build_entries(ledger: WalletLedger, source: Source) -> list[NewTimelineEntry]:
+    """One for each ledger entry; the source of settlement entries is the system."""
+    before = {"available": str(ledger.opening_balance.available), "reserved": str(ledger.opening_balance.reserved)}
+    entries = []
+    for index, entry in enumerate(ledger.entries):
         after = {"available": entry.available_after, "reserved": entry.reserved_after}
         changes = "; ".join(f"{name}: {before[name]} → {after[name]}" for name in after if before[name] != after[name])
-        # What points are put aside for is the reward's name, and nobody's own words.
+        # The note of a reservation is the reward's name, not a note that a person wrote.
         is_named = entry.entry_type == "redeem_reserve" and entry.note is not None
         log, notes = (f"{entry.note}: {changes}", None) if is_named else (changes, entry.note)
-        whose: Source = "system" if place < book.settled else source
-        told.append(NewTimelineEntry(entry.customer_id, TYPES[entry.entry_type], whose, log, notes))
+        entry_source: Source = "system" if index < ledger.settlement_entries else source
+        entries.append(NewTimelineEntry(entry.customer_id, TYPES[entry.entry_type], entry_source, log, notes))
         before = after
-    return told
+    return entries

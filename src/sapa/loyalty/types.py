@@ -1,4 +1,4 @@
-"""Loyalty: what wallets, entries and the program look like, what can go wrong, what is announced."""
+"""Loyalty: the structs of wallets, entries and the program, their errors and events."""
 
 from datetime import datetime
 from typing import Annotated, Any, Literal
@@ -211,7 +211,7 @@ class Reconciliation(Struct, frozen=True, rename="camel"):
 
 
 class Memo(Struct, frozen=True, kw_only=True):
-    """What an entry says besides its numbers."""
+    """The columns of an entry besides its numbers."""
 
     reference_type: str | None = None
     reference_id: str | None = None
@@ -223,12 +223,12 @@ class Memo(Struct, frozen=True, kw_only=True):
 
 
 class Portion(Struct, frozen=True):
-    """Points of one lot, taken, held or given back."""
+    """Points of one lot, taken, held or returned."""
 
     lot_id: str
     points: int
     is_dead: bool = False
-    """The lot's time is over: what comes back to it expires at once."""
+    """The lot has expired: points that return to it expire at once."""
 
 
 class Position(Struct, frozen=True):
@@ -243,14 +243,14 @@ class Position(Struct, frozen=True):
 
 
 class ProgramState(Struct, frozen=True):
-    """The program and the company's time, as a write to the ledger finds them under the wallet's lock."""
+    """The program's settings and the company's time, read under the wallet's lock."""
 
     now: str
     enabled: bool
     expiry_months: int | None
     reservation_ttl_seconds: int
     has_customer: bool
-    """Not once the customer was deleted; the wallet stays."""
+    """False once the customer is deleted; the wallet stays."""
     has_due: bool
 
     @property
@@ -300,7 +300,7 @@ class PointsUpdated(Event):
 
 
 class ReservationsClosed(Announcement, frozen=True):
-    """Reservations ended under their wallet's lock; a redemption that failed names the status it had and the reason."""
+    """Reservations ended under their wallet's lock. For a failed redemption, `was` and `reason` are set."""
 
     reservations: list[Reservation]
     status: ReservationStatus | Literal["failed"]

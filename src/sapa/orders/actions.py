@@ -38,19 +38,21 @@ from sapa.products import stock
 from sapa.timeline import actions as timeline
 from sapa.values.company import Company
 
+stream_all = queries.stream_all_orders
+
 
 async def place(
     tx: Tx,
     company: Company,
-    given: OrderIn,
+    body: OrderIn,
     *,
     placed_at: datetime | None = None,
     sold: Sequence[LineItemVariant | None] = (),
 ) -> Order:
-    """A new order. One of the past was placed at its own instant, and its lines tell which variants they `sold`."""
-    variants = await stock.find_variants(tx, company, list_variant_ids(given))
-    draft = with_sold(build_draft(company, given, variants), sold)
-    customer = await _customer(tx, company, given)
+    """A new order. For an imported one, pass when it was `placed_at` and which variant each line `sold`."""
+    variants = await stock.find_variants(tx, company, list_variant_ids(body))
+    draft = with_sold(build_draft(company, body, variants), sold)
+    customer = await _find_or_create_customer(tx, company, body)
     taken = await stock.take(tx, company, count_units(draft.line_items))
     order = await queries.insert_order(tx, company.id, ORDER_ID.new(), draft, customer, taken, placed_at)
     await emit(tx, company, OrderCreated(order))
@@ -59,16 +61,16 @@ async def place(
 
 
 async def update(tx: Tx, company: Company, id: str, patch: OrderPatch) -> Order:
-    """Nothing is written and nothing announced when nothing changes."""
-    kept = await queries.lock_order(tx, company.id, id)
-    before, after = revision_of(kept), build_revision(kept, patch)
+    """Writes and announces nothing when nothing changes."""
+    stored = await queries.lock_order(tx, company.id, id)
+    before, after = revision_of(stored), build_revision(stored, patch)
     if after == before:
-        return kept.order
-    if after.standing.restocked and not kept.restocked:
-        await stock.give_back(tx, company, parse_taken(kept.taken))
-    order = await queries.update_order(tx, company.id, id, after, before.standing.cell)
+        return stored.order
+    if after.state.restocked and not stored.restocked:
+        await stock.restock(tx, company, parse_taken(stored.taken))
+    order = await queries.update_order(tx, company.id, id, after, before.state.cell)
     await emit(tx, company, OrderUpdated(order))
-    await _announce_change(tx, company, order, before.standing, after.standing)
+    await _announce_change(tx, company, order, before.state, after.state)
     return order
 
 
@@ -80,7 +82,7 @@ async def _announce_change(
 
 
 async def fulfil(tx: Tx, company: Company, id: str) -> None:
-    """Marks an order as fulfilled because its goods have left; one that is not active stays as it is."""
+    """Marks an order as fulfilled because its parcel was shipped; an order that is not active stays unchanged."""
     with suppress(InvalidTransition):
         await update(tx, company, id, OrderPatch(fulfillment_status="fulfilled"))
 
@@ -98,21 +100,21 @@ async def find_by_order_id(tx: Tx, company: Company, order_id: str) -> Order | N
     return await queries.find_by_order_id(tx, company.id, order_id)
 
 
-async def _customer(tx: Tx, company: Company, given: OrderIn) -> CustomerRef | None:
-    if given.customer_id is not None:
-        return await _known_customer(tx, company, given.customer_id)
-    return None if given.customer is None else await _named_customer(tx, company, given.customer)
+async def _find_or_create_customer(tx: Tx, company: Company, body: OrderIn) -> CustomerRef | None:
+    if body.customer_id is not None:
+        return await _get_customer(tx, company, body.customer_id)
+    return None if body.customer is None else await _find_or_create_by_contact(tx, company, body.customer)
 
 
-async def _known_customer(tx: Tx, company: Company, id: str) -> CustomerRef:
-    customer = await customers.find_steady(tx, company, id)
+async def _get_customer(tx: Tx, company: Company, id: str) -> CustomerRef:
+    customer = await customers.find_share_locked(tx, company, id)
     if customer is None:
         raise Invalid.field("customerId", "is not the id of a customer")
     return build_ref(customer)
 
 
-async def _named_customer(tx: Tx, company: Company, given: OrderCustomerIn) -> CustomerRef:
-    fields = {name: getattr(given, name) for name in given.__struct_fields__}
+async def _find_or_create_by_contact(tx: Tx, company: Company, body: OrderCustomerIn) -> CustomerRef:
+    fields = {name: getattr(body, name) for name in body.__struct_fields__}
     try:
         return build_ref(await customers.find_or_create(tx, company, CustomerIn(**fields)))
     except Invalid as error:
@@ -120,7 +122,7 @@ async def _named_customer(tx: Tx, company: Company, given: OrderCustomerIn) -> C
 
 
 def _in_customer(error: Invalid) -> Invalid:
-    """The customer's own refusal, with its fields named as the order has them."""
+    """The error of the customer, with its fields named as in the order."""
     if not error.details:
         return Invalid(error.message, details=[FieldError("customer", error.message)])
     details = [FieldError(f"customer.{detail.field}", detail.message) for detail in error.details]

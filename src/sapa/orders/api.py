@@ -37,7 +37,7 @@ _THREE_LETTERS = re.compile(r"[^\W_]{3}").search
 
 LAST_CHARACTER = "\U0010ffff"
 LAST_TEXT = LAST_CHARACTER * 256
-"""Behind every id that an order can have."""
+"""Sorts after every id that an order can have."""
 
 
 class OrdersQuery(PageQuery, frozen=True, kw_only=True):
@@ -97,27 +97,31 @@ async def update_order(call: Call, id: OrderId, body: OrderPatch) -> Order:
 
 
 def _filters(query: OrdersQuery) -> dict[str, Any]:
-    given = {
+    filters = {
         **(build_search(query.search) if query.search else {}),
         "customer_id": query.customer_id,
         "created_from": query.created_from,
         "created_to": query.created_to,
         "cells": _cells(query),
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in filters.items() if value is not None}
 
 
 def _cells(query: OrdersQuery) -> list[str] | None:
-    """The counter's cells that the statuses asked for stand for."""
-    asked = {Status: query.status, FulfillmentStatus: query.fulfillment_status, FinancialStatus: query.financial_status}
-    if not any(asked.values()):
+    """The counter cells of the requested statuses."""
+    statuses = {
+        Status: query.status,
+        FulfillmentStatus: query.fulfillment_status,
+        FinancialStatus: query.financial_status,
+    }
+    if not any(statuses.values()):
         return None
-    choices: list[Iterable[str]] = [[value] if value else get_args(kind) for kind, value in asked.items()]
+    choices: list[Iterable[str]] = [[value] if value else get_args(kind) for kind, value in statuses.items()]
     return ["/".join(cell) for cell in product(*choices)]
 
 
 def build_search(text: str) -> dict[str, list[str | None]]:
-    """What to look for in the customer's name, and the range of ids that begin with the text as it is."""
+    """The pattern for the customer's name, and the range of ids that start with the text."""
     start = text.strip()
     if not start:
         raise Invalid.field("search", "must hold more than blanks")
@@ -128,10 +132,10 @@ def build_search(text: str) -> dict[str, list[str | None]]:
 
 
 def build_end(start: str) -> str:
-    """The first text, by code points, behind all that begin with the start."""
-    kept = start.rstrip(LAST_CHARACTER)
-    if not kept:
+    """The first text, by code points, after all texts with this prefix."""
+    prefix = start.rstrip(LAST_CHARACTER)
+    if not prefix:
         return LAST_TEXT
-    following = ord(kept[-1]) + 1
-    # Surrogates are no characters and cannot be sent.
-    return kept[:-1] + chr(0xE000 if following == 0xD800 else following)
+    following = ord(prefix[-1]) + 1
+    # Surrogates are not characters and cannot be sent.
+    return prefix[:-1] + chr(0xE000 if following == 0xD800 else following)

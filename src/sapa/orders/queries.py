@@ -1,17 +1,16 @@
 """How orders are stored."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from datetime import datetime
 
-from msgspec import structs
+from msgspec import Raw, Struct, structs
 
 from sapa.customers.types import CustomerRef
 from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.orders.customer_copies import build_customer_text
-from sapa.orders.document import OrderDraft, Revision
+from sapa.orders.document import OrderDraft, Revision, build_customer_text
 from sapa.orders.types import Order, StoredOrder
 from sapa.values.json import encode
 
@@ -32,8 +31,8 @@ LOCK = sql(
     row=StoredOrder,
 )
 
-# The company's next number is taken here and not before: whoever takes it makes all others wait until the commit. The
-# instant is taken after it, so that orders are in the sequence of their numbers.
+# Takes the company's next number as late as possible: other orders wait for it until the commit. The instant is taken
+# after it, so that orders sort like their numbers.
 INSERT = sql(
     f"""
     WITH numbered AS (
@@ -54,7 +53,7 @@ INSERT = sql(
     row=Order,
 )
 
-# The row's lock may have been waited for, so the time is that of the change and never falls behind an earlier one.
+# clock_timestamp(), because the transaction may have waited for the row's lock; updated_at never goes back.
 UPDATE = sql(
     f"""
     WITH changed AS (
@@ -74,10 +73,12 @@ UPDATE = sql(
     row=Order,
 )
 
-# One value for all: what the name holds, the first text that begins as the ids looked for do, and the first behind.
+# One array parameter: the pattern of the name, the first text with the prefix, and the first text after those.
 _BY_ID = """(company_id = $1 AND id >= ({0}::text[])[2] AND id < ({0}::text[])[3])
               OR (company_id = $1 AND order_id >= ({0}::text[])[2] AND order_id < ({0}::text[])[3])
               OR (company_id = $1 AND order_number >= ({0}::text[])[2] AND order_number < ({0}::text[])[3])"""
+
+LIST_ALL = sql(f"SELECT {COLUMNS} FROM orders WHERE company_id = $1 ORDER BY created_at, id", row=Order)
 
 LISTING = Listing(
     "orders",
@@ -87,7 +88,7 @@ LISTING = Listing(
     texts=("search",),
     filters={
         "search": f"(customer_text LIKE ({{0}}::text[])[1] OR {_BY_ID})",
-        # Without three letters in a row the trigrams' index would be read whole, and every row after it.
+        # Without three letters in a row the trigram index would be read whole, and then every row.
         "short_search": f"(strpos(customer_text, ({{0}}::text[])[1]) > 0 OR {_BY_ID})",
         "customer_id": "customer_id = {}",
         "created_from": "created_at >= {}",
@@ -95,6 +96,103 @@ LISTING = Listing(
     },
     sorts={"createdAt": "created_at"},
 )
+
+
+UPDATE_COPIES = sql(
+    """
+    UPDATE orders
+       SET customer = $3, customer_text = $4
+     WHERE company_id = $1
+       AND id = ANY(ARRAY(SELECT id FROM orders
+                           WHERE company_id = $1 AND customer_id = $2
+                           ORDER BY created_at DESC, id DESC
+                           LIMIT $5))"""
+)
+
+# A customer who is renamed again starts over.
+QUEUE_REMAINING_COPIES = sql(
+    """
+    INSERT INTO customer_copies AS c (company_id, customer_id, customer, customer_text, before_at, before_id)
+    SELECT $1, $2, $3, $4, created_at, id
+      FROM orders
+     WHERE company_id = $1 AND customer_id = $2
+     ORDER BY created_at DESC, id DESC
+    OFFSET $5::integer - 1 LIMIT 1
+        ON CONFLICT (company_id, customer_id) DO UPDATE
+       SET customer = excluded.customer, customer_text = excluded.customer_text, before_at = excluded.before_at,
+           before_id = excluded.before_id
+     WHERE c.company_id = $1"""
+)
+
+
+class CopyUpdate(Struct, frozen=True):
+    """A customer whose older orders still have the previous name."""
+
+    company_id: int
+    customer_id: str
+
+
+LIST_WAITING_COPIES = sql(
+    "SELECT company_id, customer_id FROM customer_copies ORDER BY touched_at LIMIT $1",
+    row=CopyUpdate,
+    crosses="the worker looks for waiting work over all companies, then goes on customer by customer",
+)
+
+
+class CopyState(Struct, frozen=True):
+    """What to write to the orders before the position; newest first."""
+
+    customer: Raw
+    customer_text: str
+    before_at: str
+    before_id: str
+
+
+LOCK_COPY_STATE = sql(
+    """
+    SELECT customer, customer_text, before_at, before_id
+      FROM customer_copies
+     WHERE company_id = $1 AND customer_id = $2
+       FOR UPDATE""",
+    row=CopyState,
+)
+
+
+class OrderPosition(Struct, frozen=True):
+    created_at: str
+    id: str
+
+
+# Returns the last order of the batch, or no row when none was left.
+UPDATE_COPY_BATCH = sql(
+    """
+    WITH batch AS MATERIALIZED (
+        SELECT id, created_at
+          FROM orders
+         WHERE company_id = $1 AND customer_id = $2 AND (created_at, id) < ($5::text::timestamptz, $6)
+         ORDER BY created_at DESC, id DESC
+         LIMIT $7
+    ), changed AS (
+        UPDATE orders
+           SET customer = $3, customer_text = $4
+         WHERE company_id = $1 AND id = ANY(ARRAY(SELECT id FROM batch))
+    )
+    SELECT created_at, id FROM batch ORDER BY created_at, id LIMIT 1""",
+    row=OrderPosition,
+)
+
+MOVE_COPY_POSITION = sql(
+    """
+    UPDATE customer_copies
+       SET before_at = $3::text::timestamptz, before_id = $4, touched_at = clock_timestamp()
+     WHERE company_id = $1 AND customer_id = $2"""
+)
+
+POSTPONE_COPIES = sql(
+    "UPDATE customer_copies SET touched_at = clock_timestamp() WHERE company_id = $1 AND customer_id = $2"
+)
+
+FINISH_COPIES = sql("DELETE FROM customer_copies WHERE company_id = $1 AND customer_id = $2")
 
 
 async def get_order(db: Connection, company_id: int, id: str) -> Order:
@@ -143,16 +241,55 @@ async def insert_order(
 
 
 async def update_order(tx: Tx, company_id: int, id: str, revision: Revision, cell: str) -> Order:
-    """The order's new state; `cell` is the one it leaves."""
-    columns = [*structs.astuple(revision.standing), revision.notes, revision.shipping_address, revision.tags]
+    """`cell` is the counter cell that the order leaves."""
+    columns = [*structs.astuple(revision.state), revision.notes, revision.shipping_address, revision.tags]
     return _found(await UPDATE.find(tx, company_id, id, *columns, cell))
 
 
 async def list_orders(
     db: Connection, company_id: int, filters: Mapping[str, object], limit: int, offset: int
 ) -> tuple[list[Order], int]:
-    """One page, newest first, and how many orders there are in all."""
+    """One page, newest first, and the total number of matches."""
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
+
+
+def stream_all_orders(tx: Tx, company_id: int) -> AsyncIterator[list[Order]]:
+    return LIST_ALL.stream(tx, company_id)
+
+
+async def update_customer_copies(tx: Tx, company_id: int, customer: CustomerRef, most: int) -> None:
+    """Updates the customer's newest orders and queues the rest for the worker."""
+    columns = (customer.id, encode(customer), build_customer_text(customer), most)
+    if await UPDATE_COPIES.run(tx, company_id, *columns) == most:
+        await QUEUE_REMAINING_COPIES.run(tx, company_id, *columns)
+
+
+async def list_waiting_copies(db: Connection, limit: int) -> list[CopyUpdate]:
+    return await LIST_WAITING_COPIES.all(db, limit)
+
+
+async def find_locked_copy_state(tx: Tx, update: CopyUpdate) -> CopyState | None:
+    return await LOCK_COPY_STATE.find(tx, update.company_id, update.customer_id)
+
+
+async def update_copy_batch(tx: Tx, update: CopyUpdate, state: CopyState, limit: int) -> OrderPosition | None:
+    """The last order that was updated, or None when none was left."""
+    return await UPDATE_COPY_BATCH.find(
+        tx, update.company_id, update.customer_id, state.customer, state.customer_text, state.before_at,
+        state.before_id, limit,
+    )  # fmt: skip
+
+
+async def move_copy_position(tx: Tx, update: CopyUpdate, last: OrderPosition) -> None:
+    await MOVE_COPY_POSITION.run(tx, update.company_id, update.customer_id, last.created_at, last.id)
+
+
+async def postpone_copies(db: Connection, update: CopyUpdate) -> None:
+    await POSTPONE_COPIES.run(db, update.company_id, update.customer_id)
+
+
+async def finish_copies(tx: Tx, update: CopyUpdate) -> None:
+    await FINISH_COPIES.run(tx, update.company_id, update.customer_id)
 
 
 def _found(order: Order | None) -> Order:

@@ -1,4 +1,4 @@
-"""What the changes of an order tell on its customer's timeline. Pure: no database."""
+"""The timeline entries of an order's changes. Pure: no database."""
 
 from sapa.orders.transitions import OrderState
 from sapa.orders.types import Order
@@ -6,7 +6,7 @@ from sapa.timeline.actions import NewTimelineEntry
 
 
 def build_entries(order: Order, before: OrderState | None, after: OrderState) -> list[NewTimelineEntry]:
-    """Of an order without a customer there is nobody to tell it of. Archiving an order is not its customer's affair."""
+    """None for an order without a customer. Archiving an order is internal and makes no entry."""
     customer_id = order.customer_id
     if customer_id is None:
         return []

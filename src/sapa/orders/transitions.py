@@ -1,4 +1,4 @@
-"""How an order's three statuses may move. Pure: no database."""
+"""The transitions of an order's three statuses. Pure: no database."""
 
 import msgspec
 from msgspec import UNSET, Struct
@@ -10,7 +10,7 @@ NEXT: dict[Status, tuple[Status, ...]] = {
     "cancelled": ("archived", "refunded"),
     "refunded": ("archived",),
 }
-"""Where each status leads. An archived order goes back to where it came from."""
+"""The transitions of each status. An archived order returns to its previous status."""
 
 NEXT_PAYMENT: dict[FinancialStatus, tuple[FinancialStatus, ...]] = {
     "pending": ("paid",),
@@ -18,11 +18,11 @@ NEXT_PAYMENT: dict[FinancialStatus, tuple[FinancialStatus, ...]] = {
     "refunded": (),
 }
 
-GIVES_STOCK_BACK = {"cancelled", "refunded"}
+RESTOCKS = {"cancelled", "refunded"}
 
 
 class OrderState(Struct, frozen=True):
-    """Where an order stands, and what it has to remember for later moves."""
+    """An order's statuses, and what later transitions depend on."""
 
     status: Status
     fulfillment_status: FulfillmentStatus
@@ -32,7 +32,7 @@ class OrderState(Struct, frozen=True):
 
     @property
     def real_status(self) -> Status:
-        """What it is, or was before it was archived."""
+        """The status, or the one before the order was archived."""
         return self.archived_from or self.status
 
     @property
@@ -42,92 +42,92 @@ class OrderState(Struct, frozen=True):
 
 
 NEW = OrderState("active", "unfulfilled", "pending", archived_from=None, restocked=False)
-"""Where every order begins."""
+"""The state of a new order."""
 
 
-def move(standing: OrderState, asked: OrderPatch) -> OrderState:
-    """Where the order stands once all that was asked for is done; raises InvalidTransition when it cannot be done.
+def apply_patch(state: OrderState, patch: OrderPatch) -> OrderState:
+    """The state after the patch; raises InvalidTransition when the patch is not possible.
 
-    Fulfilment and payment of an active order come before its status, so that it can be paid and archived at once;
-    otherwise they come after it, so that it can be taken back from the archive and fulfilled at once.
+    Fulfilment and payment of an active order change before its status, so that one call can pay and archive it;
+    otherwise they change after it, so that one call can unarchive and fulfil it.
     """
-    steps = [_fulfil, _pay, _change_status] if standing.status == "active" else [_change_status, _fulfil, _pay]
+    steps = [_fulfil, _pay, _change_status] if state.status == "active" else [_change_status, _fulfil, _pay]
     for step in steps:
-        standing = step(standing, asked)
+        state = step(state, patch)
     for name in ("status", "fulfillment_status", "financial_status"):
-        if getattr(asked, name) not in {UNSET, getattr(standing, name)}:
-            raise InvalidTransition(_contradiction(standing))
-    return standing
+        if getattr(patch, name) not in {UNSET, getattr(state, name)}:
+            raise InvalidTransition(_contradiction(state))
+    return state
 
 
-def list_next(standing: OrderState) -> list[Status]:
+def list_next(state: OrderState) -> list[Status]:
     """The statuses that the order can move to now."""
-    if standing.status == "archived":
-        before: Status = standing.archived_from or "active"
+    if state.status == "archived":
+        before: Status = state.archived_from or "active"
         return [before, "refunded"] if before == "active" else [before]
-    return [status for status in NEXT[standing.status] if not _obstacle(standing, status)]
+    return [status for status in NEXT[state.status] if not _obstacle(state, status)]
 
 
-def _obstacle(standing: OrderState, status: Status) -> str | None:
-    """What must be done before the order can take a status that it could take otherwise."""
-    if status == "cancelled" and standing.status == "active" and standing.fulfillment_status == "fulfilled":
+def _obstacle(state: OrderState, status: Status) -> str | None:
+    """What you have to do first, if a transition is possible only then."""
+    if status == "cancelled" and state.status == "active" and state.fulfillment_status == "fulfilled":
         return "it is fulfilled; refund it, or set fulfillmentStatus to unfulfilled first"
-    if status == "refunded" and standing.status == "cancelled" and standing.financial_status == "pending":
+    if status == "refunded" and state.status == "cancelled" and state.financial_status == "pending":
         return "it was not paid"
     return None
 
 
-def _change_status(standing: OrderState, asked: OrderPatch) -> OrderState:
-    status = asked.status
-    if status is UNSET or status == standing.status:
-        return standing
-    if status not in list_next(standing):
-        raise InvalidTransition(_refusal(standing, status))
+def _change_status(state: OrderState, patch: OrderPatch) -> OrderState:
+    status = patch.status
+    if status is UNSET or status == state.status:
+        return state
+    if status not in list_next(state):
+        raise InvalidTransition(_refusal(state, status))
     return OrderState(
         status=status,
-        fulfillment_status=standing.fulfillment_status,
-        financial_status="refunded" if status == "refunded" else standing.financial_status,
-        archived_from=standing.status if status == "archived" else None,
-        restocked=standing.restocked or status in GIVES_STOCK_BACK,
+        fulfillment_status=state.fulfillment_status,
+        financial_status="refunded" if status == "refunded" else state.financial_status,
+        archived_from=state.status if status == "archived" else None,
+        restocked=state.restocked or status in RESTOCKS,
     )
 
 
-def _fulfil(standing: OrderState, asked: OrderPatch) -> OrderState:
-    wanted = asked.fulfillment_status
-    if wanted is UNSET or wanted == standing.fulfillment_status:
-        return standing
-    if standing.status != "active":
+def _fulfil(state: OrderState, patch: OrderPatch) -> OrderState:
+    target = patch.fulfillment_status
+    if target is UNSET or target == state.fulfillment_status:
+        return state
+    if state.status != "active":
         raise InvalidTransition(
-            f"fulfillmentStatus changes only while the order is active; it is {standing.status}"
-            f" and {standing.fulfillment_status}."
+            f"fulfillmentStatus changes only while the order is active; it is {state.status}"
+            f" and {state.fulfillment_status}."
         )
-    return msgspec.structs.replace(standing, fulfillment_status=wanted)
+    return msgspec.structs.replace(state, fulfillment_status=target)
 
 
-def _pay(standing: OrderState, asked: OrderPatch) -> OrderState:
-    wanted = asked.financial_status
-    if wanted is UNSET or wanted == standing.financial_status:
-        return standing
-    if wanted == "refunded" and asked.status == "refunded":
-        return standing  # comes with the status
-    if wanted not in NEXT_PAYMENT[standing.financial_status]:
-        allowed = " or ".join(NEXT_PAYMENT[standing.financial_status]) or "nothing else"
+def _pay(state: OrderState, patch: OrderPatch) -> OrderState:
+    target = patch.financial_status
+    if target is UNSET or target == state.financial_status:
+        return state
+    if target == "refunded" and patch.status == "refunded":
+        return state  # set together with the status
+    if target not in NEXT_PAYMENT[state.financial_status]:
+        allowed = " or ".join(NEXT_PAYMENT[state.financial_status]) or "nothing else"
         raise InvalidTransition(
-            f"financialStatus cannot change from {standing.financial_status} to {wanted}; it can change to {allowed}."
+            f"financialStatus cannot change from {state.financial_status} to {target}; it can change to {allowed}."
         )
-    return msgspec.structs.replace(standing, financial_status=wanted)
+    return msgspec.structs.replace(state, financial_status=target)
 
 
-def _refusal(standing: OrderState, status: Status) -> str:
-    obstacle = _obstacle(standing, status)
+def _refusal(state: OrderState, status: Status) -> str:
+    obstacle = _obstacle(state, status)
     return (
-        f"status cannot change from {standing.status} to {status}{': ' + obstacle if obstacle else ''};"
-        f" it can change to {' or '.join(list_next(standing))}."
+        f"status cannot change from {state.status} to {status}{': ' + obstacle if obstacle else ''};"
+        f" it can change to {' or '.join(list_next(state))}."
     )
 
 
-def _contradiction(standing: OrderState) -> str:
+def _contradiction(state: OrderState) -> str:
     return (
         "What was asked for contradicts itself: together it makes the order"
-        f" {standing.status}, {standing.fulfillment_status} and {standing.financial_status}."
+        f" {state.status}, {state.fulfillment_status} and {state.financial_status}."
     )

@@ -1,4 +1,4 @@
-"""Orders: what they look like, what can go wrong, what they announce."""
+"""Orders: their structs, errors and events."""
 
 from decimal import Decimal
 from typing import Annotated, Literal
@@ -140,7 +140,7 @@ class Order(Struct, frozen=True, rename="camel"):
 
 
 class StoredOrder(Order, frozen=True):
-    """An order with what it remembers for its next move."""
+    """An order with what its next transition depends on."""
 
     archived_from: Status | None
     restocked: bool

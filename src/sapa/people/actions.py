@@ -1,4 +1,4 @@
-"""How people come, sign in and leave. The console and the command line both come through here."""
+"""How users join, sign in and leave; used by the console and the command line."""
 
 import secrets
 from hashlib import sha256
@@ -38,7 +38,7 @@ AUDIT_PAGE = 50
 
 
 class Newcomer(Struct, frozen=True):
-    """Who uses the set-up link: the first owner."""
+    """What a user enters when they use the set-up link."""
 
     email: str
     name: str
@@ -46,39 +46,39 @@ class Newcomer(Struct, frozen=True):
 
 
 class Origin(Struct, frozen=True):
-    """Where somebody signs in from."""
+    """Where a sign-in comes from."""
 
     address: str
     browser: str
 
 
 async def sign_in(database: Database, email: str, password: str, origin: Origin) -> str:
-    """A new session's secret."""
+    """Returns the new session's secret."""
     key = fold_email(email)
     await _count_attempt(database, key, origin)
     async with database.connection() as db:
-        stored = await queries.FIND_PASSWORD.find(db, key)
-    if not await passwords.is_right(password, stored.password_hash if stored else None) or stored is None:
+        stored = await queries.find_password(db, key)
+    if not await passwords.is_correct(password, stored.password_hash if stored else None) or stored is None:
         raise WrongPassword
     async with database.transaction() as tx:
-        await _take_back_attempt(tx, key, origin)
+        await _uncount_attempt(tx, key, origin)
         return await _open_session(tx, stored.user_id, stored.organisation_id, origin)
 
 
 async def _count_attempt(database: Database, key: str, origin: Origin) -> None:
-    """By account and by address, before the password is looked at: whoever guesses many at once gets no more of them.
-    What is refused does not count."""
+    """Counts per account and per address before the password is checked, so that parallel guesses are limited too.
+    A refused attempt does not count."""
     async with database.transaction() as tx:
         for kind, subject in _list_subjects(key, origin).items():
-            if await queries.COUNT_FAILURE.value(tx, subject, WINDOW_SECONDS) > MOST_FAILURES[kind]:
+            if await queries.count_failure(tx, subject, WINDOW_SECONDS) > MOST_FAILURES[kind]:
                 raise TooManyAttempts
 
 
-async def _take_back_attempt(tx: Tx, key: str, origin: Origin) -> None:
-    """It was the right password. The account's failures are forgotten, the address has its others still."""
+async def _uncount_attempt(tx: Tx, key: str, origin: Origin) -> None:
+    """After the right password: clears the account's failures, and takes this one off the address's."""
     subjects = _list_subjects(key, origin)
-    await queries.CLEAR_FAILURES.run(tx, subjects["account"])
-    await queries.TAKE_BACK_FAILURE.run(tx, subjects["address"])
+    await queries.clear_failures(tx, subjects["account"])
+    await queries.uncount_failure(tx, subjects["address"])
 
 
 def _list_subjects(key: str, origin: Origin) -> dict[str, str]:
@@ -86,128 +86,129 @@ def _list_subjects(key: str, origin: Origin) -> dict[str, str]:
 
 
 def fold_email(email: str) -> str:
-    """An address as it is looked for; of what cannot be one, a word that is nobody's."""
+    """The key of an e-mail address; NOBODY for text that cannot be one."""
     key = email.strip().casefold()
     return key if len(key) <= LONGEST_EMAIL and key.isprintable() else NOBODY
 
 
 async def _open_session(tx: Tx, user_id: int, organisation_id: int, origin: Origin) -> str:
     secret = secrets.token_urlsafe(32)
-    await queries.INSERT_SESSION.run(
+    await queries.insert_session(
         tx, _hash(secret), user_id, organisation_id, SESSION_SECONDS, origin.address, origin.browser[:300]
     )
     return secret
 
 
 async def find_session(db: Connection, secret: str) -> ConsoleSession | None:
-    return await queries.FIND_SESSION.find(db, _hash(secret))
+    return await queries.find_session(db, _hash(secret))
 
 
 async def sign_out(tx: Tx, secret: str) -> None:
-    await queries.DELETE_SESSION.run(tx, _hash(secret))
+    await queries.delete_session(tx, _hash(secret))
 
 
 async def sign_out_everywhere(tx: Tx, user_id: int) -> None:
-    await queries.DELETE_SESSIONS_OF.run(tx, user_id)
+    await queries.delete_sessions_of(tx, user_id)
 
 
-async def list_places(db: Connection, user_id: int) -> list[Membership]:
-    return await queries.LIST_PLACES.all(db, user_id)
+async def list_memberships(db: Connection, user_id: int) -> list[Membership]:
+    return await queries.list_memberships(db, user_id)
 
 
-async def move(tx: Tx, session: ConsoleSession, secret: str, organisation_id: int, origin: Origin) -> str:
-    """To another company of theirs: a new session there in place of the one here."""
-    if organisation_id not in {place.id for place in await list_places(tx, session.user_id)}:
+async def switch_company(tx: Tx, session: ConsoleSession, secret: str, organisation_id: int, origin: Origin) -> str:
+    """Switches to another company of the user: replaces the session with a new one there."""
+    if organisation_id not in {membership.id for membership in await list_memberships(tx, session.user_id)}:
         raise NotFound
     await sign_out(tx, secret)
     return await _open_session(tx, session.user_id, organisation_id, origin)
 
 
 async def make_setup_link(tx: Tx, company_id: int) -> str:
-    """For the first owner of a company; the secret part of the link."""
+    """For the first owner of a company; returns the secret part of the link."""
     return await _make_link(tx, Purpose.SETUP, await get_organisation(tx, company_id), None)
 
 
 async def invite(tx: Tx, organisation_id: int, email: str, name: str, role: Role) -> str:
-    """Adds somebody who has still to come; the secret part of the link to do so. Whoever is known here from another
-    company keeps the password, and gives it."""
+    """Adds a user who has not joined yet; returns the secret part of the link. A user of another company keeps their
+    password and enters it."""
     user_id = await _add_user(tx, organisation_id, Newcomer(email, name), role)
     return await _make_link(tx, Purpose.INVITATION, organisation_id, user_id)
 
 
 async def renew_link(tx: Tx, organisation_id: int, user_id: int) -> tuple[Purpose, str]:
-    """An owner's word for somebody who lost the invitation or the password: what the link is for, and its secret."""
+    """For a user who lost the invitation or the password; returns what the link is for, and its secret."""
     member = await get_member(tx, organisation_id, user_id)
     if not member.has_joined:
         return Purpose.INVITATION, await _make_link(tx, Purpose.INVITATION, organisation_id, user_id)
-    if await queries.IS_ELSEWHERE.value(tx, organisation_id, user_id):
+    if await queries.has_joined_another(tx, organisation_id, user_id):
         raise BelongsElsewhere
     return Purpose.RESET, await _make_link(tx, Purpose.RESET, organisation_id, user_id)
 
 
 async def make_reset_link(tx: Tx, organisation_id: int, user_id: int) -> str:
-    """To choose a new password, whatever else it opens: for the person themselves, or on the operator's word."""
+    """To choose a new password for all their companies: for the users themselves, or at the operator's request."""
     await get_member(tx, organisation_id, user_id)
     return await _make_link(tx, Purpose.RESET, organisation_id, user_id)
 
 
 async def _make_link(tx: Tx, purpose: Purpose, organisation_id: int, user_id: int | None) -> str:
     secret = secrets.token_urlsafe(32)
-    await queries.INSERT_LINK.run(tx, _hash(secret), purpose, organisation_id, user_id, LINK_SECONDS[purpose])
+    await queries.insert_link(tx, _hash(secret), purpose, organisation_id, user_id, LINK_SECONDS[purpose])
     return secret
 
 
 async def get_link(db: Connection, secret: str) -> OneTimeLink:
-    link = await queries.FIND_LINK.find(db, _hash(secret))
+    link = await queries.find_link(db, _hash(secret))
     if link is None:
         raise LinkUsed
     return link
 
 
 async def use_link(database: Database, secret: str, password: str, newcomer: Newcomer | None, origin: Origin) -> str:
-    """Sets the password that was chosen, ends all other sessions, and signs in. Whoever has one from another company
-    proves it instead, and it stays."""
+    """Sets the chosen password, ends all other sessions, and signs in. A user who has a password from another company
+    enters that one instead, and it stays."""
     async with database.connection() as db:
         link = await get_link(db, secret)
-        known = await queries.FIND_KNOWN.find(db, link.user_id, fold_email(newcomer.email) if newcomer else NOBODY)
-    present = known.password_hash if known else None
+        email_key = fold_email(newcomer.email) if newcomer else NOBODY
+        existing = await queries.find_existing_password(db, link.user_id, email_key)
+    present = existing.password_hash if existing else None
     chosen = None
-    if known is None or present is None or link.purpose == Purpose.RESET:
+    if existing is None or present is None or link.purpose == Purpose.RESET:
         passwords.check_strength(password)
         chosen = await passwords.build_hash(password)
     else:
-        await _prove(database, known.email_key, password, present, origin)
+        await _verify_password(database, existing.email_key, password, present, origin)
     async with database.transaction() as tx:
-        if not await queries.TAKE_LINK.value(tx, _hash(secret)):
+        if not await queries.use_link(tx, _hash(secret)):
             raise LinkUsed
         user_id = link.user_id or await _add_first_owner(tx, link, newcomer)
         if chosen is not None:
             await _replace_password(tx, user_id, chosen, present)
-        await _let_in(tx, link, user_id, origin)
+        await _join(tx, link, user_id, origin)
         return await _open_session(tx, user_id, link.organisation_id, origin)
 
 
-async def _prove(database: Database, key: str, password: str, present: str, origin: Origin) -> None:
+async def _verify_password(database: Database, key: str, password: str, present: str, origin: Origin) -> None:
     await _count_attempt(database, key, origin)
-    if not await passwords.is_right(password, present):
+    if not await passwords.is_correct(password, present):
         raise WrongPassword
     async with database.transaction() as tx:
-        await _take_back_attempt(tx, key, origin)
+        await _uncount_attempt(tx, key, origin)
 
 
 async def _replace_password(tx: Tx, user_id: int, chosen: str, present: str | None) -> None:
-    if not await queries.SET_PASSWORD.value(tx, user_id, chosen, present):
+    if not await queries.set_password(tx, user_id, chosen, present):
         raise PasswordChanged
-    await queries.DELETE_SESSIONS_OF.run(tx, user_id)
+    await queries.delete_sessions_of(tx, user_id)
 
 
-async def _let_in(tx: Tx, link: OneTimeLink, user_id: int, origin: Origin) -> None:
-    if not await queries.JOIN.value(tx, link.organisation_id, user_id):
+async def _join(tx: Tx, link: OneTimeLink, user_id: int, origin: Origin) -> None:
+    if not await queries.mark_joined(tx, link.organisation_id, user_id):
         raise LinkUsed
-    await queries.DELETE_LINKS_OF.run(tx, user_id, link.organisation_id)
+    await queries.delete_links_of(tx, user_id, link.organisation_id)
     member = await get_member(tx, link.organisation_id, user_id)
     action = "person.password" if link.purpose == Purpose.RESET else "person.joined"
-    await queries.INSERT_AUDIT.run(
+    await queries.insert_audit(
         tx, link.organisation_id, None, user_id, member.name, action, member.email, origin.address
     )
 
@@ -220,46 +221,45 @@ async def _add_first_owner(tx: Tx, link: OneTimeLink, newcomer: Newcomer | None)
 
 async def _add_user(tx: Tx, organisation_id: int, newcomer: Newcomer, role: Role) -> int:
     email, name = _checked_email(newcomer.email), _checked_name(newcomer.name)
-    user_id: int = await queries.UPSERT_USER.value(tx, email, email.casefold(), name, newcomer.language)
-    await queries.INSERT_MEMBERSHIP.run(tx, organisation_id, user_id, role)
+    user_id = await queries.find_or_insert_user(tx, email, name, newcomer.language)
+    await queries.insert_membership(tx, organisation_id, user_id, role)
     return user_id
 
 
 async def change_role(tx: Tx, organisation_id: int, user_id: int, role: Role) -> Member:
-    await _keep_an_owner(tx, organisation_id, user_id, stays=role is Role.OWNER)
-    await queries.SET_ROLE.value(tx, organisation_id, user_id, role)
+    await _require_owner(tx, organisation_id, user_id, stays=role is Role.OWNER)
+    await queries.set_role(tx, organisation_id, user_id, role)
     return await get_member(tx, organisation_id, user_id)
 
 
 async def remove(tx: Tx, organisation_id: int, user_id: int) -> None:
-    """Takes somebody out of a company; their sessions there end."""
-    await _keep_an_owner(tx, organisation_id, user_id, stays=False)
-    if not await queries.DELETE_MEMBERSHIP.value(tx, organisation_id, user_id):
+    """Removes a user from a company; their sessions there end."""
+    await _require_owner(tx, organisation_id, user_id, stays=False)
+    if not await queries.delete_membership(tx, organisation_id, user_id):
         raise NotFound
-    await queries.DELETE_LINKS_OF.run(tx, user_id, organisation_id)
+    await queries.delete_links_of(tx, user_id, organisation_id)
 
 
-async def _keep_an_owner(tx: Tx, organisation_id: int, user_id: int, stays: bool) -> None:
-    owners = [owner.user_id for owner in await queries.LOCK_OWNERS.all(tx, organisation_id)]
-    if owners == [user_id] and not stays:
+async def _require_owner(tx: Tx, organisation_id: int, user_id: int, stays: bool) -> None:
+    if await queries.lock_owners(tx, organisation_id) == [user_id] and not stays:
         raise LastOwner
 
 
 async def set_language(tx: Tx, user_id: int, language: str) -> None:
     if language not in LANGUAGES:
         raise Invalid.field("language", f"must be one of {', '.join(LANGUAGES)}")
-    await queries.SET_LANGUAGE.run(tx, user_id, language)
+    await queries.set_language(tx, user_id, language)
 
 
 async def list_members(db: Connection, organisation_id: int) -> list[Member]:
-    return await queries.LIST_MEMBERS.all(db, organisation_id)
+    return await queries.list_members(db, organisation_id)
 
 
 async def get_member(db: Connection, organisation_id: int, user_id: int) -> Member:
-    found = next((member for member in await list_members(db, organisation_id) if member.id == user_id), None)
-    if found is None:
-        raise NotFound
-    return found
+    for member in await list_members(db, organisation_id):
+        if member.id == user_id:
+            return member
+    raise NotFound
 
 
 async def get_member_by_email(db: Connection, organisation_id: int, email: str) -> Member:
@@ -272,35 +272,33 @@ async def get_member_by_email(db: Connection, organisation_id: int, email: str) 
 
 async def get_organisation(db: Connection, company_id: int) -> int:
     """The organisation that an environment belongs to."""
-    found: int | None = await queries.FIND_ORGANISATION.value(db, company_id)
-    if found is None:
+    organisation_id = await queries.find_organisation(db, company_id)
+    if organisation_id is None:
         raise CompanyNotFound
-    return found
+    return organisation_id
 
 
 async def has_members(db: Connection, organisation_id: int) -> bool:
-    return bool(await queries.HAS_MEMBERS.value(db, organisation_id))
+    return await queries.has_members(db, organisation_id)
 
 
 async def record(
     tx: Tx, session: ConsoleSession, environment: str | None, action: str, subject: str, address: str
 ) -> None:
-    """Notes who changed what, in the transaction that changes it."""
-    await queries.INSERT_AUDIT.run(
+    """Records who changed what, in the transaction of the change."""
+    await queries.insert_audit(
         tx, session.organisation_id, environment, session.user_id, session.name, action, subject, address
     )
 
 
 async def list_audit(db: Connection, organisation_id: int, before: int | None) -> list[AuditEntry]:
-    return await queries.LIST_AUDIT.all(db, organisation_id, before, AUDIT_PAGE)
+    return await queries.list_audit(db, organisation_id, before, AUDIT_PAGE)
 
 
 async def purge_old(database: Database) -> None:
-    """The worker's job: sessions, links and failed attempts whose time is over."""
+    """The worker's job: purges expired sessions, links and failed attempts."""
     async with database.connection() as db:
-        await queries.PURGE_SESSIONS.run(db)
-        await queries.PURGE_LINKS.run(db)
-        await queries.PURGE_FAILURES.run(db, WINDOW_SECONDS)
+        await queries.purge_expired(db, WINDOW_SECONDS)
 
 
 def _checked_email(email: str) -> str:

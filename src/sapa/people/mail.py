@@ -1,4 +1,4 @@
-"""Letters to people of the console, where the operator has set up a mail server. What they hold is a one-time link."""
+"""Mail with one-time links to users of the console, if the operator has configured a mail server."""
 
 import ssl
 from email.errors import MessageError
@@ -13,21 +13,21 @@ from msgspec import Struct
 
 from sapa.context import AppContext
 from sapa.db.pool import Database
-from sapa.people import actions, mail_queries, queries
-from sapa.people.mail_texts import WORDS
+from sapa.people import actions, queries
+from sapa.people.mail_texts import TEXTS
 from sapa.people.types import Purpose, TooManyAttempts
 from sapa.settings import MailSettings
 
 SECONDS = 10.0
 WINDOW_SECONDS = 15 * 60
-MOST_ASKED = {"account": 3, "address": 20}
-"""How many new passwords may be asked for in a window, for one account and from one address."""
+MOST_RESETS = {"account": 3, "address": 20}
+"""How many password resets a window allows, per account and per address."""
 
 log = structlog.get_logger()
 
 
 class OutgoingMail(Struct, frozen=True):
-    """What goes to somebody."""
+    """A mail with a one-time link."""
 
     to: str
     name: str
@@ -37,72 +37,75 @@ class OutgoingMail(Struct, frozen=True):
     language: str
 
     def __repr__(self) -> str:
-        """Wherever it may be printed: not its link."""
-        return f"Letter({self.purpose} to {self.to})"
+        """Without the link, which is secret."""
+        return f"OutgoingMail({self.purpose} to {self.to})"
 
 
 class NotMailed(Exception):
-    """The mail server did not take the letter; the text says why."""
+    """The mail server did not take the mail; the text says why."""
 
 
-def is_set_up(kit: AppContext) -> bool:
-    return kit.settings.mail.smtp_url is not None
+def is_set_up(context: AppContext) -> bool:
+    return context.settings.mail.smtp_url is not None
 
 
-def build_link(kit: AppContext, secret: str) -> str:
-    return f"{kit.settings.server.address}/console/link/{secret}"
+def build_link(context: AppContext, secret: str) -> str:
+    return f"{context.settings.server.address}/console/link/{secret}"
 
 
-async def send(kit: AppContext, letter: OutgoingMail) -> None:
-    """Hands a letter to the operator's mail server; raises NotMailed. Calls the outside: never in a transaction."""
-    settings = kit.settings.mail
+async def send(context: AppContext, mail: OutgoingMail) -> None:
+    """Sends a mail through the operator's mail server; raises NotMailed. Never call it in a transaction."""
+    settings = context.settings.mail
     try:
-        await _hand_over(settings, build_mail(settings.sender, letter))
+        await _send(settings, build_message(settings.sender, mail))
     except (SMTPException, OSError, ValueError, MessageError) as error:
         raise NotMailed(" ".join(str(error).split()) or type(error).__name__) from error
 
 
-async def count_forgotten(database: Database, email: str, address: str) -> None:
-    """Every question counts, whether anybody is known by the address or not; raises TooManyAttempts."""
+async def count_reset_request(database: Database, email: str, address: str) -> None:
+    """Counts every request, whether the address belongs to a user or not; raises TooManyAttempts."""
     subjects = {"account": f"forgotten {actions.fold_email(email)}", "address": f"forgotten from {address}"}
     async with database.transaction() as tx:
-        asked = {kind: await queries.COUNT_FAILURE.value(tx, subjects[kind], WINDOW_SECONDS) for kind in MOST_ASKED}
-    if any(asked[kind] > most for kind, most in MOST_ASKED.items()):
+        counts = {kind: await queries.count_failure(tx, subjects[kind], WINDOW_SECONDS) for kind in MOST_RESETS}
+    if any(counts[kind] > most for kind, most in MOST_RESETS.items()):
         raise TooManyAttempts
 
 
-async def send_password_reset(kit: AppContext, email: str) -> None:
-    """Sends a link for a new password, if somebody is known by the address. Says nothing of it to whoever asked."""
-    async with kit.database.transaction() as tx:
-        found = await mail_queries.FIND_RECIPIENT.find(tx, actions.fold_email(email))
-        if found is None:
+async def send_password_reset(context: AppContext, email: str) -> None:
+    """Sends a link for a new password if the address belongs to a user. The caller does not learn whether it does."""
+    async with context.database.transaction() as tx:
+        recipient = await queries.find_recipient(tx, actions.fold_email(email))
+        if recipient is None:
             return
-        secret = await actions.make_reset_link(tx, found.organisation_id, found.user_id)
-    letter = OutgoingMail(
-        found.email, found.name, found.organisation, Purpose.RESET, build_link(kit, secret), found.language
+        secret = await actions.make_reset_link(tx, recipient.organisation_id, recipient.user_id)
+    mail = OutgoingMail(
+        recipient.email,
+        recipient.name,
+        recipient.organisation,
+        Purpose.RESET,
+        build_link(context, secret),
+        recipient.language,
     )
     try:
-        await send(kit, letter)
+        await send(context, mail)
     except NotMailed as error:
-        log.warning("a letter was not mailed", purpose=letter.purpose, user_id=found.user_id, reason=str(error))
+        log.warning("a letter was not mailed", purpose=mail.purpose, user_id=recipient.user_id, reason=str(error))
 
 
-def build_mail(sender: str, letter: OutgoingMail) -> EmailMessage:
-    words = WORDS[letter.language, letter.purpose]
-    mail = EmailMessage()
-    mail["From"], mail["To"] = sender, letter.to
-    mail["Subject"] = words.subject.format(organisation=" ".join(letter.organisation.split()))
-    mail["Date"], mail["Message-ID"] = formatdate(usegmt=True), make_msgid(domain="sapa.invalid")
-    mail["Auto-Submitted"] = "auto-generated"
-    mail["Content-Language"] = letter.language
-    mail.set_content(
-        words.body.format(name=letter.name, organisation=letter.organisation, link=letter.link), cte="8bit"
-    )
-    return mail
+def build_message(sender: str, mail: OutgoingMail) -> EmailMessage:
+    texts = TEXTS[mail.language, mail.purpose]
+    message = EmailMessage()
+    message["From"], message["To"] = sender, mail.to
+    message["Subject"] = texts.subject.format(organisation=" ".join(mail.organisation.split()))
+    message["Date"], message["Message-ID"] = formatdate(usegmt=True), make_msgid(domain="sapa.invalid")
+    message["Auto-Submitted"] = "auto-generated"
+    message["Content-Language"] = mail.language
+    message.set_content(texts.body.format(name=mail.name, organisation=mail.organisation, link=mail.link), cte="8bit")
+    return message
 
 
-async def _hand_over(settings: MailSettings, mail: EmailMessage) -> None:
-    """Encrypted from the first byte (smtps), or as soon as the server can; a password goes over nothing else."""
+async def _send(settings: MailSettings, message: EmailMessage) -> None:
+    """Uses TLS from the start (smtps) or STARTTLS if the server offers it; a password requires one of them."""
     url = urlsplit(settings.smtp_url or "")
     is_tls = url.scheme == "smtps"
     server = SMTP(
@@ -116,4 +119,4 @@ async def _hand_over(settings: MailSettings, mail: EmailMessage) -> None:
         tls_context=ssl.create_default_context(),
     )
     async with server:
-        await server.send_message(mail)
+        await server.send_message(message)

@@ -1,17 +1,17 @@
-"""What letters say, in both languages."""
+"""The texts of mails, in both languages."""
 
 from msgspec import Struct
 
 from sapa.people.types import Purpose
 
 
-class Words(Struct, frozen=True):
+class MailText(Struct, frozen=True):
     subject: str
     body: str
 
 
-WORDS = {
-    ("en", Purpose.INVITATION): Words(
+TEXTS = {
+    ("en", Purpose.INVITATION): MailText(
         "Your invitation to {organisation}",
         """\
 Hello {name},
@@ -23,7 +23,7 @@ you have been invited to the console of {organisation}. Choose a password here:
 The link works once, for a week. If you do not know {organisation}, leave it be.
 """,
     ),
-    ("id", Purpose.INVITATION): Words(
+    ("id", Purpose.INVITATION): MailText(
         "Undangan Anda ke {organisation}",
         """\
 Halo {name},
@@ -35,7 +35,7 @@ Anda diundang ke konsol {organisation}. Pilih kata sandi di sini:
 Tautan ini berlaku sekali, selama seminggu. Jika Anda tidak mengenal {organisation}, abaikan saja.
 """,
     ),
-    ("en", Purpose.RESET): Words(
+    ("en", Purpose.RESET): MailText(
         "A new password for {organisation}",
         """\
 Hello {name},
@@ -47,7 +47,7 @@ somebody asked for a new password for your account at {organisation}. Choose it 
 The link works once, for an hour. If it was not you, leave it be: your password stays as it is.
 """,
     ),
-    ("id", Purpose.RESET): Words(
+    ("id", Purpose.RESET): MailText(
         "Kata sandi baru untuk {organisation}",
         """\
 Halo {name},

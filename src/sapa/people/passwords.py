@@ -1,4 +1,4 @@
-"""Passwords: argon2id, off the event loop, and never the ones that everybody tries first."""
+"""Passwords: hashed with argon2id in a thread; the most common ones are refused."""
 
 import asyncio
 from functools import cache
@@ -16,8 +16,8 @@ _ROWS = ("0123456789", "qwertyuiop", "asdfghjkl", "zxcvbnm", "abcdefghijklmnopqr
 
 
 @cache
-def _nobodys() -> str:
-    """As costly to check as a real one, so that time does not tell whether somebody is here."""
+def _dummy_hash() -> str:
+    """A hash that takes as long to verify as a real one, so that timing does not reveal whether a user exists."""
     return _hasher.hash("nobody has this password")
 
 
@@ -33,14 +33,14 @@ async def build_hash(password: str) -> str:
     return await asyncio.to_thread(_hasher.hash, password)
 
 
-async def is_right(password: str, stored: str | None) -> bool:
-    """False for an account without a password, after the same time."""
+async def is_correct(password: str, stored: str | None) -> bool:
+    """False for an account without a password, in the same time."""
     matches = await asyncio.to_thread(_verify, password, stored)
     return matches and stored is not None
 
 
 def _verify(password: str, stored: str | None) -> bool:
     try:
-        return _hasher.verify(stored or _nobodys(), password)
+        return _hasher.verify(stored or _dummy_hash(), password)
     except (VerificationError, InvalidHashError):
         return False

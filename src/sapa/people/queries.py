@@ -1,15 +1,10 @@
-"""How people are stored: a part of the directory, whose statements know no single company."""
+"""How users of the console are stored. They are a directory of their own, not confined to one company."""
 
 from msgspec import Struct
 
+from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
-from sapa.people.types import (
-    AuditEntry,
-    ConsoleSession,
-    Member,
-    Membership,
-    OneTimeLink,
-)
+from sapa.people.types import AuditEntry, ConsoleSession, Member, Membership, OneTimeLink, Purpose, Role
 
 DIRECTORY = "the directory of people"
 
@@ -20,16 +15,27 @@ class StoredPassword(Struct, frozen=True):
     organisation_id: int
 
 
-class KnownPassword(Struct, frozen=True):
+class ExistingPassword(Struct, frozen=True):
     email_key: str
     password_hash: str | None
+
+
+class Recipient(Struct, frozen=True):
+    """A user who gets mail, and the company that it names."""
+
+    user_id: int
+    email: str
+    name: str
+    language: str
+    organisation_id: int
+    organisation: str
 
 
 class CompanyOwner(Struct, frozen=True):
     user_id: int
 
 
-# Whoever belongs to several companies begins where they were last, or in the oldest.
+# A user of several companies starts in the one of the last session, or in the oldest.
 FIND_PASSWORD = sql(
     """
     SELECT u.id AS user_id, u.password_hash, m.organisation_id
@@ -43,12 +49,26 @@ FIND_PASSWORD = sql(
     crosses=DIRECTORY,
 )
 
-# By the id where there is one; otherwise by the address that somebody gives.
-FIND_KNOWN = sql(
+# By id if there is one, otherwise by e-mail address.
+FIND_EXISTING_PASSWORD = sql(
     """
     SELECT email_key, password_hash FROM users
      WHERE id = $1::bigint OR ($1::bigint IS NULL AND email_key = $2)""",
-    row=KnownPassword,
+    row=ExistingPassword,
+    crosses=DIRECTORY,
+)
+
+# The oldest company that the user has joined, else the oldest invitation; the password is the same in all.
+FIND_RECIPIENT = sql(
+    """
+    SELECT u.id AS user_id, u.email, u.name, u.language, o.id AS organisation_id, o.name AS organisation
+      FROM users u
+      JOIN memberships m ON m.user_id = u.id
+      JOIN organisations o ON o.id = m.organisation_id
+     WHERE u.email_key = $1
+     ORDER BY m.joined_at IS NULL, m.created_at
+     LIMIT 1""",
+    row=Recipient,
     crosses=DIRECTORY,
 )
 
@@ -60,7 +80,7 @@ UPSERT_USER = sql(
     crosses=DIRECTORY,
 )
 
-# In place of the one that was there when it was looked at, and of no other.
+# Only if the password is still the one that was read before.
 SET_PASSWORD = sql(
     """
     UPDATE users SET password_hash = $2
@@ -75,7 +95,7 @@ INSERT_MEMBERSHIP = sql(
     "INSERT INTO memberships (organisation_id, user_id, role) VALUES ($1, $2, $3)", crosses=DIRECTORY
 )
 
-JOIN = sql(
+MARK_JOINED = sql(
     """
     UPDATE memberships SET joined_at = coalesce(joined_at, now())
      WHERE organisation_id = $1 AND user_id = $2
@@ -83,7 +103,7 @@ JOIN = sql(
     crosses=DIRECTORY,
 )
 
-IS_ELSEWHERE = sql(
+HAS_JOINED_ANOTHER = sql(
     """
     SELECT EXISTS (SELECT FROM memberships
                     WHERE organisation_id <> $1 AND user_id = $2 AND joined_at IS NOT NULL)""",
@@ -118,7 +138,7 @@ LIST_MEMBERS = sql(
     crosses=DIRECTORY,
 )
 
-LIST_PLACES = sql(
+LIST_MEMBERSHIPS = sql(
     """
     SELECT o.id, o.name, m.role
       FROM memberships m
@@ -178,10 +198,10 @@ FIND_LINK = sql(
     crosses=DIRECTORY,
 )
 
-# Whoever deletes it, and nobody else, has used it.
-TAKE_LINK = sql("DELETE FROM one_time_links WHERE hash = $1 RETURNING true", crosses=DIRECTORY)
+# The one transaction that deletes the link has used it.
+USE_LINK = sql("DELETE FROM one_time_links WHERE hash = $1 RETURNING true", crosses=DIRECTORY)
 
-# Another company's invitation goes on: it asks for the password.
+# Another company's invitation stays valid: it asks for the password.
 DELETE_LINKS_OF = sql(
     "DELETE FROM one_time_links WHERE user_id = $1 AND (organisation_id = $2 OR purpose = 'reset')", crosses=DIRECTORY
 )
@@ -190,7 +210,7 @@ FIND_ORGANISATION = sql("SELECT organisation_id FROM companies WHERE company_id 
 
 HAS_MEMBERS = sql("SELECT EXISTS (SELECT FROM memberships WHERE organisation_id = $1)", crosses=DIRECTORY)
 
-# A window begins with its first failure.
+# A window starts with its first failure.
 COUNT_FAILURE = sql(
     """
     INSERT INTO sign_in_attempts AS a (subject, failures, window_start) VALUES ($1, 1, now())
@@ -202,7 +222,7 @@ COUNT_FAILURE = sql(
     crosses=DIRECTORY,
 )
 
-TAKE_BACK_FAILURE = sql(
+UNCOUNT_FAILURE = sql(
     "UPDATE sign_in_attempts SET failures = greatest(failures - 1, 0) WHERE subject = $1", crosses=DIRECTORY
 )
 
@@ -229,3 +249,141 @@ LIST_AUDIT = sql(
     row=AuditEntry,
     crosses=DIRECTORY,
 )
+
+
+async def find_password(db: Connection, email_key: str) -> StoredPassword | None:
+    return await FIND_PASSWORD.find(db, email_key)
+
+
+async def find_existing_password(db: Connection, user_id: int | None, email_key: str) -> ExistingPassword | None:
+    return await FIND_EXISTING_PASSWORD.find(db, user_id, email_key)
+
+
+async def find_recipient(db: Connection, email_key: str) -> Recipient | None:
+    return await FIND_RECIPIENT.find(db, email_key)
+
+
+async def find_or_insert_user(tx: Tx, email: str, name: str, language: str) -> int:
+    user_id: int = await UPSERT_USER.value(tx, email, email.casefold(), name, language)
+    return user_id
+
+
+async def set_password(tx: Tx, user_id: int, password_hash: str, replaced_hash: str | None) -> bool:
+    """False when the password is not `replaced_hash` any more."""
+    return bool(await SET_PASSWORD.value(tx, user_id, password_hash, replaced_hash))
+
+
+async def set_language(tx: Tx, user_id: int, language: str) -> None:
+    await SET_LANGUAGE.run(tx, user_id, language)
+
+
+async def insert_membership(tx: Tx, organisation_id: int, user_id: int, role: Role) -> None:
+    await INSERT_MEMBERSHIP.run(tx, organisation_id, user_id, role)
+
+
+async def mark_joined(tx: Tx, organisation_id: int, user_id: int) -> bool:
+    """False when the user is not a member any more."""
+    return bool(await MARK_JOINED.value(tx, organisation_id, user_id))
+
+
+async def has_joined_another(db: Connection, organisation_id: int, user_id: int) -> bool:
+    return bool(await HAS_JOINED_ANOTHER.value(db, organisation_id, user_id))
+
+
+async def set_role(tx: Tx, organisation_id: int, user_id: int, role: Role) -> None:
+    await SET_ROLE.value(tx, organisation_id, user_id, role)
+
+
+async def delete_membership(tx: Tx, organisation_id: int, user_id: int) -> bool:
+    return bool(await DELETE_MEMBERSHIP.value(tx, organisation_id, user_id))
+
+
+async def lock_owners(tx: Tx, organisation_id: int) -> list[int]:
+    """The user ids of the owners who have joined."""
+    return [owner.user_id for owner in await LOCK_OWNERS.all(tx, organisation_id)]
+
+
+async def list_members(db: Connection, organisation_id: int) -> list[Member]:
+    return await LIST_MEMBERS.all(db, organisation_id)
+
+
+async def list_memberships(db: Connection, user_id: int) -> list[Membership]:
+    return await LIST_MEMBERSHIPS.all(db, user_id)
+
+
+async def insert_session(
+    tx: Tx, hash: bytes, user_id: int, organisation_id: int, seconds: int, address: str, browser: str
+) -> None:
+    await INSERT_SESSION.run(tx, hash, user_id, organisation_id, seconds, address, browser)
+
+
+async def find_session(db: Connection, hash: bytes) -> ConsoleSession | None:
+    return await FIND_SESSION.find(db, hash)
+
+
+async def delete_session(tx: Tx, hash: bytes) -> None:
+    await DELETE_SESSION.run(tx, hash)
+
+
+async def delete_sessions_of(tx: Tx, user_id: int) -> None:
+    await DELETE_SESSIONS_OF.run(tx, user_id)
+
+
+async def insert_link(
+    tx: Tx, hash: bytes, purpose: Purpose, organisation_id: int, user_id: int | None, seconds: int
+) -> None:
+    await INSERT_LINK.run(tx, hash, purpose, organisation_id, user_id, seconds)
+
+
+async def find_link(db: Connection, hash: bytes) -> OneTimeLink | None:
+    return await FIND_LINK.find(db, hash)
+
+
+async def use_link(tx: Tx, hash: bytes) -> bool:
+    """False when another transaction has used the link."""
+    return bool(await USE_LINK.value(tx, hash))
+
+
+async def delete_links_of(tx: Tx, user_id: int, organisation_id: int) -> None:
+    await DELETE_LINKS_OF.run(tx, user_id, organisation_id)
+
+
+async def find_organisation(db: Connection, company_id: int) -> int | None:
+    organisation_id: int | None = await FIND_ORGANISATION.value(db, company_id)
+    return organisation_id
+
+
+async def has_members(db: Connection, organisation_id: int) -> bool:
+    return bool(await HAS_MEMBERS.value(db, organisation_id))
+
+
+async def count_failure(tx: Tx, subject: str, window_seconds: int) -> int:
+    """The failures of the window, this one included."""
+    failures: int = await COUNT_FAILURE.value(tx, subject, window_seconds)
+    return failures
+
+
+async def uncount_failure(tx: Tx, subject: str) -> None:
+    await UNCOUNT_FAILURE.run(tx, subject)
+
+
+async def clear_failures(tx: Tx, subject: str) -> None:
+    await CLEAR_FAILURES.run(tx, subject)
+
+
+async def purge_expired(db: Connection, window_seconds: int) -> None:
+    """Sessions, links and failures."""
+    await PURGE_SESSIONS.run(db)
+    await PURGE_LINKS.run(db)
+    await PURGE_FAILURES.run(db, window_seconds)
+
+
+async def insert_audit(
+    tx: Tx, organisation_id: int, environment: str | None, user_id: int, user_name: str, action: str, subject: str,
+    address: str,
+) -> None:  # fmt: skip
+    await INSERT_AUDIT.run(tx, organisation_id, environment, user_id, user_name, action, subject, address)
+
+
+async def list_audit(db: Connection, organisation_id: int, before: int | None, limit: int) -> list[AuditEntry]:
+    return await LIST_AUDIT.all(db, organisation_id, before, limit)

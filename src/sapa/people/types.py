@@ -1,4 +1,4 @@
-"""People who use the console, and what they may do there."""
+"""Users of the console, their roles and sessions."""
 
 from enum import StrEnum
 
@@ -34,7 +34,7 @@ class Member(Struct, frozen=True, rename="camel"):
 
 
 class ConsoleSession(Struct, frozen=True):
-    """Somebody who is signed in, and the company that they look at."""
+    """A signed-in user and their current company."""
 
     user_id: int
     email: str
@@ -51,7 +51,7 @@ class ConsoleSession(Struct, frozen=True):
 
 
 class Membership(Struct, frozen=True):
-    """A company that somebody belongs to."""
+    """A company that a user belongs to."""
 
     id: int
     name: str
@@ -71,13 +71,13 @@ class OneTimeLink(Struct, frozen=True):
 
     @property
     def asks_password(self) -> bool:
-        """Whoever has a password gives it. A link to choose another one goes to themselves alone: a password opens
-        every company that somebody belongs to."""
+        """An invited user who has a password enters it. Only a reset link, which goes to the user alone, replaces the
+        password: it is valid for all their companies."""
         return self.purpose == Purpose.INVITATION and self.is_known
 
 
 class AuditEntry(Struct, frozen=True):
-    """What somebody changed."""
+    """A change that a user made."""
 
     id: int
     environment: str | None

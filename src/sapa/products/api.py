@@ -73,12 +73,12 @@ async def delete_product(call: Call, id: ProductId) -> None:
 
 
 def _filters(query: ProductsQuery) -> dict[str, Any]:
-    given = {
+    filters = {
         "search": query.search and _pattern(query.search),
         "tags": query.tags,
         CELLS: query.status and [query.status],
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in filters.items() if value is not None}
 
 
 def _pattern(search: str) -> str:

@@ -1,6 +1,6 @@
 """How products are stored."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -8,13 +8,13 @@ from sapa.db.listing import Listing
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 from sapa.http.errors import NotFound
-from sapa.products.offer import ProductDraft
+from sapa.products.draft import ProductDraft
 from sapa.products.types import MOST_STOCK, Product, VariantOnSale
 from sapa.values.json import encode
 
 COUNTER = "products"
 
-# Printed by PostgreSQL just as our own encoder prints them: compact, amounts as they are stored.
+# PostgreSQL prints this JSON exactly as our encoder does: compact, amounts as stored.
 VARIANTS = """array_to_json(ARRAY(
         SELECT v FROM (SELECT id, key, title, price, compare_at_price AS "compareAtPrice",
                               inventory_sku AS "inventorySku", media, inventory_quantity AS "inventoryQuantity"
@@ -24,7 +24,7 @@ VARIANTS = """array_to_json(ARRAY(
 
 
 def _columns(variants: str) -> str:
-    """The fields of a product from its row `r`, with an expression for its variants."""
+    """The columns of a product from its row `r`, with an expression for its variants."""
     return ", ".join(
         f"{variants} AS variants" if field == "variants" else f"r.{field}" for field in Product.__struct_fields__
     )
@@ -34,12 +34,12 @@ COLUMNS = _columns(VARIANTS)
 
 GET = sql(f"SELECT {COLUMNS} FROM products AS r WHERE company_id = $1 AND id = $2", row=Product)
 
-# Locking is a statement of its own: what is read after the wait is then read as it is now, variants included.
+# Locking is a separate statement, so that the read after the wait sees the current row and variants.
 LOCK = sql("SELECT id FROM products WHERE company_id = $1 AND id = $2 FOR UPDATE")
 
 LOCK_BY_PRODUCT_ID = sql("SELECT id FROM products WHERE company_id = $1 AND product_id = $2 FOR UPDATE")
 
-GIVEN_VARIANTS = """
+VARIANT_ROWS = """
         SELECT $1, given.variant ->> 'id', $2, given.position, given.variant ->> 'key', given.variant ->> 'title',
                (given.variant ->> 'price')::numeric, (given.variant ->> 'compareAtPrice')::numeric,
                given.variant ->> 'inventorySku', given.variant ->> 'media',
@@ -53,7 +53,7 @@ INSERT = sql(
     ), filled AS (
         INSERT INTO variants (company_id, id, product_id, position, key, title, price, compare_at_price, inventory_sku,
                               media, inventory_quantity)
-        {GIVEN_VARIANTS}
+        {VARIANT_ROWS}
     )
     INSERT INTO products AS r (company_id, id, product_id, name, description, media, medias, status, options, tags,
                                types, search_text)
@@ -62,7 +62,7 @@ INSERT = sql(
     row=Product,
 )
 
-# The row's lock may have been waited for, so the time is that of the change and never falls behind an earlier one.
+# clock_timestamp(), because the transaction may have waited for the row's lock; updated_at never goes back.
 UPDATE = sql(
     f"""
     WITH counted AS (
@@ -78,7 +78,7 @@ UPDATE = sql(
     ), filled AS (
         INSERT INTO variants (company_id, id, product_id, position, key, title, price, compare_at_price, inventory_sku,
                               media, inventory_quantity)
-        {GIVEN_VARIANTS}
+        {VARIANT_ROWS}
             ON CONFLICT (company_id, id) DO UPDATE
            SET position = excluded.position, key = excluded.key, title = excluded.title, price = excluded.price,
                compare_at_price = excluded.compare_at_price, inventory_sku = excluded.inventory_sku,
@@ -99,6 +99,8 @@ DELETE = sql(
     )
     INSERT INTO counter_deltas (company_id, counter, cell, delta) SELECT $1, 'products', status, -1 FROM gone"""
 )
+
+LIST_ALL = sql(f"SELECT {COLUMNS} FROM products AS r WHERE company_id = $1 ORDER BY created_at, id", row=Product)
 
 LISTING = Listing(
     "products",
@@ -125,12 +127,12 @@ async def find_locked_by_product_id(tx: Tx, company_id: int, product_id: str) ->
     return id and await get_product(tx, company_id, id)
 
 
-async def insert_product(tx: Tx, company_id: int, id: str, offer: ProductDraft) -> Product:
-    return _found(await INSERT.find(tx, company_id, id, *_values(offer)))
+async def insert_product(tx: Tx, company_id: int, id: str, draft: ProductDraft) -> Product:
+    return _found(await INSERT.find(tx, company_id, id, *_values(draft)))
 
 
-async def update_product(tx: Tx, company_id: int, id: str, offer: ProductDraft) -> Product:
-    return _found(await UPDATE.find(tx, company_id, id, *_values(offer)))
+async def update_product(tx: Tx, company_id: int, id: str, draft: ProductDraft) -> Product:
+    return _found(await UPDATE.find(tx, company_id, id, *_values(draft)))
 
 
 async def delete_product(tx: Tx, company_id: int, id: str) -> None:
@@ -140,8 +142,16 @@ async def delete_product(tx: Tx, company_id: int, id: str) -> None:
 async def list_products(
     db: Connection, company_id: int, filters: Mapping[str, object], limit: int, offset: int
 ) -> tuple[list[Product], int]:
-    """One page, and how many products there are in all."""
+    """One page, and the total number of matches."""
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
+
+
+async def list_all_products(db: Connection, company_id: int) -> list[Product]:
+    return await LIST_ALL.all(db, company_id)
+
+
+def stream_all_products(tx: Tx, company_id: int) -> AsyncIterator[list[Product]]:
+    return LIST_ALL.stream(tx, company_id)
 
 
 def _found(product: Product | None) -> Product:
@@ -150,10 +160,10 @@ def _found(product: Product | None) -> Product:
     return product
 
 
-def _values(offer: ProductDraft) -> list[object]:
+def _values(draft: ProductDraft) -> list[object]:
     return [
-        offer.product_id, offer.name, offer.description, offer.media, offer.medias, offer.status,
-        encode(offer.options), offer.tags, offer.types, offer.search_text, encode(offer.variants),
+        draft.product_id, draft.name, draft.description, draft.media, draft.medias, draft.status,
+        encode(draft.options), draft.tags, draft.types, draft.search_text, encode(draft.variants),
     ]  # fmt: skip
 
 
@@ -221,7 +231,7 @@ async def find_on_sale(db: Connection, company_id: int, ids: Sequence[str]) -> l
 
 
 async def lock_tracked(tx: Tx, company_id: int, ids: Sequence[str]) -> list[TrackedVariant]:
-    """Those of the variants whose stock is tracked, their products locked; what is not tracked locks nothing."""
+    """The variants whose stock is tracked, with their products locked."""
     locked = await LOCK_TRACKED_PRODUCTS.value(tx, company_id, ids)
     return await LIST_TRACKED.all(tx, company_id, ids, locked) if locked else []
 
@@ -231,5 +241,5 @@ async def change_stock(tx: Tx, company_id: int, ids: Sequence[str], changes: Seq
 
 
 async def touch_products(tx: Tx, company_id: int, ids: Sequence[str]) -> list[Product]:
-    """Marks them as changed now."""
+    """Sets updated_at."""
     return sorted(await TOUCH.all(tx, company_id, ids), key=lambda product: product.id)

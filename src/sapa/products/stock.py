@@ -1,7 +1,7 @@
-"""Stock: what orders take from variants and give back to them, inside the order's own transaction.
+"""Stock: what orders take from variants and return to them, in the order's transaction.
 
-Only variants whose stock is tracked take part. Products are locked in the order of their ids before any variant is
-looked at, so two orders of the same goods never wait for each other in a circle.
+Only variants with tracked stock take part. Products are locked in the order of their ids before any variant is read, so
+two orders of the same products never deadlock.
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,33 +15,33 @@ from sapa.values.company import Company
 
 
 async def find_variants(tx: Tx, company: Company, ids: Sequence[str]) -> dict[str, VariantOnSale]:
-    """By id, as an order line keeps them; an id that the company does not have is missing."""
+    """By id, as an order line stores them; unknown ids are missing."""
     if not ids:
         return {}
     return {variant.id: variant for variant in await queries.find_on_sale(tx, company.id, ids)}
 
 
 async def take(tx: Tx, company: Company, quantities: Mapping[str, int]) -> dict[str, int]:
-    """Lowers the stock of each variant by its quantity, of all of them or of none; what was really taken."""
+    """Lowers the stock of all variants by their quantities, or of none; returns what was taken of tracked variants."""
     if not quantities:
         return {}
     tracked = await queries.lock_tracked(tx, company.id, list(quantities))
     for variant in tracked:
-        _refuse_shortage(variant, quantities[variant.id])
+        _require_stock(variant, quantities[variant.id])
     await _change(tx, company, tracked, {id: -quantity for id, quantity in quantities.items()})
     return {variant.id: quantities[variant.id] for variant in tracked}
 
 
-async def give_back(tx: Tx, company: Company, quantities: Mapping[str, int]) -> None:
-    """Raises the stock of each variant by its quantity; one that is gone by now is passed over."""
+async def restock(tx: Tx, company: Company, quantities: Mapping[str, int]) -> None:
+    """Raises the stock of each variant by its quantity; skips variants that no longer exist."""
     tracked = await queries.lock_tracked(tx, company.id, list(quantities))
     await _change(tx, company, tracked, quantities)
 
 
-def _refuse_shortage(variant: TrackedVariant, asked: int) -> None:
-    if variant.inventory_quantity < asked:
+def _require_stock(variant: TrackedVariant, quantity: int) -> None:
+    if variant.inventory_quantity < quantity:
         raise InsufficientStock(
-            f"Of the variant {variant.id} ({variant.title}) {asked} were asked for and "
+            f"Of the variant {variant.id} ({variant.title}) {quantity} were asked for and "
             f"{variant.inventory_quantity} are in stock."
         )
 

@@ -1,4 +1,4 @@
-"""Products: what they look like, what can go wrong, what they announce."""
+"""Products: their structs, errors and events."""
 
 from decimal import Decimal
 from typing import Annotated, Literal

@@ -1,4 +1,4 @@
-"""How reports are put together. They change nothing."""
+"""Builds reports; read-only."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from sapa.values.company import Company
 
 
 async def get_window(db: Connection, company: Company, preset: str, first: str, last: str) -> DayRange:
-    """The window that was asked for, by the company's own clock."""
+    """The requested window, by the company's clock."""
     return parse_window(await queries.get_today(db, company.id), preset, first, last)
 
 
@@ -28,24 +28,24 @@ async def get_overview(db: Connection, company: Company, window: DayRange) -> Ov
         currency=company.currency,
         messages=_fill_messages(window, await queries.list_messages(db, company.id, window)),
         orders=_fill_orders(window, company.currency, orders),
-        totals=_add_up(company.currency, orders),
+        totals=_sum_by_currency(company.currency, orders),
         endpoints=await queries.list_endpoints(db, company.id, window),
         shipments=await queries.list_shipments(db, company.id, window),
     )
 
 
 def _fill_messages(window: DayRange, found: Sequence[MessageStep]) -> list[MessageStep]:
-    """A step without messages is one with none of them, not one that is missing."""
-    known = {step.at: step for step in found}
-    return [known.get(at) or MessageStep(at, 0, 0, 0, 0, 0) for at in window.steps]
+    """Adds the steps without messages."""
+    by_start = {step.at: step for step in found}
+    return [by_start.get(at) or MessageStep(at, 0, 0, 0, 0, 0) for at in window.steps]
 
 
 def _fill_orders(window: DayRange, currency: str, found: Sequence[OrderStep]) -> list[OrderStep]:
-    known = {step.at: step for step in found if step.currency == currency}
-    return [known.get(at) or OrderStep(at, currency, 0, 0, 0, Decimal(0)) for at in window.steps]
+    by_start = {step.at: step for step in found if step.currency == currency}
+    return [by_start.get(at) or OrderStep(at, currency, 0, 0, 0, Decimal(0)) for at in window.steps]
 
 
-def _add_up(currency: str, found: Sequence[OrderStep]) -> list[OrderStep]:
+def _sum_by_currency(currency: str, found: Sequence[OrderStep]) -> list[OrderStep]:
     by_currency: dict[str, list[OrderStep]] = defaultdict(list)
     for step in found:
         by_currency[step.currency].append(step)

@@ -1,4 +1,4 @@
-"""What reports read. Each statement walks an index over the window, and gives few rows however many it walks."""
+"""What reports read. Each statement scans an index over the window and returns few rows."""
 
 from datetime import date, datetime
 
@@ -32,7 +32,7 @@ TODAY = sql(
     row=Today,
 )
 
-# By day first, in plain arithmetic; only those few sums are put into weeks and months.
+# By day first, with plain arithmetic; only those few sums are grouped into weeks and months.
 _STEP = "to_char(date_trunc($4, day AT TIME ZONE 'UTC'), 'YYYY-MM-DD') AS at"
 _DAY = "date_bin('1 day', created_at, '2000-01-01 00:00:00+00')"
 
@@ -91,7 +91,7 @@ ENDPOINTS = sql(
     row=EndpointHealth,
 )
 
-# Cell by cell along their index: its second column is known, so that the window is a range of it.
+# Cell by cell, so that the window is a range of the index on (company_id, cell, created_at).
 SHIPMENTS = sql(
     """
     WITH cells AS (
@@ -116,7 +116,7 @@ async def get_today(db: Connection, company_id: int) -> date:
     """The company's day, in UTC."""
     found = await TODAY.find(db, company_id)
     if found is None:
-        raise AssertionError("a report is about a company that is there")
+        raise AssertionError("the company exists")
     return date.fromisoformat(found.day)
 
 

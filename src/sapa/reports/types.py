@@ -1,4 +1,4 @@
-"""Reports: the window they look at, and what they say of it."""
+"""Reports: their window and their figures."""
 
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -11,7 +11,7 @@ from sapa.http.errors import Invalid
 Step = Literal["day", "week", "month"]
 
 PRESETS = {"7": 7, "30": 30, "90": 90, "365": 365}
-"""Windows that end today, by their days."""
+"""Windows that end today, by number of days."""
 DEFAULT_PRESET = "30"
 MOST_DAYS_BY_DAY = 62
 MOST_DAYS_BY_WEEK = 370
@@ -30,7 +30,7 @@ class DayRange(Struct, frozen=True):
 
     @property
     def end(self) -> datetime:
-        """The first instant after it."""
+        """The first instant after the window."""
         return datetime.combine(self.last + timedelta(days=1), time(), UTC)
 
     @property
@@ -39,23 +39,23 @@ class DayRange(Struct, frozen=True):
 
     @property
     def step(self) -> Step:
-        """What a point of a chart stands for: few enough points to be read."""
+        """The period of one point of a chart; few enough points to read."""
         if self.days <= MOST_DAYS_BY_DAY:
             return "day"
         return "week" if self.days <= MOST_DAYS_BY_WEEK else "month"
 
     @property
     def steps(self) -> list[str]:
-        """The first day of every step, those before the window's own first day included."""
-        day, found = _begin(self.first, self.step), []
+        """The first day of every step; the first may be before the window."""
+        day, steps = _first_day(self.first, self.step), []
         while day <= self.last:
-            found.append(day.isoformat())
-            day = _follow(day, self.step)
-        return found
+            steps.append(day.isoformat())
+            day = _next_step(day, self.step)
+        return steps
 
 
 class MessageStep(Struct, frozen=True):
-    """Messages of one step, and what became of them since."""
+    """Messages of one step, by status reached."""
 
     at: str
     sent: int
@@ -79,31 +79,31 @@ class OrderStep(Struct, frozen=True):
 
 
 class EndpointHealth(Struct, frozen=True):
-    """How a webhook endpoint fared of late."""
+    """Recent deliveries of a webhook endpoint."""
 
     id: str
     url: str
     status: str
     attempts: int
-    """The latest of the window, so many at most as are looked at."""
+    """The latest of the window, up to a limit."""
     delivered: int
     failed: int
     milliseconds: int | None
-    """How long an answer took, on average."""
+    """The average response time."""
     last_at: str | None
     waiting: int
-    """Still to be delivered, so many at most as are counted."""
+    """Deliveries in the queue, up to a limit."""
 
 
 class ShipmentState(Struct, frozen=True):
-    """Shipments of the window that are in a state now."""
+    """Shipments of the window that have a state now."""
 
     state: str
     shipments: int
 
 
 class Overview(Struct, frozen=True):
-    """A company's window at a glance."""
+    """The figures of a company's window."""
 
     window: DayRange
     currency: str
@@ -117,7 +117,7 @@ class Overview(Struct, frozen=True):
 
 
 def parse_window(today: date, preset: str, first: str, last: str) -> DayRange:
-    """The days that were asked for; a preset where none were. Raises Invalid naming the one that cannot be used."""
+    """The requested days, or a preset; raises Invalid with the field that is wrong."""
     if not first and not last:
         days = PRESETS.get(preset or DEFAULT_PRESET)
         if days is None:
@@ -143,13 +143,13 @@ def _parse_day(field: str, text: str) -> date:
     return day
 
 
-def _begin(day: date, step: Step) -> date:
+def _first_day(day: date, step: Step) -> date:
     if step == "week":
         return day - timedelta(days=day.weekday())
     return day.replace(day=1) if step == "month" else day
 
 
-def _follow(day: date, step: Step) -> date:
+def _next_step(day: date, step: Step) -> date:
     if step == "month":
         return (day + timedelta(days=31)).replace(day=1)
     return day + timedelta(days=7 if step == "week" else 1)

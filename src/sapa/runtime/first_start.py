@@ -1,6 +1,6 @@
 """The first start: a demo company with keys, shown once."""
 
-from sapa.access import actions, queries
+from sapa.access import actions
 from sapa.access.types import KeyIn, KeyProduct, Scope
 from sapa.db.pool import open_database
 from sapa.demo.shop import DEMO_COMPANY
@@ -30,8 +30,8 @@ Try it:
 async def prepare(app_url: str, settings: Settings) -> str | None:
     """Makes the demo company when there is no company yet; answers with the words that show its keys."""
     async with open_database(app_url) as database, database.transaction() as tx:
-        await queries.take_turn(tx)
-        if await queries.list_companies(tx):
+        await actions.lock_first_start(tx)
+        if await actions.list_companies(tx):
             return None
         company = await actions.create_company(tx, DEMO_COMPANY)
         everything = KeyIn(name="first key", scopes=list(Scope), products=list(KeyProduct))

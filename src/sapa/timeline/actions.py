@@ -1,4 +1,4 @@
-"""How the timeline grows: every domain writes to it in its own transaction."""
+"""Records timeline entries, in the transaction of the change."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from sapa.values.company import Company
 
 
 class NewTimelineEntry(Struct, frozen=True):
-    """Something to be told on a customer's timeline."""
+    """An entry to record on a customer's timeline."""
 
     customer_id: str
     type: str
@@ -20,15 +20,14 @@ class NewTimelineEntry(Struct, frozen=True):
     notes: str | None = None
 
 
-async def record(tx: Tx, company: Company, happening: NewTimelineEntry) -> None:
-    await record_all(tx, company, [happening])
+async def record(tx: Tx, company: Company, entry: NewTimelineEntry) -> None:
+    await record_all(tx, company, [entry])
 
 
-async def record_all(tx: Tx, company: Company, happenings: Sequence[NewTimelineEntry]) -> None:
-    rows = [(one.customer_id, one.type, one.source, one.edit_log, one.notes) for one in happenings]
+async def record_all(tx: Tx, company: Company, entries: Sequence[NewTimelineEntry]) -> None:
+    rows = [(entry.customer_id, entry.type, entry.source, entry.edit_log, entry.notes) for entry in entries]
     await queries.insert_entries(tx, company.id, rows)
 
 
 async def purge_customer(tx: Tx, company: Company, customer_id: str) -> None:
-    """With the customer goes what is told of them."""
     await queries.delete_entries(tx, company.id, customer_id)

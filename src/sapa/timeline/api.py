@@ -11,7 +11,7 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Invalid, NotFound
 from sapa.http.query_string import BadValue, PageLimit, parse_date_time
 from sapa.timeline import queries
-from sapa.timeline.queries import Place
+from sapa.timeline.queries import Position
 from sapa.timeline.types import TIMELINE_ID, Category, TimelineEntry, TimelineMeta, TimelinePage
 from sapa.values.ids import CustomerId
 
@@ -44,36 +44,36 @@ async def get_timeline(call: Call, customer_id: CustomerId, query: TimelineQuery
     after, before = _parse_cursor("after", query.after), _parse_cursor("before", query.before)
     if not await queries.has_customer(call.db, call.company.id, customer_id):
         raise NotFound
-    which = (call.db, call.company.id, customer_id, query.category, query.months)
-    total = await queries.count_entries(*which)
+    filters = (call.db, call.company.id, customer_id, query.category, query.months)
+    total = await queries.count_entries(*filters)
     if before is not None:
-        found = await queries.list_newer(*which, query.limit + 1, before)
-        shown = found[: query.limit][::-1]
-        # Where nothing lies before the cursor, all there is lies behind it.
-        is_more_behind = bool(await queries.list_older(*which, 1, _place_of(shown[-1])) if shown else total)
-        return _build_page(shown, len(found) > query.limit, is_more_behind, total)
-    found = await queries.list_older(*which, query.limit + 1, after)
-    shown = found[: query.limit]
-    is_more_ahead = after is not None and bool(
-        await queries.list_newer(*which, 1, _place_of(shown[0])) if shown else total
+        found = await queries.list_newer(*filters, query.limit + 1, before)
+        entries = found[: query.limit][::-1]
+        # Without entries before the cursor, all entries are after it.
+        has_older = bool(await queries.list_older(*filters, 1, _position_of(entries[-1])) if entries else total)
+        return _build_page(entries, len(found) > query.limit, has_older, total)
+    found = await queries.list_older(*filters, query.limit + 1, after)
+    entries = found[: query.limit]
+    has_newer = after is not None and bool(
+        await queries.list_newer(*filters, 1, _position_of(entries[0])) if entries else total
     )
-    return _build_page(shown, is_more_ahead, len(found) > query.limit, total)
+    return _build_page(entries, has_newer, len(found) > query.limit, total)
 
 
-def _build_page(shown: list[TimelineEntry], has_previous: bool, has_next: bool, total: int) -> TimelinePage:
-    start, end = (_cursor(shown[0]), _cursor(shown[-1])) if shown else (None, None)
-    return TimelinePage(shown, TimelineMeta(start, end, has_next, has_previous, total))
+def _build_page(entries: list[TimelineEntry], has_previous: bool, has_next: bool, total: int) -> TimelinePage:
+    start, end = (_cursor(entries[0]), _cursor(entries[-1])) if entries else (None, None)
+    return TimelinePage(entries, TimelineMeta(start, end, has_next, has_previous, total))
 
 
 def _cursor(entry: TimelineEntry) -> str:
     return base64.urlsafe_b64encode(f"{entry.created_at} {entry.id}".encode()).rstrip(b"=").decode()
 
 
-def _place_of(entry: TimelineEntry) -> Place:
+def _position_of(entry: TimelineEntry) -> Position:
     return parse_date_time(entry.created_at), entry.id
 
 
-def _parse_cursor(name: str, cursor: str | None) -> Place | None:
+def _parse_cursor(name: str, cursor: str | None) -> Position | None:
     if cursor is None:
         return None
     try:

@@ -9,10 +9,10 @@ from sapa.timeline.types import TIMELINE_ID, TYPES, TimelineEntry
 
 COLUMNS = ", ".join(TimelineEntry.__struct_fields__)
 
-# In company time, like everything that happens to its customers. Of a customer who was deleted nothing is told any
-# more, though orders and points of theirs may still change. Each customer is looked for alone and in the
-# order of the primary key, never by joining: statistics of a table that was just empty would have all of it read. Who
-# tells of many at once switches sorting off, as customers/bulk.py does, and leaves no other index.
+# In company time. A deleted customer gets no more entries, though their orders and points may still change. Each
+# customer is looked up alone and in the order of the primary key, never by a join: with the statistics of a table that
+# was empty a moment ago, the planner would read all of it. A caller that records many entries disables sorting, as
+# customers/bulk.py does, so that no other index fits.
 INSERT = sql(
     """
     INSERT INTO timeline_entries (company_id, id, customer_id, category, type, source, edit_log, notes,
@@ -53,17 +53,17 @@ NEWER = sql(
     row=TimelineEntry,
 )
 
-Place = tuple[datetime, str]
+Position = tuple[datetime, str]
 
 
 async def insert_entries(
     tx: Tx, company_id: int, entries: Sequence[tuple[str, str, str, str | None, str | None]]
 ) -> None:
-    """Of (customer, type, source, edit log, notes) each."""
+    """Each entry is (customer, type, source, edit log, notes)."""
     if not entries:
         return
     customers, types, sources, edit_logs, notes = zip(*entries, strict=True)
-    # They share one instant, and their ids tell their order.
+    # The entries share one instant; their ids keep their order.
     ids = sorted(TIMELINE_ID.new() for _ in entries)
     categories = [TYPES[type][0] for type in types]
     await INSERT.run(tx, company_id, ids, customers, categories, types, sources, edit_logs, notes)
@@ -85,16 +85,16 @@ async def count_entries(
 
 async def list_older(
     db: Connection, company_id: int, customer_id: str, category: str | None, months: int | None,
-    limit: int, place: Place | None,
+    limit: int, position: Position | None,
 ) -> list[TimelineEntry]:  # fmt: skip
-    """Newest first, from the beginning or from behind a place."""
-    which = (company_id, customer_id, category, months, limit)
-    return await (OLDER.all(db, *which, *place) if place else FIRST.all(db, *which))
+    """Newest first, from the newest or from a position on."""
+    filters = (company_id, customer_id, category, months, limit)
+    return await (OLDER.all(db, *filters, *position) if position else FIRST.all(db, *filters))
 
 
 async def list_newer(
     db: Connection, company_id: int, customer_id: str, category: str | None, months: int | None,
-    limit: int, place: Place,
+    limit: int, position: Position,
 ) -> list[TimelineEntry]:  # fmt: skip
-    """What lies before a place, nearest first."""
-    return await NEWER.all(db, company_id, customer_id, category, months, limit, *place)
+    """The entries newer than a position, oldest first."""
+    return await NEWER.all(db, company_id, customer_id, category, months, limit, *position)

@@ -1,4 +1,4 @@
-"""The customer timeline: what its entries look like, and every type of them."""
+"""The customer timeline: its entries and their types."""
 
 from typing import Annotated, Literal, get_args
 
@@ -40,7 +40,7 @@ TYPES: dict[str, tuple[Category, str]] = {
     "ticket_resolved": ("support", "A ticket was resolved."),
     "ticket_reopened": ("support", "A resolved ticket was opened again."),
 }
-"""Each type with its category and its meaning: the one place to add one."""
+"""Each type with its category and meaning; add new types here."""
 
 
 def _describe_types() -> str:

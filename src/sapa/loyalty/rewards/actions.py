@@ -1,6 +1,6 @@
-"""How rewards change, and how they are redeemed.
+"""How rewards change, and how customers redeem them.
 
-A redemption's points are held by a reservation of the ledger. Whatever closes that closes the redemption, see
+A reservation of the ledger holds the points of a redemption. What closes the reservation closes the redemption: see
 `closing.py`.
 """
 
@@ -13,9 +13,8 @@ from msgspec import Raw
 from sapa.db.pool import Tx
 from sapa.events import emit
 from sapa.http.errors import Invalid
-from sapa.loyalty import actions as ledger
+from sapa.loyalty import actions as points
 from sapa.loyalty.ledger import WalletLedger
-from sapa.loyalty.queries import insert_reservation
 from sapa.loyalty.rewards import queries
 from sapa.loyalty.rewards.terms import build_terms, parse_cost, revise_terms, terms_of
 from sapa.loyalty.rewards.types import (
@@ -38,12 +37,12 @@ from sapa.values.company import Company
 REFERENCE = "redemption"
 
 
-async def create_option(tx: Tx, company: Company, given: RewardOptionIn) -> RewardOption:
-    return await queries.insert_option(tx, company.id, OPTION_ID.new(), build_terms(company, given))
+async def create_option(tx: Tx, company: Company, body: RewardOptionIn) -> RewardOption:
+    return await queries.insert_option(tx, company.id, OPTION_ID.new(), build_terms(company, body))
 
 
 async def update_option(tx: Tx, company: Company, id: str, patch: RewardOptionPatch) -> RewardOption:
-    """Nothing is written when nothing changes. Redemptions keep what the reward was."""
+    """Writes nothing when nothing changes. Redemptions keep the terms of the reward."""
     option = await queries.lock_option(tx, company.id, id)
     terms = revise_terms(company, option, patch)
     if terms == terms_of(option):
@@ -55,20 +54,20 @@ async def delete_option(tx: Tx, company: Company, id: str) -> None:
     await queries.delete_option(tx, company.id, id)
 
 
-async def redeem(tx: Tx, company: Company, customer_id: str, given: RedeemIn) -> Redeemed:
-    """Puts the reward's points aside. With a key that was used before, nothing happens again."""
-    memo = _build_memo(customer_id, given)
-    book = await _open_book(tx, company, customer_id, given.voucher_code)
-    known = await ledger.find_repeated(tx, company, memo)
-    if known is not None:
-        return await _answer_again(tx, company, book, known)
-    option = await _get_offered(tx, company, given)
-    ledger.refuse_closed(book)
-    reservation = await _hold(tx, company, book, option, memo)
-    entry = book.written[-1]
-    redemption = _build_redemption(option, reservation, entry, given.voucher_code)
+async def redeem(tx: Tx, company: Company, customer_id: str, body: RedeemIn) -> Redeemed:
+    """Reserves the reward's points. Idempotent by the request's key."""
+    memo = _build_memo(customer_id, body)
+    ledger = await _open_ledger(tx, company, customer_id, body.voucher_code)
+    existing = await points.find_same_request(tx, company, memo)
+    if existing is not None:
+        return await _build_repeated(tx, company, ledger, existing)
+    option = await _get_option_as_shown(tx, company, body)
+    points.require_writable(ledger)
+    reservation = await _hold(tx, company, ledger, option, memo)
+    entry = ledger.entries[-1]
+    redemption = _build_redemption(option, reservation, entry, body.voucher_code)
     await queries.insert_redemption(tx, company.id, redemption)
-    wallet = await ledger.close_book(tx, company, book, "api")
+    wallet = await points.close_ledger(tx, company, ledger, "api")
     log = f"{option.reward_name}: reserved"
     await timeline.record(tx, company, NewTimelineEntry(customer_id, "reward_redeemed", edit_log=log))
     await emit(tx, company, RedemptionUpdated(redemption))
@@ -77,23 +76,23 @@ async def redeem(tx: Tx, company: Company, customer_id: str, given: RedeemIn) ->
 
 async def commit(tx: Tx, company: Company, id: str) -> Redemption:
     """Spends the points, which makes the voucher valid."""
-    return await _end(tx, company, id, ledger.commit)
+    return await _end(tx, company, id, points.commit)
 
 
 async def release(tx: Tx, company: Company, id: str) -> Redemption:
-    """Gives the points back."""
-    return await _end(tx, company, id, ledger.release)
+    """Returns the points."""
+    return await _end(tx, company, id, points.release)
 
 
 async def fail(tx: Tx, company: Company, id: str, reason: str) -> Redemption:
-    """Gives the points back, spent ones too, since the customer cannot have the reward."""
+    """Returns the points, spent ones too, because the customer cannot have the reward."""
     if not reason.strip():
         raise Invalid.field("reason", "must hold more than blanks")
-    return await _end(tx, company, id, partial(ledger.undo, reason=reason))
+    return await _end(tx, company, id, partial(points.undo, reason=reason))
 
 
 async def _end(tx: Tx, company: Company, id: str, end: Callable[[Tx, Company, str], Awaitable[object]]) -> Redemption:
-    """By ending the reservation of its points."""
+    """Ends the reservation that holds the redemption's points."""
     reservation_id = await queries.get_reservation_id(tx, company.id, id)
     try:
         await end(tx, company, reservation_id)
@@ -103,60 +102,60 @@ async def _end(tx: Tx, company: Company, id: str, end: Callable[[Tx, Company, st
     return await queries.get_redemption(tx, company.id, id)
 
 
-async def _open_book(tx: Tx, company: Company, customer_id: str, voucher_code: str | None) -> WalletLedger:
-    """The customer's book; and the wallet settled of whoever still has the code though their time is over.
+async def _open_ledger(tx: Tx, company: Company, customer_id: str, voucher_code: str | None) -> WalletLedger:
+    """The customer's ledger. Settles the wallet of another customer whose overdue redemption still has the code.
 
-    The two wallets are locked in the order of their ids, so that no two callers wait for each other.
+    The two wallets are locked in the order of their ids, so that callers do not deadlock.
     """
-    late = None if voucher_code is None else await queries.find_late_holder(tx, company.id, voucher_code)
-    if late is not None and late < customer_id:
-        await ledger.settle_wallet(tx, company, late)
-    book = await ledger.open_book(tx, company, customer_id)
-    if late is not None and late > customer_id:
-        await ledger.settle_wallet(tx, company, late)
-    return book
+    other_id = None if voucher_code is None else await queries.find_overdue_holder(tx, company.id, voucher_code)
+    if other_id is not None and other_id < customer_id:
+        await points.settle_wallet(tx, company, other_id)
+    ledger = await points.open_ledger(tx, company, customer_id)
+    if other_id is not None and other_id > customer_id:
+        await points.settle_wallet(tx, company, other_id)
+    return ledger
 
 
-async def _answer_again(tx: Tx, company: Company, book: WalletLedger, known: LedgerEntry) -> Redeemed:
-    redemption = await queries.get_redemption(tx, company.id, known.reference_id or "")
-    return Redeemed(await ledger.close_book(tx, company, book, "api"), redemption, known)
+async def _build_repeated(tx: Tx, company: Company, ledger: WalletLedger, entry: LedgerEntry) -> Redeemed:
+    redemption = await queries.get_redemption(tx, company.id, entry.reference_id or "")
+    return Redeemed(await points.close_ledger(tx, company, ledger, "api"), redemption, entry)
 
 
-async def _get_offered(tx: Tx, company: Company, given: RedeemIn) -> RewardOption:
-    """The reward, if it is still what the customer was shown; raises Invalid naming what is not."""
+async def _get_option_as_shown(tx: Tx, company: Company, body: RedeemIn) -> RewardOption:
+    """The reward, if it is still as the customer saw it; raises Invalid with the field that differs."""
     option = None
-    if OPTION_ID.matches(given.reward_option_id):
-        option = await queries.find_held_option(tx, company.id, given.reward_option_id)
+    if OPTION_ID.matches(body.reward_option_id):
+        option = await queries.find_share_locked_option(tx, company.id, body.reward_option_id)
     if option is None:
         raise Invalid.field("rewardOptionId", "is not the id of a reward")
-    if given.reward_name != option.reward_name:
+    if body.reward_name != option.reward_name:
         raise Invalid.field("rewardName", f"must be {option.reward_name!r}, as the reward is called")
-    if str(parse_cost("pointsCost", given.points_cost)) != option.cost_to_redeem:
+    if str(parse_cost("pointsCost", body.points_cost)) != option.cost_to_redeem:
         raise Invalid.field("pointsCost", f"must be {option.cost_to_redeem}, as the reward costs")
     return option
 
 
-async def _hold(tx: Tx, company: Company, book: WalletLedger, option: RewardOption, memo: Memo) -> Reservation:
-    portions = await ledger.pick_lots(tx, company, book, int(option.cost_to_redeem))
-    id, standing = RESERVATION_ID.new(), book.standing
-    book.hold(id, portions, memo)
-    return await insert_reservation(
-        tx, company.id, id, book.balance, standing.instant, standing.reservation_ttl_seconds, portions,
+async def _hold(tx: Tx, company: Company, ledger: WalletLedger, option: RewardOption, memo: Memo) -> Reservation:
+    portions = await points.pick_lots(tx, company, ledger, int(option.cost_to_redeem))
+    id, state = RESERVATION_ID.new(), ledger.state
+    ledger.hold(id, portions, memo)
+    return await points.insert_reservation(
+        tx, company.id, id, ledger.balance, state.instant, state.reservation_ttl_seconds, portions,
         memo.reference_type, memo.reference_id, memo.reference_id,
     )  # fmt: skip
 
 
-def _build_memo(customer_id: str, given: RedeemIn) -> Memo:
-    """What the entry says; the redemption that it refers to is made after it."""
-    key = ledger.parse_key(given.idempotency_key)
-    asked = msgspec.structs.replace(given, points_cost=str(given.points_cost))
+def _build_memo(customer_id: str, body: RedeemIn) -> Memo:
+    """The memo of the entry; the redemption that it refers to is inserted after it."""
+    key = points.parse_key(body.idempotency_key)
+    request = msgspec.structs.replace(body, points_cost=str(body.points_cost))
     return Memo(
         reference_type=REFERENCE,
         reference_id=REDEMPTION_ID.new(),
-        note=given.reward_name,
-        metadata=ledger.build_metadata(given.metadata),
+        note=body.reward_name,
+        metadata=points.build_metadata(body.metadata),
         idempotency_key=key,
-        fingerprint=ledger.build_fingerprint("redeem", customer_id, asked) if key is not None else None,
+        fingerprint=points.build_fingerprint("redeem", customer_id, request) if key is not None else None,
     )
 
 

@@ -1,5 +1,5 @@
-"""How a redemption ends: always together with the reservation that holds its points, and as that does. One that failed
-has a reservation that was released, or was committed and its points given back."""
+"""Closes a redemption together with the reservation that holds its points. A failed redemption has a reservation that
+was released, or was committed and its points returned."""
 
 from sapa.db.pool import Tx
 from sapa.events import emit_all
@@ -17,11 +17,11 @@ TYPES: dict[RedemptionStatus, str] = {
     "expired": "redemption_expired",
     "failed": "redemption_failed",
 }
-"""What each ending is called on the timeline."""
+"""The timeline's entry type of each final status."""
 
 
 async def close_redemptions(tx: Tx, company: Company, closed: ReservationsClosed) -> None:
-    """Closes the redemptions whose points these reservations held, under the same wallet's lock."""
+    """Closes the redemptions whose points these reservations held; runs under the wallet's lock."""
     ids = [reservation.redemption_id for reservation in closed.reservations if reservation.redemption_id is not None]
     if not ids:
         return

@@ -32,7 +32,7 @@ LOCK_OPTION = sql(
 )
 
 # Shared: any number may redeem a reward at once, while nobody changes it.
-HOLD_OPTION = sql(
+SHARE_LOCK_OPTION = sql(
     f"SELECT {OPTION_COLUMNS} FROM loyalty_reward_options AS r WHERE company_id = $1 AND id = $2 FOR SHARE",
     row=RewardOption,
 )
@@ -95,7 +95,7 @@ GET_REDEMPTION = sql(
 RESERVATION_OF = sql("SELECT id FROM loyalty_reservations WHERE company_id = $1 AND redemption_id = $2")
 
 # Who holds a code though the time is over, because nobody has written that down yet.
-LATE_HOLDER = sql(
+OVERDUE_HOLDER = sql(
     f"""
     SELECT r.customer_id
       FROM loyalty_redemptions r CROSS JOIN {NOW}
@@ -182,9 +182,9 @@ async def lock_option(tx: Tx, company_id: int, id: str) -> RewardOption:
     return _found(await LOCK_OPTION.find(tx, company_id, id))
 
 
-async def find_held_option(tx: Tx, company_id: int, id: str) -> RewardOption | None:
-    """As it stays until the transaction ends."""
-    return await HOLD_OPTION.find(tx, company_id, id)
+async def find_share_locked_option(tx: Tx, company_id: int, id: str) -> RewardOption | None:
+    """It cannot change until the transaction ends."""
+    return await SHARE_LOCK_OPTION.find(tx, company_id, id)
 
 
 async def insert_option(tx: Tx, company_id: int, id: str, terms: RewardTerms) -> RewardOption:
@@ -203,7 +203,7 @@ async def delete_option(tx: Tx, company_id: int, id: str) -> None:
 async def list_options(
     db: Connection, company_id: int, filters: Mapping[str, object], limit: int, offset: int
 ) -> tuple[list[RewardOption], int]:
-    """One page, newest first, and how many there are in all."""
+    """One page, newest first, and the total number of matches."""
     return await OPTIONS.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
@@ -215,16 +215,16 @@ async def get_redemption(db: Connection, company_id: int, id: str) -> Redemption
 
 
 async def get_reservation_id(db: Connection, company_id: int, redemption_id: str) -> str:
-    """Of the reservation that holds, or held, the redemption's points."""
+    """The reservation that holds, or held, the redemption's points."""
     id: str | None = await RESERVATION_OF.value(db, company_id, redemption_id)
     if id is None:
         raise NotFound
     return id
 
 
-async def find_late_holder(tx: Tx, company_id: int, voucher_code: str) -> str | None:
-    """The customer whose redemption has this code still, though its time is over."""
-    customer_id: str | None = await LATE_HOLDER.value(tx, company_id, voucher_code)
+async def find_overdue_holder(tx: Tx, company_id: int, voucher_code: str) -> str | None:
+    """The customer whose overdue redemption still has this code."""
+    customer_id: str | None = await OVERDUE_HOLDER.value(tx, company_id, voucher_code)
     return customer_id
 
 
@@ -240,7 +240,7 @@ async def insert_redemption(tx: Tx, company_id: int, new: Redemption) -> None:
 async def close_redemptions(
     tx: Tx, company_id: int, ids: Sequence[str], was: str, status: str, now: datetime
 ) -> list[Redemption]:
-    """Those of them that were what they should have been."""
+    """Returns the redemptions that had the status `was`."""
     return await CLOSE_REDEMPTIONS.all(tx, company_id, ids, status, now, was)
 
 
@@ -248,7 +248,7 @@ async def list_redemptions(
     db: Connection, company_id: int, wallet_id: str, limit: int, before: datetime, pattern: str | None,
     status: str | None,
 ) -> list[Redemption]:  # fmt: skip
-    """Newest first, all of them before an instant."""
+    """Newest first, before an instant."""
     return await LIST_REDEMPTIONS.all(db, company_id, wallet_id, before, limit, pattern, status)
 
 
@@ -259,7 +259,7 @@ async def list_tallies(db: Connection, company_id: int, wallet_id: str) -> list[
 async def list_redeemers(
     db: Connection, company_id: int, option_id: str, limit: int, offset: int
 ) -> tuple[list[Redeemer], int]:
-    """One page, the last to redeem first, and how many there are in all."""
+    """One page, the last to redeem first, and the total number."""
     total = int(await COUNT_REDEEMERS.value(db, company_id, option_id))
     return await LIST_REDEEMERS.all(db, company_id, option_id, limit, offset), total
 

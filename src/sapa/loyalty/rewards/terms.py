@@ -1,4 +1,4 @@
-"""What is given of a reward, checked and brought into the one form that is stored. Pure: no database."""
+"""Checks what a caller sends of a reward, and normalises it for storage. Pure: no database."""
 
 from decimal import Decimal
 from typing import Any
@@ -18,7 +18,7 @@ PERCENT_DIGITS = 2
 
 
 class RewardTerms(Struct, frozen=True, kw_only=True):
-    """What a caller decides of a reward."""
+    """The fields of a reward that a caller sets."""
 
     reward_name: str
     cost_to_redeem: int
@@ -33,13 +33,13 @@ class RewardTerms(Struct, frozen=True, kw_only=True):
         return fold(self.reward_name)
 
 
-def build_terms(company: Company, given: RewardOptionIn) -> RewardTerms:
-    """A new reward's terms; raises Invalid naming the field that cannot be used."""
-    return _checked(company, msgspec.structs.asdict(given))
+def build_terms(company: Company, body: RewardOptionIn) -> RewardTerms:
+    """A new reward's terms; raises Invalid with the field that is wrong."""
+    return _checked(company, msgspec.structs.asdict(body))
 
 
 def terms_of(option: RewardOption) -> RewardTerms:
-    """The terms that a stored reward has now."""
+    """The terms of a stored reward."""
     fields: dict[str, Any] = {name: getattr(option, name) for name in RewardTerms.__struct_fields__}
     fields["cost_to_redeem"] = int(option.cost_to_redeem)
     fields["discount_value"] = None if option.discount_value is None else Decimal(option.discount_value)
@@ -47,16 +47,16 @@ def terms_of(option: RewardOption) -> RewardTerms:
 
 
 def revise_terms(company: Company, option: RewardOption, patch: RewardOptionPatch) -> RewardTerms:
-    """The terms with the changes made; a reward that becomes free shipping loses its value by itself."""
+    """The terms with the patch applied; a reward that becomes free shipping loses its value."""
     changes = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
     if changes.get("discount_type") == "free_shipping":
         changes.setdefault("discount_value", None)
-    known = {name: getattr(option, name) for name in RewardTerms.__struct_fields__}
-    return _checked(company, known | changes)
+    before = {name: getattr(option, name) for name in RewardTerms.__struct_fields__}
+    return _checked(company, before | changes)
 
 
-def parse_cost(field: str, given: int | str) -> int:
-    cost = int(given)
+def parse_cost(field: str, text: int | str) -> int:
+    cost = int(text)
     if cost > MOST_POINTS:
         raise Invalid.field(field, f"must be at most {MOST_POINTS}")
     return cost
@@ -72,8 +72,8 @@ def _checked(company: Company, fields: dict[str, Any]) -> RewardTerms:
     return RewardTerms(**fields)
 
 
-def _discount(company: Company, kind: DiscountType, given: str | None) -> Decimal | None:
-    value = None if given is None else Decimal(given)
+def _discount(company: Company, kind: DiscountType, text: str | None) -> Decimal | None:
+    value = None if text is None else Decimal(text)
     if kind == "free_shipping":
         if value:
             raise Invalid.field("discountValue", "must be null for free_shipping, which is a discount by itself")

@@ -1,4 +1,4 @@
-"""Rewards and their redemptions: what they look like, what can go wrong, what is announced."""
+"""Rewards and redemptions: their structs, errors and events."""
 
 from decimal import Decimal
 from typing import Annotated, Any, Literal

@@ -1,4 +1,4 @@
-"""Voucher codes that people can read out: Crockford's base 32, with his check character. Pure but for chance."""
+"""Voucher codes that people can read out: Crockford's base 32 with its check character."""
 
 import secrets
 
@@ -10,9 +10,9 @@ SYMBOLS = ALPHABET.upper()
 
 
 def new_voucher(prefix: str | None) -> str:
-    """The prefix, ten characters that nobody can guess, and one that tells most slips of reading or typing."""
+    """The prefix, ten random characters, and a check character that detects most reading and typing errors."""
     number = secrets.randbits(5 * LENGTH)
-    # The last five of the 37 check characters are signs that a till may not have.
+    # Five of the 37 check characters are symbols that a cash register may not have.
     while number % CHECK_BASE >= len(SYMBOLS):
         number = secrets.randbits(5 * LENGTH)
     digits = [SYMBOLS[number >> shift & 31] for shift in range(5 * (LENGTH - 1), -1, -5)]

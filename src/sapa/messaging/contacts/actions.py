@@ -78,7 +78,7 @@ async def _find_customer_id(tx: Tx, company: Company, to: Identity) -> str | Non
     if to.kind not in {"phone", "email"}:
         return None
     phones, email = (list_spellings(to.value), None) if to.kind == "phone" else ([], to.value)
-    customer = await customers.find_by_spelling(tx, company, phones, email)
+    customer = await customers.find_by_contact(tx, company, phones, email)
     return None if customer is None else customer.id
 
 
@@ -176,7 +176,7 @@ async def _find_customer(tx: Tx, company: Company, contact: Contact) -> str | No
     email = next(iter(_values(contact, "email")), None)
     if not phones and email is None:
         return None
-    customer = await customers.find_by_spelling(tx, company, phones, email)
+    customer = await customers.find_by_contact(tx, company, phones, email)
     return None if customer is None else customer.id
 
 

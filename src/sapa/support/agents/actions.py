@@ -22,6 +22,9 @@ LONGEST_NAME = 100
 DEFAULTS = SupportSettings(reopen_window_hours=24, auto_resolve_hours=72, reopen_assignee="previous")
 
 
+list_agents = queries.list_agents
+
+
 async def create(tx: Tx, company: Company, given: AgentIn) -> Agent:
     wanted = _tidy(AgentChanges(given.name, given.type, given.active, given.user_id))
     await _check_user(tx, company, wanted)

@@ -1,4 +1,4 @@
-"""The program: its settings and tiers, and what an order earns by them."""
+"""The loyalty program: its settings and tiers, and how many points an order earns."""
 
 import math
 from collections.abc import Sequence
@@ -10,8 +10,8 @@ from msgspec import UNSET
 
 from sapa.db.pool import Connection, Tx
 from sapa.http.errors import Invalid
-from sapa.loyalty import program_queries
-from sapa.loyalty.program_queries import EarningTerms
+from sapa.loyalty.program import queries
+from sapa.loyalty.program.queries import EarningTerms
 from sapa.loyalty.types import MOST_POINTS, EarnOn, LoyaltySettings, LoyaltySettingsPatch, Position, Tier
 from sapa.orders.types import Order, Status
 from sapa.values.company import Company
@@ -22,49 +22,54 @@ DEFAULTS = LoyaltySettings(
 )
 
 
+list_tiers = queries.list_tiers
+get_terms = queries.get_terms
+store_position = queries.store_position
+
+
 async def get_settings(db: Connection, company: Company) -> LoyaltySettings:
-    return await program_queries.find_settings(db, company.id) or DEFAULTS
+    return await queries.find_settings(db, company.id) or DEFAULTS
 
 
 async def change_settings(tx: Tx, company: Company, patch: LoyaltySettingsPatch) -> LoyaltySettings:
-    before = await program_queries.lock_settings(tx, company.id)
+    before = await queries.lock_settings(tx, company.id)
     changes = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
     settings = msgspec.structs.replace(before, **changes)
-    await program_queries.update_settings(tx, company.id, settings)
+    await queries.update_settings(tx, company.id, settings)
     return settings
 
 
-async def replace_tiers(tx: Tx, company: Company, given: Sequence[Tier]) -> list[Tier]:
-    tiers = build_tiers(company, given)
-    await program_queries.lock_settings(tx, company.id)
-    await program_queries.replace_tiers(tx, company.id, tiers)
-    return tiers
+async def replace_tiers(tx: Tx, company: Company, tiers: Sequence[Tier]) -> list[Tier]:
+    checked = build_tiers(company, tiers)
+    await queries.lock_settings(tx, company.id)
+    await queries.replace_tiers(tx, company.id, checked)
+    return checked
 
 
-def build_tiers(company: Company, given: Sequence[Tier]) -> list[Tier]:
-    """By amount, each amount once; raises Invalid naming the one that cannot be used."""
-    tiers: dict[Decimal, Tier] = {}
-    for place, tier in enumerate(given):
-        field = f"tiers[{place}].currencyAmount"
+def build_tiers(company: Company, tiers: Sequence[Tier]) -> list[Tier]:
+    """The tiers sorted by amount; raises Invalid with the field of a bad or repeated amount."""
+    by_amount: dict[Decimal, Tier] = {}
+    for index, tier in enumerate(tiers):
+        field = f"tiers[{index}].currencyAmount"
         try:
             amount = parse_amount(tier.currency_amount, company.currency)
         except BadMoney as error:
             raise Invalid.field(field, str(error)) from None
         if not amount:
             raise Invalid.field(field, "must be more than 0")
-        if amount in tiers:
+        if amount in by_amount:
             raise Invalid.field(field, f"names {amount} a second time; give each amount once")
-        tiers[amount] = Tier(amount, tier.points)
-    return [tiers[amount] for amount in sorted(tiers)]
+        by_amount[amount] = Tier(amount, tier.points)
+    return [by_amount[amount] for amount in sorted(by_amount)]
 
 
-def build_aim(
+def build_target_position(
     company: Company, order: Order, status: Status, terms: EarningTerms, position: Position | None
 ) -> Position:
-    """The order's position with the points it should have earned by now as its target.
+    """The order's position, with the points that it should have earned by now as its target.
 
-    An order that has earned once keeps the terms of that moment. While the program is switched off nothing new is
-    earned, and what was earned can still be taken back.
+    An order that has earned once keeps the terms of that time. While the program is disabled an order earns nothing
+    new, but points can still be taken back.
     """
     if position is None:
         worth = build_worth(order.total, terms) if order.currency == company.currency else 0
@@ -76,7 +81,7 @@ def build_aim(
 
 
 def build_worth(total: Decimal, terms: EarningTerms) -> int:
-    """How many points an order of this total is worth; exact, and bounded."""
+    """How many points an order of this total earns; exact, at most MOST_POINTS."""
     if terms.currency_amount is None or terms.points is None:
         return 0
     times = Fraction(total) / Fraction(terms.currency_amount)
@@ -85,7 +90,7 @@ def build_worth(total: Decimal, terms: EarningTerms) -> int:
 
 
 def is_earning(order: Order, status: Status, earn_on: EarnOn) -> bool:
-    """Whether the order counts now; `status` is the one that it has, or had before it was archived."""
+    """Whether the order earns points now; `status` is its status, or the one before it was archived."""
     if status in {"cancelled", "refunded"} or order.financial_status == "refunded":
         return False
     reached = {

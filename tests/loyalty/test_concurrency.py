@@ -12,7 +12,7 @@ from sapa.db.pool import Database
 from tests import depth
 from tests.conftest import TLS, Installation
 from tests.factories import Environments, add_points, make_customer, make_key, make_reservation
-from tests.loyalty.ledger import (
+from tests.loyalty.ledger_steps import (
     adjust,
     close,
     drift_of,
@@ -32,7 +32,7 @@ ENTRIES = depth.examples(1_000)
 async def plain(
     installation: Installation, database: Database, company: Environments
 ) -> AsyncIterator[httpx.AsyncClient]:
-    """A caller whose answers nobody holds against the document: it asks for thousands. Fifty at a time, as a
+    """A caller whose responses are not compared with the document: it makes thousands of calls. Fifty at a time, as a
     thousand would wait for a connection longer than the server lets them."""
     headers = {"x-api-key": (await make_key(database, company.test)).raw}
     limits = httpx.Limits(max_connections=50)
@@ -42,62 +42,68 @@ async def plain(
         yield client
 
 
-async def test_fifty_who_reserve_ten_of_a_hundred_are_ten(sandbox: httpx.AsyncClient, ayu: str) -> None:
+async def test_of_fifty_reservations_of_ten_points_ten_fit_a_hundred(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100)
     path = f"/loyalty/customers/{ayu}/reservations"
-    answers = await together(*(sandbox.post(path, json={"points": 10}) for _ in range(MANY)))
-    assert Counter(answer.status_code for answer in answers) == {201: 10, 409: MANY - 10}
-    assert {error_of(answer)[1] for answer in answers if answer.status_code == 409} == {"INSUFFICIENT_POINTS"}
+    responses = await together(*(sandbox.post(path, json={"points": 10}) for _ in range(MANY)))
+    assert Counter(response.status_code for response in responses) == {201: 10, 409: MANY - 10}
+    assert {error_of(response)[1] for response in responses if response.status_code == 409} == {"INSUFFICIENT_POINTS"}
     assert await points_of(sandbox, ayu) == (0, 100)
-    ids = [answer.json()["data"]["id"] for answer in answers if answer.status_code == 201]
+    ids = [response.json()["data"]["id"] for response in responses if response.status_code == 201]
     closed = await together(*(close(sandbox, id, verb) for id in ids for verb in ("commit", "release")))
-    assert Counter(answer.status_code for answer in closed) == {200: 10, 409: 10}
-    committed = sum(answer.json()["data"]["status"] == "committed" for answer in closed if answer.status_code == 200)
+    assert Counter(response.status_code for response in closed) == {200: 10, 409: 10}
+    committed = sum(
+        response.json()["data"]["status"] == "committed" for response in closed if response.status_code == 200
+    )
     assert await points_of(sandbox, ayu) == (100 - 10 * committed, 0)
     assert await drift_of(sandbox) == []
 
 
-async def test_fifty_equal_keys_are_one_entry_and_fifty_equal_answers(sandbox: httpx.AsyncClient, ayu: str) -> None:
-    answers = await together(*(adjust(sandbox, ayu, "add", 5, idempotencyKey="one") for _ in range(MANY)))
-    assert {answer.status_code for answer in answers} == {200}
-    assert len({answer.content for answer in answers}) == 1
+async def test_fifty_equal_keys_are_one_entry_and_fifty_equal_responses(sandbox: httpx.AsyncClient, ayu: str) -> None:
+    responses = await together(*(adjust(sandbox, ayu, "add", 5, idempotencyKey="one") for _ in range(MANY)))
+    assert {response.status_code for response in responses} == {200}
+    assert len({response.content for response in responses}) == 1
     assert await types_of(sandbox, ayu) == [("adjust_add", 5)]
 
 
 async def test_one_key_for_many_customers_is_one_entry(sandbox: httpx.AsyncClient) -> None:
     ids = [(await make_customer(sandbox))["id"] for _ in range(10)]
-    answers = await together(*(adjust(sandbox, id, "add", 5, idempotencyKey="one") for id in ids))
-    assert Counter(answer.status_code for answer in answers) == {200: 1, 409: 9}
-    assert {error_of(answer)[1] for answer in answers if answer.status_code == 409} == {"IDEMPOTENCY_KEY_REUSED"}
+    responses = await together(*(adjust(sandbox, id, "add", 5, idempotencyKey="one") for id in ids))
+    assert Counter(response.status_code for response in responses) == {200: 1, 409: 9}
+    assert {error_of(response)[1] for response in responses if response.status_code == 409} == {
+        "IDEMPOTENCY_KEY_REUSED"
+    }
     assert sum([(await points_of(sandbox, id))[0] for id in ids]) == 5
 
 
 async def test_of_a_commit_and_a_release_one_wins(sandbox: httpx.AsyncClient, ayu: str) -> None:
     await add_points(sandbox, ayu, 100)
     for _ in range(10):
-        held = await make_reservation(sandbox, ayu, 10)
+        reservation = await make_reservation(sandbox, ayu, 10)
         before = (await points_of(sandbox, ayu))[0]
-        answers = await together(*(close(sandbox, held["id"], verb) for verb in ("commit", "release") * 3))
-        (won,) = [answer.json()["data"]["status"] for answer in answers if answer.status_code == 200]
-        assert {error_of(answer) for answer in answers if answer.status_code != 200} == {(409, "RESERVATION_CLOSED")}
+        responses = await together(*(close(sandbox, reservation["id"], verb) for verb in ("commit", "release") * 3))
+        (won,) = [response.json()["data"]["status"] for response in responses if response.status_code == 200]
+        assert {error_of(response) for response in responses if response.status_code != 200} == {
+            (409, "RESERVATION_CLOSED")
+        }
         assert await points_of(sandbox, ayu) == (before + (10 if won == "released" else 0), 0)
         await add_points(sandbox, ayu, 10)
     assert await drift_of(sandbox) == []
 
 
-async def test_the_first_points_of_a_customer_may_come_from_many_sides(sandbox: httpx.AsyncClient) -> None:
+async def test_the_first_points_of_a_customer_may_come_from_concurrent_calls(sandbox: httpx.AsyncClient) -> None:
     for _ in range(5):
         customer = (await make_customer(sandbox))["id"]
-        answers = await together(*(adjust(sandbox, customer, "add", 1) for _ in range(20)))
-        assert {answer.status_code for answer in answers} == {200}
+        responses = await together(*(adjust(sandbox, customer, "add", 1) for _ in range(20)))
+        assert {response.status_code for response in responses} == {200}
         wallet = await wallet_of(sandbox, customer)
         assert (wallet["availablePoints"], wallet["version"]) == ("20", "20")
 
 
 async def test_tiers_that_are_replaced_at_once_are_never_mixed(sandbox: httpx.AsyncClient) -> None:
-    sets = [[{"currencyAmount": 10 * n + place, "points": n} for place in range(1, 4)] for n in range(1, 11)]
-    answers = await together(*(sandbox.post("/loyalty/point-conversion", json={"tiers": one}) for one in sets))
-    assert {answer.status_code for answer in answers} == {200}
+    sets = [[{"currencyAmount": 10 * n + index, "points": n} for index in range(1, 4)] for n in range(1, 11)]
+    responses = await together(*(sandbox.post("/loyalty/point-conversion", json={"tiers": one}) for one in sets))
+    assert {response.status_code for response in responses} == {200}
     assert (await sandbox.get("/loyalty/point-conversion")).json()["data"]["tiers"] in sets
 
 
@@ -108,16 +114,16 @@ async def keep_reading(
     api: httpx.AsyncClient, customer_id: str, limit: int, which: str, writing: asyncio.Event
 ) -> list[str]:
     """Walks the history from its first page to its last, again and again while it is written; the last walk's ids."""
-    known: list[str] = []
+    seen: list[str] = []
     while writing.is_set():
         ids = [entry["id"] for entry in await history_of(api, customer_id, limit=limit, filter=which)]
         assert len(set(ids)) == len(ids), "an entry came twice"
-        assert ids[len(ids) - len(known) :] == known, "an entry was left out"
-        known = ids
-    return known
+        assert ids[len(ids) - len(seen) :] == seen, "an entry was left out"
+        seen = ids
+    return seen
 
 
-async def test_entries_that_are_written_while_they_are_read_come_once_each(
+async def test_entries_written_while_paging_come_once_each(
     plain: httpx.AsyncClient, sandbox: httpx.AsyncClient, ayu: str
 ) -> None:
     await add_points(sandbox, ayu, 10_000)
@@ -128,19 +134,19 @@ async def test_entries_that_are_written_while_they_are_read_come_once_each(
 
     async def write(number: int) -> int:
         points, direction = number % 7 + 1, "deduct" if number % 3 == 0 else "add"
-        answer = await adjust(plain, ayu, direction, points, idempotencyKey=f"n{number}")
-        assert answer.status_code == 200, answer.text
+        response = await adjust(plain, ayu, direction, points, idempotencyKey=f"n{number}")
+        assert response.status_code == 200, response.text
         return points if direction == "add" else -points
 
     deltas = await asyncio.gather(*map(write, range(ENTRIES)))
     writing.clear()
     entries = await history_of(plain, ayu)
     assert len(entries) == ENTRIES + 1
-    for (_, which), known in zip(walks, await asyncio.gather(*readers), strict=True):
+    for (_, which), seen in zip(walks, await asyncio.gather(*readers), strict=True):
         sign = FILTERS[which]
-        wanted = [entry["id"] for entry in entries if not sign or int(entry["pointsDelta"]) * sign > 0]
-        assert known == wanted[len(wanted) - len(known) :]
-        assert [entry["id"] for entry in await history_of(plain, ayu, filter=which)] == wanted
+        expected = [entry["id"] for entry in entries if not sign or int(entry["pointsDelta"]) * sign > 0]
+        assert seen == expected[len(expected) - len(seen) :]
+        assert [entry["id"] for entry in await history_of(plain, ayu, filter=which)] == expected
     assert await points_of(sandbox, ayu) == (10_000 + sum(deltas), 0)
     assert (await wallet_of(sandbox, ayu))["version"] == str(len(entries))
     assert await drift_of(sandbox) == []

@@ -1,4 +1,4 @@
-"""Imports among others who want the same rows: nobody waits for a whole file, and no deadlock ends an import."""
+"""Imports beside writers of the same rows: no writer waits for a whole file, and no deadlock ends an import."""
 
 import asyncio
 import time
@@ -60,7 +60,7 @@ def build_orders(path: Path, variant: str) -> Path:
     return write_ndjson(path, [{"orderId": f"o{n}", "lineItems": [line]} for n, line in enumerate(lines)])
 
 
-async def test_an_order_that_waits_for_a_product_keeps_no_number_from_others(
+async def test_an_order_that_waits_for_a_product_does_not_block_order_numbers(
     installation: Installation, company: Environments, api: httpx.AsyncClient, other: Connection, tmp_path: Path
 ) -> None:
     product = await make_product(api, variants=[{"title": "M", "price": 5, "inventoryQuantity": 9}])
@@ -70,11 +70,11 @@ async def test_an_order_that_waits_for_a_product_keeps_no_number_from_others(
         await wait_until_it_waits(other)
         assert await other.fetchval(f"{NUMBER} NOWAIT", company.live)
     assert done[0].counts == (2, 0, 0, 0)
-    [kept] = (await list_all(api, "products"))[0]["variants"]
-    assert kept["inventoryQuantity"] == 8
+    [stored] = (await list_all(api, "products"))[0]["variants"]
+    assert stored["inventoryQuantity"] == 8
 
 
-async def test_an_order_goes_on_after_any_number_of_deadlocks(
+async def test_an_order_is_retried_after_any_number_of_deadlocks(
     installation: Installation, company: Environments, api: httpx.AsyncClient, other: Connection, tmp_path: Path
 ) -> None:
     product = await make_product(api, variants=[{"title": "M", "price": 5, "inventoryQuantity": 9}])
@@ -93,7 +93,7 @@ async def test_an_order_goes_on_after_any_number_of_deadlocks(
     assert len(await list_all(api, "orders")) == 2
 
 
-async def test_customers_of_a_batch_that_met_a_deadlock_are_stored_one_by_one(
+async def test_customers_of_a_deadlocked_batch_are_stored_one_by_one(
     installation: Installation, company: Environments, api: httpx.AsyncClient, other: Connection, tmp_path: Path
 ) -> None:
     path = write(tmp_path / "customers.csv", "externalId,email\na,a@example.com\nb,b@example.com\n")

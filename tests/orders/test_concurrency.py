@@ -1,4 +1,4 @@
-"""Many at the same moment: stock is never sold twice, given back twice, or counted wrongly."""
+"""Concurrent calls: stock is never sold twice, returned twice, or counted wrongly."""
 
 import asyncio
 from collections import Counter
@@ -32,29 +32,29 @@ async def test_forty_orders_for_the_last_ten_units(
     api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     product, (variant,) = await make_stock(api, 10)
-    answers = await asyncio.gather(*(api.post("/orders", json=units(variant)) for _ in range(40)))
-    codes = Counter(answer.json().get("error", {}).get("code", answer.status_code) for answer in answers)
+    responses = await asyncio.gather(*(api.post("/orders", json=units(variant)) for _ in range(40)))
+    codes = Counter(response.json().get("error", {}).get("code", response.status_code) for response in responses)
     assert codes == {201: 10, "INSUFFICIENT_STOCK": 30}
-    assert {answer.status_code for answer in answers} == {201, 409}
+    assert {response.status_code for response in responses} == {201, 409}
     assert await stock_of(api, product) == [0]
-    numbers = sorted(answer.json()["data"]["orderNumber"] for answer in answers if answer.status_code == 201)
+    numbers = sorted(response.json()["data"]["orderNumber"] for response in responses if response.status_code == 201)
     assert numbers == [str(1001 + number) for number in range(10)]
     kinds = Counter(event["kind"] for event in await events_of(database, company.live))
     assert kinds == {"product.created": 1, "product.updated": 10, "order.created": 10}
     assert (await api.get("/orders")).json()["meta"]["total"] == 10
 
 
-async def test_orders_of_the_same_goods_in_opposite_order_do_not_block_each_other(api: httpx.AsyncClient) -> None:
+async def test_orders_of_the_same_products_in_opposite_order_do_not_deadlock(api: httpx.AsyncClient) -> None:
     one, (a, b) = await make_stock(api, 100, 100)
     two, (c,) = await make_stock(api, 100)
     bodies = [units(a, b, c), units(c, b, a), units(b, c, a)] * 8
-    answers = await asyncio.gather(*(api.post("/orders", json=body) for body in bodies))
-    assert {answer.status_code for answer in answers} == {201}
+    responses = await asyncio.gather(*(api.post("/orders", json=body) for body in bodies))
+    assert {response.status_code for response in responses} == {201}
     assert [*await stock_of(api, one), *await stock_of(api, two)] == [76, 76, 76]
 
 
 @pytest.mark.parametrize("pay", [[], [{"financialStatus": "paid"}]])
-async def test_cancelled_and_refunded_at_the_same_moment_it_gives_back_once(
+async def test_an_order_cancelled_and_refunded_at_once_restocks_once(
     api: httpx.AsyncClient, pay: list[dict[str, str]]
 ) -> None:
     for _ in range(5):
@@ -62,10 +62,10 @@ async def test_cancelled_and_refunded_at_the_same_moment_it_gives_back_once(
         order = (await api.post("/orders", json=units(variant, variant))).json()["data"]["id"]
         for step in pay:
             await api.put(f"/orders/{order}", json=step)
-        wanted = ["cancelled", "refunded"] * 4
-        answers = await asyncio.gather(*(api.put(f"/orders/{order}", json={"status": status}) for status in wanted))
-        assert {answer.status_code for answer in answers} <= {200, 409}
-        assert any(answer.status_code == 200 for answer in answers)
+        statuses = ["cancelled", "refunded"] * 4
+        responses = await asyncio.gather(*(api.put(f"/orders/{order}", json={"status": status}) for status in statuses))
+        assert {response.status_code for response in responses} <= {200, 409}
+        assert any(response.status_code == 200 for response in responses)
         assert await stock_of(api, product) == [10]
 
 
@@ -77,11 +77,11 @@ async def test_numbers_of_orders_made_at_once_are_consecutive_and_in_their_seque
     assert instants == sorted(instants)
 
 
-async def test_an_order_id_given_by_many_at_once_makes_one_order(api: httpx.AsyncClient) -> None:
+async def test_concurrent_orders_with_one_order_id_make_one_order(api: httpx.AsyncClient) -> None:
     line = {"title": "x", "price": 1, "quantity": 1}
     body = {"orderId": "web-1", "lineItems": [line]}
-    answers = await asyncio.gather(*(api.post("/orders", json=body) for _ in range(12)))
-    assert sorted(answer.status_code for answer in answers) == [201, *[409] * 11]
+    responses = await asyncio.gather(*(api.post("/orders", json=body) for _ in range(12)))
+    assert sorted(response.status_code for response in responses) == [201, *[409] * 11]
     assert (await make_order(api))["orderNumber"] == "1002"
 
 

@@ -1,4 +1,4 @@
-"""How the program is stored: settings, tiers, and what each order has earned."""
+"""How the loyalty program is stored: settings, tiers, and what each order has earned."""
 
 from collections.abc import Sequence
 from decimal import Decimal
@@ -14,7 +14,7 @@ SETTINGS_COLUMNS = ", ".join(LoyaltySettings.__struct_fields__)
 
 FIND_SETTINGS = sql(f"SELECT {SETTINGS_COLUMNS} FROM loyalty_settings WHERE company_id = $1", row=LoyaltySettings)
 
-# Whoever changes the program takes this row first, made if need be, so that two changes come one after the other.
+# Every change of the program locks this row first and creates it if necessary, so changes are serialized.
 LOCK_SETTINGS = sql(
     f"""
     INSERT INTO loyalty_settings AS s (company_id) VALUES ($1)
@@ -44,7 +44,7 @@ INSERT_TIERS = sql(
 
 
 class EarningTerms(Struct, frozen=True):
-    """The program as an order meets it: the tier that its total reaches, if any, and what it earned before."""
+    """The program's settings for one order: the tier that its total reaches, if any, and what it earned before."""
 
     enabled: bool
     earn_on: EarnOn
@@ -89,7 +89,7 @@ async def find_settings(db: Connection, company_id: int) -> LoyaltySettings | No
 async def lock_settings(tx: Tx, company_id: int) -> LoyaltySettings:
     settings = await LOCK_SETTINGS.find(tx, company_id)
     if settings is None:
-        raise AssertionError("an INSERT that always gives its row gave none")
+        raise AssertionError("INSERT … RETURNING always returns a row")
     return settings
 
 
@@ -107,10 +107,10 @@ async def replace_tiers(tx: Tx, company_id: int, tiers: Sequence[Tier]) -> None:
 
 
 async def get_terms(tx: Tx, company_id: int, order_id: str, total: Decimal) -> tuple[EarningTerms, Position | None]:
-    """The program as this order meets it, and what the order has earned so far."""
+    """The terms that apply to the order, and what the order has earned so far."""
     terms = await TERMS.find(tx, company_id, order_id, total)
     if terms is None:
-        raise AssertionError("a SELECT that always gives a row gave none")
+        raise AssertionError("this SELECT always returns a row")
     return terms, None if terms.position is None else msgspec.json.decode(terms.position, type=Position)
 
 

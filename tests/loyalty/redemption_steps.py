@@ -29,9 +29,9 @@ async def redemptions_of(
     """All of them, newest first, read page by page."""
     found: list[dict[str, Any]] = []
     while True:
-        answer = await api.get(f"/loyalty/customers/{customer_id}/redemptions", params={"limit": limit, **query})
-        assert answer.status_code == 200, answer.text
-        page = answer.json()
+        response = await api.get(f"/loyalty/customers/{customer_id}/redemptions", params={"limit": limit, **query})
+        assert response.status_code == 200, response.text
+        page = response.json()
         found += page["data"]
         assert len({one["id"] for one in found}) == len(found), "one came twice"
         if not page["pagination"]["hasMore"]:
@@ -43,9 +43,9 @@ async def redemptions_of(
 
 async def summary_of(api: httpx.AsyncClient, customer_id: str) -> dict[str, tuple[int, int]]:
     """Count and points of each status that there is."""
-    answer = await api.get(f"/loyalty/customers/{customer_id}/redemptions/summary")
-    assert answer.status_code == 200, answer.text
-    tallies = {name: (one["count"], int(one["points"])) for name, one in answer.json()["data"].items()}
+    response = await api.get(f"/loyalty/customers/{customer_id}/redemptions/summary")
+    assert response.status_code == 200, response.text
+    tallies = {name: (one["count"], int(one["points"])) for name, one in response.json()["data"].items()}
     return {name: tally for name, tally in tallies.items() if tally[0]}
 
 

@@ -44,15 +44,15 @@ class Redeeming(Machine):
     @rule(id=rewards, cost=COSTS, preset=PRESETS)
     def change_offer(self, id: str, cost: int, preset: str) -> None:
         change = {"costToRedeem": cost, "rewardName": f"R{cost}", "expirationPreset": preset}
-        answer = self.send("PUT", f"/loyalty/reward-options/{id}", change)
-        assert answer.status_code == (200 if id in self.world.offered else 404)
+        response = self.send("PUT", f"/loyalty/reward-options/{id}", change)
+        assert response.status_code == (200 if id in self.world.offered else 404)
         if id in self.world.offered:
-            self.world.offered[id] = data_of(answer)
+            self.world.offered[id] = data_of(response)
 
     @rule(id=rewards)
     def withdraw(self, id: str) -> None:
-        answer = self.send("DELETE", f"/loyalty/reward-options/{id}")
-        assert answer.status_code == (204 if self.world.offered.pop(id, None) else 404)
+        response = self.send("DELETE", f"/loyalty/reward-options/{id}")
+        assert response.status_code == (204 if self.world.offered.pop(id, None) else 404)
 
     @rule(target=redemptions, who=WHO, id=rewards, code=CODES, error=st.sampled_from([0, 0, 0, 1]))
     def redeem(self, who: int, id: str, code: str | None, error: int) -> Any:
@@ -69,15 +69,15 @@ class Redeeming(Machine):
             "idempotencyKey": uuid4().hex,
         }
 
-        def replay(world: World, answer: httpx.Response) -> Any:
+        def replay(world: World, response: httpx.Response) -> Any:
             wallet = world.wallets[customer]
             if offered is None or error:
-                assert code_of(answer) == "VALIDATION_ERROR"
+                assert code_of(response) == "VALIDATION_ERROR"
                 return None
             if refusal := refusal_of(world, customer, cost, body["voucherCode"], self.program["enabled"]):
-                assert code_of(answer) == refusal
+                assert code_of(response) == refusal
                 return None
-            made, entry = data_of(answer)["redemption"], data_of(answer)["ledger"]
+            made, entry = data_of(response)["redemption"], data_of(response)["ledger"]
             wallet.hold(made["id"], cost, datetime.fromisoformat(made["reservedUntil"]))
             assert entry["availableAfter"] == str(wallet.available())
             assert entry["reservedAfter"] == str(wallet.reserved())
@@ -86,9 +86,9 @@ class Redeeming(Machine):
 
         return Step(customer, f"/loyalty/customers/{customer}/redeem", body, replay)
 
-    @rule(known=redemptions)
-    def redeem_again(self, known: tuple[str, dict[str, Any], str]) -> None:
-        customer, body, id = known
+    @rule(request=redemptions)
+    def redeem_again(self, request: tuple[str, dict[str, Any], str]) -> None:
+        customer, body, id = request
         again = data_of(self.send("POST", f"/loyalty/customers/{customer}/redeem", body))["redemption"]
         self.world.settle(self.now())
         assert (again["id"], again["status"]) == (id, self.world.taken[id]["status"])
@@ -101,20 +101,20 @@ class Redeeming(Machine):
     def ending(self, which: tuple[str, Any, str], verb: str) -> Step:
         customer, _, id = which
 
-        def replay(world: World, answer: httpx.Response) -> None:
+        def replay(world: World, response: httpx.Response) -> None:
             wallet, was = world.wallets[customer], world.taken[id]
             if was["status"] != "reserved" and (was["status"], verb) != ("committed", "fail"):
-                assert code_of(answer) == "RESERVATION_CLOSED"
-                assert was["status"] in message_of(answer)
+                assert code_of(response) == "RESERVATION_CLOSED"
+                assert was["status"] in message_of(response)
                 return
-            ended = data_of(answer)
+            ended = data_of(response)
             if verb == "commit":
                 wallet.spend(id)
             elif was["status"] == "committed":
                 wallet.unspend(id)
             else:
-                wallet.give_back(id)
-            wallet.bury(self.now())
+                wallet.return_points(id)
+            wallet.expire_lots(self.now())
             assert ended == {**was, **{name: ended[name] for name in OF_THE_END}}, "the rest is as it was redeemed"
             assert ended["status"] == ENDED[verb]
             assert ended["expiresAt"] == valid_until(ended)
@@ -137,12 +137,12 @@ class Redeeming(Machine):
     @invariant()
     def every_redemption_is_what_the_rules_say(self) -> None:
         for customer in getattr(self, "customers", []):
-            answer = self.send("GET", f"/loyalty/customers/{customer}/redemptions?limit=100")
+            response = self.send("GET", f"/loyalty/customers/{customer}/redemptions?limit=100")
             summary = data_of(self.send("GET", f"/loyalty/customers/{customer}/redemptions/summary"))
             self.world.settle(self.now())
             own = [one for one in self.world.taken.values() if one["customerId"] == customer]
             own.sort(key=lambda one: str(one["createdAt"]), reverse=True)
-            assert [(one["id"], one["status"]) for one in answer.json()["data"]] == [
+            assert [(one["id"], one["status"]) for one in response.json()["data"]] == [
                 (one["id"], one["status"]) for one in own
             ]
             for status in ("reserved", "committed", "released", "expired", "failed"):

@@ -1,4 +1,4 @@
-"""What is given of a product, checked and brought into the one form that is stored. Pure: no database."""
+"""Checks what a caller sends of a product, and normalises it for storage. Pure: no database."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ _read_options = msgspec.json.Decoder(list[Option]).decode
 
 
 class ProductDraft(Struct, frozen=True, kw_only=True):
-    """What a caller decides of a product."""
+    """The fields of a product that a caller sets."""
 
     product_id: str
     name: str
@@ -35,31 +35,31 @@ class ProductDraft(Struct, frozen=True, kw_only=True):
         return "\n".join(map(fold, [self.name, self.product_id, *skus]))
 
 
-def build_offer(company: Company, own_id: str, given: ProductIn | ProductPatch) -> ProductDraft:
-    """A new product's offer; raises Invalid naming the field that cannot be used."""
-    fields = _clean(company, given, [], [])
+def build_draft(company: Company, own_id: str, body: ProductIn | ProductPatch) -> ProductDraft:
+    """A new product; raises Invalid with the field that is wrong."""
+    fields = _clean(company, body, [], [])
     for name in ("name", "variants"):
         if name not in fields:
             raise Invalid.field(name, "is required for a new product")
     return ProductDraft(**{**fields, "product_id": _own_id(own_id)})
 
 
-def offer_of(product: Product) -> ProductDraft:
-    """The offer that a stored product is now."""
+def draft_of(product: Product) -> ProductDraft:
+    """The draft of a stored product."""
     fields: dict[str, Any] = {name: getattr(product, name) for name in ProductDraft.__struct_fields__}
     fields |= {"variants": _read_variants(product.variants), "options": _read_options(product.options)}
     return ProductDraft(**fields)
 
 
-def revise_offer(company: Company, known: ProductDraft, patch: ProductPatch) -> ProductDraft:
-    """The offer with the changes made."""
-    return msgspec.structs.replace(known, **_clean(company, patch, known.variants, known.options))
+def revise_draft(company: Company, before: ProductDraft, patch: ProductPatch) -> ProductDraft:
+    """The draft with the patch applied."""
+    return msgspec.structs.replace(before, **_clean(company, patch, before.variants, before.options))
 
 
 def _clean(
-    company: Company, given: ProductIn | ProductPatch, variants: list[Variant], options: list[Option]
+    company: Company, body: ProductIn | ProductPatch, variants: list[Variant], options: list[Option]
 ) -> dict[str, Any]:
-    """The given fields as they are stored; known variants and options keep their ids."""
+    """The fields that are set, as stored; existing variants and options keep their ids."""
     clean: dict[str, Any] = {
         "name": _name,
         "medias": lambda urls: urls or [],
@@ -68,7 +68,7 @@ def _clean(
         "tags": _tags,
         "types": lambda words: _words("types", words),
     }
-    fields = {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not UNSET}
+    fields = {name: value for name in body.__struct_fields__ if (value := getattr(body, name)) is not UNSET}
     return {name: clean[name](value) if name in clean else value for name, value in fields.items()}
 
 
@@ -84,16 +84,16 @@ def _own_id(text: str) -> str:
     return text
 
 
-def _tags(given: list[str] | None) -> list[str]:
-    for place, tag in enumerate(given or []):
+def _tags(tags: list[str] | None) -> list[str]:
+    for index, tag in enumerate(tags or []):
         if "," in tag:
-            raise Invalid.field(f"tags[{place}]", "must not hold a comma, which parts tags in a search")
-    return _words("tags", given)
+            raise Invalid.field(f"tags[{index}]", "must not hold a comma, which parts tags in a search")
+    return _words("tags", tags)
 
 
-def _words(field: str, given: list[str] | None) -> list[str]:
-    """Each word once, in the order given."""
-    words = [word.strip() for word in given or []]
+def _words(field: str, words: list[str] | None) -> list[str]:
+    """Each word once, in the same order."""
+    words = [word.strip() for word in words or []]
     if "" in words:
         raise Invalid.field(f"{field}[{words.index('')}]", "must not be blank")
     return list(dict.fromkeys(words))

@@ -9,8 +9,8 @@ import httpx
 from sapa.db.pool import Database
 from tests.factories import Environments, add_points, make_order, make_redemption, make_reservation, make_reward
 from tests.loyalty.conftest import MoveClock
-from tests.loyalty.ledger import adjust, close, wallet_of
-from tests.loyalty.redeeming import end, fail, redeem, redemptions_of
+from tests.loyalty.ledger_steps import adjust, close, wallet_of
+from tests.loyalty.redemption_steps import end, fail, redeem, redemptions_of
 
 
 async def events_of(database: Database, company_id: int, kind: str = "loyalty.points.updated") -> list[dict[str, Any]]:
@@ -22,8 +22,8 @@ async def events_of(database: Database, company_id: int, kind: str = "loyalty.po
 
 
 async def told_of(api: httpx.AsyncClient, customer_id: str) -> list[tuple[str, str, str, str | None]]:
-    answer = await api.get(f"/loyalty/customers/{customer_id}/timeline", params={"category": "loyalty", "limit": 100})
-    return [(one["type"], one["source"], one["edit_log"], one["notes"]) for one in reversed(answer.json()["data"])]
+    response = await api.get(f"/loyalty/customers/{customer_id}/timeline", params={"category": "loyalty", "limit": 100})
+    return [(one["type"], one["source"], one["edit_log"], one["notes"]) for one in reversed(response.json()["data"])]
 
 
 async def test_every_write_announces_the_wallet_once(
@@ -31,9 +31,9 @@ async def test_every_write_announces_the_wallet_once(
 ) -> None:
     await sandbox.put("/loyalty/settings", json={"expiryMonths": 1})
     wallets = [(await add_points(sandbox, ayu, 100))["wallet"]]
-    held = await make_reservation(sandbox, ayu, 30)
+    reservation = await make_reservation(sandbox, ayu, 30)
     wallets.append(await wallet_of(sandbox, ayu))
-    await close(sandbox, held["id"], "commit")
+    await close(sandbox, reservation["id"], "commit")
     wallets.append(await wallet_of(sandbox, ayu))
     assert await events_of(database, company.test) == wallets
     await adjust(sandbox, ayu, "deduct", 1_000)
@@ -48,7 +48,7 @@ async def test_every_write_announces_the_wallet_once(
     assert len(events) <= 6, "one event for the three, or one of the worker's before it"
 
 
-async def test_points_are_told_on_the_timeline(sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock) -> None:
+async def test_points_are_recorded_on_the_timeline(sandbox: httpx.AsyncClient, ayu: str, move_clock: MoveClock) -> None:
     await sandbox.put("/loyalty/settings", json={"expiryMonths": 1})
     await sandbox.post("/loyalty/point-conversion", json={"tiers": [{"currencyAmount": 10000, "points": 1}]})
     order = await make_order(sandbox, customerId=ayu)
@@ -72,31 +72,31 @@ async def test_points_are_told_on_the_timeline(sandbox: httpx.AsyncClient, ayu: 
     ]
 
 
-async def test_every_change_of_a_redemption_is_announced_once_and_told_on_the_timeline(
+async def test_every_change_of_a_redemption_is_announced_once_and_recorded_on_the_timeline(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, rich: str, move_clock: MoveClock
 ) -> None:
     reward = await make_reward(sandbox, 10)
-    wanted = [first := await make_redemption(sandbox, rich, reward, idempotencyKey="k")]
+    expected = [first := await make_redemption(sandbox, rich, reward, idempotencyKey="k")]
     await make_redemption(sandbox, rich, reward, idempotencyKey="k")
     await redeem(sandbox, rich, reward, pointsCost=11)
-    wanted.append((await end(sandbox, first["id"], "commit")).json()["data"])
+    expected.append((await end(sandbox, first["id"], "commit")).json()["data"])
     await end(sandbox, first["id"], "commit")
-    wanted.append(second := await make_redemption(sandbox, rich, reward))
-    wanted.append((await end(sandbox, second["id"], "release")).json()["data"])
-    wanted.append(await make_redemption(sandbox, rich, reward))
+    expected.append(second := await make_redemption(sandbox, rich, reward))
+    expected.append((await end(sandbox, second["id"], "release")).json()["data"])
+    expected.append(await make_redemption(sandbox, rich, reward))
     await move_clock(timedelta(seconds=901))
     await adjust(sandbox, rich, "add", 1)
-    wanted.append((await redemptions_of(sandbox, rich))[0])
-    wanted.append((await fail(sandbox, first["id"], "The till broke")).json()["data"])
+    expected.append((await redemptions_of(sandbox, rich))[0])
+    expected.append((await fail(sandbox, first["id"], "The till broke")).json()["data"])
     await fail(sandbox, first["id"])
-    assert await events_of(database, company.test, "loyalty.redemption.updated") == wanted
+    assert await events_of(database, company.test, "loyalty.redemption.updated") == expected
     timeline = await told_of(sandbox, rich)
     assert {one[2:] for one in timeline if one[0] == "points_reserved"} == {
         ("Kopi gratis: available: 1000 → 990; reserved: 0 → 10", None),
         ("Kopi gratis: available: 990 → 980; reserved: 0 → 10", None),
     }
-    told = [one for one in timeline if not one[0].startswith("points_")]
-    assert told == [
+    entries = [one for one in timeline if not one[0].startswith("points_")]
+    assert entries == [
         ("reward_redeemed", "api", "Kopi gratis: reserved", None),
         ("redemption_committed", "api", "Kopi gratis: reserved → committed", None),
         ("reward_redeemed", "api", "Kopi gratis: reserved", None),

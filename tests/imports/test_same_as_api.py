@@ -46,21 +46,21 @@ customer = st.fixed_dictionaries(
 
 @settings(max_examples=depth.examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(customers=st.lists(customer, min_size=1, max_size=8), has_own_ids=st.booleans())
-def test_a_file_brings_in_what_posting_would(
+def test_a_file_imports_the_same_as_posting(
     installation: Installation, customers: list[dict[str, Any]], has_own_ids: bool
 ) -> None:
-    given = [
+    people = [
         {**one, "email": f"customer{n}@example.com", **({"externalId": f"=own {n}"} if has_own_ids else {})}
         for n, one in enumerate(customers)
     ]
-    asyncio.run(compare(installation, given))
+    asyncio.run(compare(installation, people))
 
 
 async def compare(installation: Installation, customers: list[dict[str, Any]]) -> None:
     async with open_company(installation) as (_, posted):
         for one in customers:
-            answer = await posted.post("/customers", json=one)
-            assert answer.status_code == 201, answer.text
+            response = await posted.post("/customers", json=one)
+            assert response.status_code == 201, response.text
         expected = by_email(await list_all(posted, "customers"))
     with TemporaryDirectory() as folder:
         files = [
@@ -102,7 +102,7 @@ def cell(value: Any) -> str:
 
 
 @given(st.text("'=+-@\t\r0a.", max_size=6))
-def test_a_disarmed_cell_is_no_formula_and_comes_back_as_it_was(text: str) -> None:
+def test_a_disarmed_cell_is_not_a_formula_and_is_read_back_unchanged(text: str) -> None:
     safe = disarm(text)
     assert rearm(safe) == text
     assert safe[:1] not in {*"=@\t\r"}

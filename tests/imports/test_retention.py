@@ -1,4 +1,4 @@
-"""How long imports are kept, and who may end one."""
+"""When imports are purged, and who may finish one."""
 
 from collections.abc import AsyncIterator
 
@@ -48,11 +48,11 @@ async def test_only_the_holder_ends_an_import(quiet: Database) -> None:
     assert await count(quiet, "import_chunks", made.id) == 0
 
 
-async def test_imports_are_forgotten_after_thirty_days(quiet: Database) -> None:
+async def test_imports_are_purged_after_thirty_days(quiet: Database) -> None:
     company, old = await upload(quiet)
     async with quiet.transaction() as tx:
         young = await actions.upload(tx, company, "products", "csv", b"name\n", dry_run=False)
-        await queries.add_problems(tx, company.id, old.id, [Problem(2, "email", "is wrong")])
+        await queries.insert_problems(tx, company.id, old.id, [Problem(2, "email", "is wrong")])
         age = "UPDATE imports SET created_at = now() - make_interval(days => $2, mins => $3) WHERE id = $1"
         await tx.execute(age, old.id, 30, 1)
         await tx.execute(age, young.id, 30, -1)

@@ -8,9 +8,9 @@ import httpx
 
 
 async def wallet_of(api: httpx.AsyncClient, customer_id: str) -> dict[str, Any]:
-    answer = await api.get(f"/loyalty/customers/{customer_id}/wallet")
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()["data"]
+    response = await api.get(f"/loyalty/customers/{customer_id}/wallet")
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()["data"]
     return found
 
 
@@ -31,9 +31,9 @@ async def history_of(api: httpx.AsyncClient, customer_id: str, limit: int = 100,
     """All entries, newest first, read page by page."""
     entries: list[dict[str, Any]] = []
     while True:
-        answer = await api.get(f"/loyalty/customers/{customer_id}/history", params={"limit": limit, **query})
-        assert answer.status_code == 200, answer.text
-        page = answer.json()
+        response = await api.get(f"/loyalty/customers/{customer_id}/history", params={"limit": limit, **query})
+        assert response.status_code == 200, response.text
+        page = response.json()
         entries += page["data"]
         assert page["pagination"]["limit"] == limit
         if not page["pagination"]["hasMore"]:
@@ -54,16 +54,16 @@ async def close(api: httpx.AsyncClient, reservation_id: str, verb: str) -> httpx
 
 
 async def drift_of(api: httpx.AsyncClient) -> list[dict[str, Any]]:
-    answer = await api.get("/loyalty/reconciliation")
-    assert answer.status_code == 200, answer.text
-    report = answer.json()["data"]
+    response = await api.get("/loyalty/reconciliation")
+    assert response.status_code == 200, response.text
+    report = response.json()["data"]
     assert bool(report["drift"]) == bool(report["driftingWallets"])
     drift: list[dict[str, Any]] = report["drift"]
     return drift
 
 
-def error_of(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
+def error_of(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["code"]
 
 
 async def together(*calls: Awaitable[httpx.Response]) -> list[httpx.Response]:

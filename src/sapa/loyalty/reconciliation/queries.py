@@ -1,25 +1,20 @@
-"""The ledger held against itself: every wallet computed anew from its entries, lots and reservations."""
+"""The check of the ledger: every wallet computed again from its entries, lots and reservations."""
 
 from msgspec import Struct
 
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
-from sapa.loyalty.types import WALLET_ID, Drift, Reconciliation
+from sapa.loyalty.types import WALLET_ID, Drift
 from sapa.values.ids import CUSTOMER_ID
 
-WINDOW = 500
-MOST_ENTRIES = 20_000
-"""Of the wallets of one window together, unless the first has more."""
-MOST_LISTED = 100
-BEHIND_ALL = "~"
-"""Behind every wallet's id."""
-PATIENCE_SECONDS = 600.0
-MORE_SECONDS = 5.0
-"""PostgreSQL gives up first, so that its connection is not left in doubt."""
+AFTER_ALL = "~"
+"""Sorts after every wallet's id."""
+GRACE_SECONDS = 5.0
+"""PostgreSQL's own timeout comes first, so that the connection stays usable."""
 
 
 class WalletBatch(Struct, frozen=True):
-    """Some wallets, in the order of their ids."""
+    """The next wallets, in the order of their ids."""
 
     wallets: int
     last_id: str | None
@@ -29,11 +24,11 @@ class WalletBatch(Struct, frozen=True):
 
     @property
     def end(self) -> str:
-        """The last window reaches behind the last wallet, where rows without one may be."""
-        return BEHIND_ALL if self.is_last or self.last_id is None else self.last_id
+        """The last batch extends past the last wallet, to find rows without a wallet."""
+        return AFTER_ALL if self.is_last or self.last_id is None else self.last_id
 
 
-NEXT_WINDOW = sql(
+NEXT_BATCH = sql(
     """
     SELECT count(*) FILTER (WHERE fits) AS wallets, max(id) FILTER (WHERE fits) AS last_id,
            coalesce(sum(available) FILTER (WHERE fits), 0)::bigint AS available,
@@ -46,17 +41,17 @@ NEXT_WINDOW = sql(
     row=WalletBatch,
 )
 
-# What is joined below has no index and no statistics. Taken for small, it would be joined row by row with itself: half
-# a minute for five thousand entries that nobody has analysed yet. Only the holds are better looked up one by one.
-# And what does not fit into memory is sorted and hashed on disk, which takes several times as long.
+# The CTEs joined below have no index and no statistics. The planner takes them for small and uses nested loops: half a
+# minute for five thousand entries. Only the holds are better looked up one by one. More work_mem, because sorting and
+# hashing on disk takes several times as long.
 PREPARE_CHECK = sql(
     """
     SELECT set_config('enable_nestloop', 'off', true), set_config('work_mem', '96MB', true),
            set_config('statement_timeout', $1, true)"""
 )
 
-# Each rule gives the numbers of every wallet that it does not hold for. Rules that a constraint holds are not here:
-# no lot with more than was granted, no key twice, no two entries of one customer at one instant.
+# Each rule returns the numbers of every wallet that breaks it. Rules that a constraint enforces are not here: no lot
+# with more than was granted, no key twice, no two entries of one customer at one instant.
 FIND_DRIFT = sql(
     """
     WITH w AS (
@@ -232,7 +227,7 @@ FIND_DRIFT = sql(
 
 
 class Check(Struct, frozen=True):
-    """What the worker found when it last went through a company's wallets, and when it was last at it."""
+    """How many wallets drift, as the worker found in its last round, and when it last checked some."""
 
     drifting: int
     checked_at: str
@@ -241,44 +236,66 @@ class Check(Struct, frozen=True):
 FIND_CHECK = sql("SELECT drifting, checked_at FROM loyalty_checks WHERE company_id = $1", row=Check)
 
 
+class CheckProgress(Struct, frozen=True):
+    """How far the check of a company's wallets has come."""
+
+    company_id: int
+    position: str
+    found: int
+
+
+LIST_ROUNDS = sql(
+    """
+    SELECT c.company_id, coalesce(k.position, '') AS position, coalesce(k.found, 0) AS found
+      FROM companies c
+      LEFT JOIN loyalty_checks k ON k.company_id = c.company_id
+     WHERE EXISTS (SELECT FROM loyalty_wallets w WHERE w.company_id = c.company_id)
+     ORDER BY k.checked_at NULLS FIRST
+     LIMIT $1""",
+    row=CheckProgress,
+    crosses="the worker checks every company's wallets in turn",
+)
+
+STORE_ROUND = sql(
+    """
+    INSERT INTO loyalty_checks AS k (company_id, position, found, drifting, checked_at)
+    VALUES ($1, $2, $3, $4, now())
+        ON CONFLICT (company_id) DO UPDATE
+       SET position = excluded.position, found = excluded.found, checked_at = excluded.checked_at,
+           drifting = CASE WHEN excluded.position = '' THEN excluded.drifting
+                           ELSE GREATEST(k.drifting, excluded.found) END
+     WHERE k.company_id = $1"""
+)
+
+
 async def find_check(db: Connection, company_id: int) -> Check | None:
-    """None where there was no wallet to check yet."""
+    """None while no wallet was checked yet."""
     return await FIND_CHECK.find(db, company_id)
 
 
-async def reconcile(db: Connection, company_id: int, seconds: float = PATIENCE_SECONDS) -> Reconciliation:
-    """All wallets of a company, some hundreds at a time, each time in one snapshot of so many seconds at most."""
-    wallets = available = reserved = 0
-    drift: list[Drift] = []
-    drifting: set[str] = set()
-    position: str | None = ""
-    while position is not None:
-        window = await get_window(db, company_id, position)
-        found = await list_drift(db, company_id, position, window, seconds)
-        wallets += window.wallets
-        available += window.available
-        reserved += window.reserved
-        drifting |= {one.wallet_id for one in found}
-        drift += found[: MOST_LISTED - len(drift)]
-        position = None if window.is_last else window.last_id
-    return Reconciliation(wallets, str(available), str(reserved), len(drifting), drift)
+async def get_batch(
+    db: Connection, company_id: int, position: str, most_wallets: int, most_entries: int
+) -> WalletBatch:
+    """The next wallets after a position."""
+    batch = await NEXT_BATCH.find(db, company_id, position, most_wallets, most_entries)
+    if batch is None:
+        raise AssertionError("this SELECT always returns a row")
+    return batch
 
 
-async def get_window(db: Connection, company_id: int, position: str) -> WalletBatch:
-    """The next wallets behind a position."""
-    window = await NEXT_WINDOW.find(db, company_id, position, WINDOW, MOST_ENTRIES)
-    if window is None:
-        raise AssertionError("a SELECT that always gives a row gave none")
-    return window
-
-
-async def list_drift(
-    db: Connection, company_id: int, position: str, window: WalletBatch, seconds: float
-) -> list[Drift]:
-    """What contradicts in the wallets of a window."""
+async def list_drift(db: Connection, company_id: int, position: str, batch: WalletBatch, seconds: float) -> list[Drift]:
+    """The contradictions in a batch of wallets."""
     async with db.transaction():
         await PREPARE_CHECK.value(db, f"{seconds:.0f}s")
         return await FIND_DRIFT.all(
-            db, company_id, position, window.end, CUSTOMER_ID.prefix, len(WALLET_ID.prefix) + 1,
-            seconds=seconds + MORE_SECONDS,
+            db, company_id, position, batch.end, CUSTOMER_ID.prefix, len(WALLET_ID.prefix) + 1,
+            seconds=seconds + GRACE_SECONDS,
         )  # fmt: skip
+
+
+async def list_rounds(db: Connection, limit: int) -> list[CheckProgress]:
+    return await LIST_ROUNDS.all(db, limit)
+
+
+async def store_round(db: Connection, company_id: int, position: str | None, found: int, drifting: int) -> None:
+    await STORE_ROUND.run(db, company_id, position, found, drifting)

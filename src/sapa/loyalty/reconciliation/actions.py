@@ -1,0 +1,36 @@
+"""Reconciles the ledger with itself."""
+
+from sapa.db.pool import Connection
+from sapa.loyalty.reconciliation import queries
+from sapa.loyalty.types import Drift, Reconciliation
+
+BATCH = 500
+MOST_ENTRIES = 20_000
+"""Of all wallets of a batch together, unless the first has more."""
+MOST_LISTED = 100
+PATIENCE_SECONDS = 600.0
+
+find_check = queries.find_check
+list_drift = queries.list_drift
+
+
+async def reconcile(db: Connection, company_id: int, seconds: float = PATIENCE_SECONDS) -> Reconciliation:
+    """Checks all wallets of a company, batch by batch; each batch is one snapshot and takes at most so many seconds."""
+    wallets = available = reserved = 0
+    drift: list[Drift] = []
+    drifting: set[str] = set()
+    position: str | None = ""
+    while position is not None:
+        batch = await get_batch(db, company_id, position)
+        found = await queries.list_drift(db, company_id, position, batch, seconds)
+        wallets += batch.wallets
+        available += batch.available
+        reserved += batch.reserved
+        drifting |= {one.wallet_id for one in found}
+        drift += found[: MOST_LISTED - len(drift)]
+        position = None if batch.is_last else batch.last_id
+    return Reconciliation(wallets, str(available), str(reserved), len(drifting), drift)
+
+
+async def get_batch(db: Connection, company_id: int, position: str) -> queries.WalletBatch:
+    return await queries.get_batch(db, company_id, position, BATCH, MOST_ENTRIES)
