@@ -11,7 +11,7 @@ from sapa.access import actions as access
 from sapa.console.pages import build_console
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
-from sapa.domains import HOOKS, PAGES, ROUTES, build_process_kit, install
+from sapa.domains import HOOKS, PAGES, ROUTES, build_process_context, install
 from sapa.http.allow_list import AllowList
 from sapa.http.cors import Cors
 from sapa.http.documents import Documents
@@ -39,10 +39,10 @@ class App:
 
     def __init__(self, settings: Settings, database: Database, domains: Sequence[Routes]) -> None:
         self.database = database
-        self.kit = build_process_kit(settings, database)
+        self.context = build_process_context(settings, database)
         self.keys = KeyRing(database, access.load_key)
         server = settings.server
-        self.edge = Edge(domains, self.kit, self.keys, AllowList(server.trusted_proxies), Cors(server.cors_origins))
+        self.edge = Edge(domains, self.context, self.keys, AllowList(server.trusted_proxies), Cors(server.cors_origins))
         self.listeners = Listeners(database, server.address)
         self.site = self._build_site(domains)
         self._api = tuple(f"{base}/" for base in Base)
@@ -58,15 +58,15 @@ class App:
             await self.site(scope, receive, send)  # type: ignore[arg-type]
 
     def _build_site(self, domains: Sequence[Routes]) -> ASGIApp:
-        documents = [Documents(base, self.kit.settings.server.address, domains) for base in Base]
+        documents = [Documents(base, self.context.settings.server.address, domains) for base in Base]
         return build_site(
             [
                 *health_routes(self.database, collect_queue_ages),
                 *(route for document in documents for route in document.routes()),
-                *(hook_route(self.kit, hook) for hook in HOOKS),
-                *(route for build in PAGES for route in build(self.kit)),
+                *(hook_route(self.context, hook) for hook in HOOKS),
+                *(route for build in PAGES for route in build(self.context)),
                 listen_route(self.listeners),
-                *build_console(self.kit, domains),
+                *build_console(self.context, domains),
             ]
         )
 
@@ -78,7 +78,7 @@ class App:
     def end_streams(self) -> None:
         """Answers that go on for as long as somebody listens end; whoever listens comes back, to another process."""
         self.listeners.stop()
-        self.kit.closing.set()
+        self.context.closing.set()
 
     async def stop(self) -> None:
         self.end_streams()
@@ -86,7 +86,7 @@ class App:
             await self._recorder
         await self._record_use()
         self.keys.stop()
-        await self.kit.close()
+        await self.context.close()
         await self.database.close()
         self.edge.journal.flush()
         await asyncio.to_thread(STANDARD_OUTPUT.flush)
@@ -100,7 +100,7 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _record_uses(self) -> None:
-        await keep_on("key uses", self._record_use, self.kit.closing, every=USE_SECONDS, pause=USE_SECONDS)
+        await keep_on("key uses", self._record_use, self.context.closing, every=USE_SECONDS, pause=USE_SECONDS)
 
     async def _record_use(self) -> None:
         """When and from where each key was last used: told to the database now and then, not at every call."""

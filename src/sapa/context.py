@@ -75,12 +75,12 @@ async def answer_nothing(_: AppContext, _call: HookCall) -> HookAnswer:
 
 def build_context(settings: Settings, database: Database, answer_hook: AnswerHook = answer_nothing) -> AppContext:
     """What this process answers on its own loopback address, where the simulators listen, is `answer_hook`'s to say."""
-    kit: AppContext
+    context: AppContext
 
     async def answer(call: HookCall) -> HookAnswer:
-        return await answer_hook(kit, call)
+        return await answer_hook(context, call)
 
     key = settings.secret_key
     sealing = Vault(key) if key else None
-    kit = AppContext(settings, database, Client(settings.webhooks), Loopback(answer), MailSink(answer), sealing)
-    return kit
+    context = AppContext(settings, database, Client(settings.webhooks), Loopback(answer), MailSink(answer), sealing)
+    return context

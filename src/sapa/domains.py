@@ -177,10 +177,10 @@ SUBSCRIPTIONS: Subscriptions = {
 """Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""
 
 
-def build_process_kit(settings: Settings, database: Database) -> AppContext:
+def build_process_context(settings: Settings, database: Database) -> AppContext:
     """What a process works with; on its loopback address it answers the hooks and the simulators."""
     hooks = [*HOOKS, *SIMULATORS]
-    return build_context(settings, database, lambda kit, call: answer_hook(kit, hooks, call))
+    return build_context(settings, database, lambda context, call: answer_hook(context, hooks, call))
 
 
 def install() -> None:

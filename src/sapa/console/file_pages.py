@@ -84,11 +84,11 @@ async def export(visit: PageRequest) -> Response:
     resource, _, format = visit.request.path_params["file"].partition(".")
     if resource not in RESOURCES or format not in MEDIA_TYPES:
         raise NotFound
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         company = await access.get_company(db, visit.company_id)
 
     async def stream() -> AsyncIterator[bytes]:
-        async with exports.open_snapshot(visit.kit.database, company, resource) as snapshot:
+        async with exports.open_snapshot(visit.context.database, company, resource) as snapshot:
             async for part in exports.write(snapshot, format):
                 yield part
 

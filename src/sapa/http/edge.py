@@ -48,16 +48,16 @@ class Edge:
     """The API as one ASGI callable."""
 
     def __init__(
-        self, domains: Sequence[Routes], kit: AppContext, keys: KeyRing, trusted_proxies: AllowList, cors: Cors
+        self, domains: Sequence[Routes], context: AppContext, keys: KeyRing, trusted_proxies: AllowList, cors: Cors
     ) -> None:
         self._table = RouteTable(domains)
         self._hiding = tuple(f"{routes.base}{routes.prefix}/" for routes in domains if routes.hides_reason)
-        self._kit = kit
+        self._context = context
         self._keys = keys
-        self._limiter = RateLimiter(kit.database)
+        self._limiter = RateLimiter(context.database)
         self._trusted = trusted_proxies
         self._cors = cors
-        self._executor = Executor(kit)
+        self._executor = Executor(context)
         self.journal = AccessLog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -97,7 +97,7 @@ class Edge:
         attempt = find_attempt(exchange, endpoint, key, body)
         if endpoint.leads_outside:
             asked = exchange.describe(endpoint.routes.base)
-            exchange.errand = OutboundCall(self._kit, key, asked, endpoint.status, attempt)
+            exchange.errand = OutboundCall(self._context, key, asked, endpoint.status, attempt)
             return await self._executor.run_outside(endpoint, exchange.errand, arguments)
         answer = await self._executor.run(endpoint, key, arguments, attempt)
         return add_etag(answer, exchange.header(b"if-none-match")) if endpoint.has_etag else answer
@@ -123,7 +123,7 @@ class Edge:
     ) -> None:
         """Whatever becomes of the record, the caller gets the refusal."""
         try:
-            await recorder(self._kit, key.company, exchange.describe(endpoint.routes.base), refused)
+            await recorder(self._context, key.company, exchange.describe(endpoint.routes.base), refused)
         except Exception as error:
             log.error("a refused call was not recorded", request_id=exchange.request_id, exc_info=error)
 

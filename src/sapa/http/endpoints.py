@@ -36,7 +36,7 @@ class Call(msgspec.Struct, frozen=True):
     db: Connection
     """A plain connection in a read, a transaction in a write."""
     key: Key
-    kit: AppContext
+    context: AppContext
 
     @property
     def company(self) -> Company:

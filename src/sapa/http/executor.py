@@ -23,9 +23,9 @@ class Executor:
     The caller has identified the key, checked its rights and bound the arguments.
     """
 
-    def __init__(self, kit: AppContext) -> None:
-        self._kit = kit
-        self._database = kit.database
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+        self._database = context.database
         self._flights = idempotency.SingleFlight()
 
     async def run(
@@ -39,14 +39,14 @@ class Executor:
         """What has the same attempt happens once; a note is written with the change or not at all."""
         if not endpoint.writes:
             async with self._database.connection() as db:
-                return await endpoint.run(Call(db, key, self._kit), arguments)
+                return await endpoint.run(Call(db, key, self._context), arguments)
         if attempt is None and note is None:
-            return await self._database.transact(lambda tx: endpoint.run(Call(tx, key, self._kit), arguments))
+            return await self._database.transact(lambda tx: endpoint.run(Call(tx, key, self._context), arguments))
 
         async def change(tx: Tx) -> HttpResponse:
             if attempt is not None and (replay := await idempotency.claim(tx, attempt)):
                 return replay
-            answer = await endpoint.run(Call(tx, key, self._kit), arguments)
+            answer = await endpoint.run(Call(tx, key, self._context), arguments)
             if attempt is not None:
                 await idempotency.settle(tx, attempt, answer)
             if note is not None:

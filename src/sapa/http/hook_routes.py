@@ -16,16 +16,16 @@ MOST_UNASKED_BYTES = 1_048_576
 HOOK_SECONDS = 30
 
 
-def hook_route(kit: AppContext, hook: Hook[AppContext]) -> Route:
+def hook_route(context: AppContext, hook: Hook[AppContext]) -> Route:
     async def receive(request: Request) -> Response:
-        body = await _read_hook_body(kit, hook, request)
-        answer = await answer_hook(kit, [hook], _describe(request, body))
+        body = await _read_hook_body(context, hook, request)
+        answer = await answer_hook(context, [hook], _describe(request, body))
         return Response(answer.body, answer.status, answer.headers)
 
     return Route(hook.prefix + "{rest:path}", receive, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
 
 
-async def _read_hook_body(kit: AppContext, hook: Hook[AppContext], request: Request) -> bytes:
+async def _read_hook_body(context: AppContext, hook: Hook[AppContext], request: Request) -> bytes:
     """A large one is taken only from those who know an address of ours."""
     body, is_admitted = bytearray(), hook.admits is None
     try:
@@ -35,7 +35,7 @@ async def _read_hook_body(kit: AppContext, hook: Hook[AppContext], request: Requ
                 if len(body) > MOST_HOOK_BYTES:
                     raise PayloadTooLarge(f"The request's body is larger than {MOST_HOOK_BYTES // 1_048_576} MiB.")
                 if len(body) > MOST_UNASKED_BYTES and not is_admitted and hook.admits is not None:
-                    is_admitted = await hook.admits(kit, request.url.path)
+                    is_admitted = await hook.admits(context, request.url.path)
                     if not is_admitted:
                         raise NotFound
     except TimeoutError:

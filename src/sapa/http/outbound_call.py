@@ -52,12 +52,12 @@ class OutboundCall:
     way, and the second puts the final answer in its place. After a refusal the key is free again.
     """
 
-    __slots__ = ("_has_claimed", "_settled", "_status", "asked", "attempt", "is_recorded", "key", "kit")
+    __slots__ = ("_has_claimed", "_settled", "_status", "asked", "attempt", "context", "is_recorded", "key")
 
     def __init__(
-        self, kit: AppContext, key: Key, asked: RequestInfo, status: int, attempt: IdempotencyClaim | None
+        self, context: AppContext, key: Key, asked: RequestInfo, status: int, attempt: IdempotencyClaim | None
     ) -> None:
-        self.kit = kit
+        self.context = context
         self.key = key
         self.asked = asked
         self.attempt = attempt
@@ -109,19 +109,19 @@ class OutboundCall:
 
     async def transact(self, work: Callable[[Tx], Awaitable[Result]]) -> Result:
         """One transaction, run again when another one stood in its way."""
-        return await self.kit.database.transact(work)
+        return await self.context.database.transact(work)
 
     async def give_up(self) -> None:
         """After a refusal the same key may be tried again."""
         if self.attempt is not None and self._has_claimed and self._settled is None:
-            async with self.kit.database.connection() as db:
+            async with self.context.database.connection() as db:
                 await idempotency.purge(db, self.attempt)
 
     async def find_answer(self) -> HttpResponse | None:
         """What an earlier call with the same key was answered."""
         if self.attempt is None:
             return None
-        async with self.kit.database.connection() as db:
+        async with self.context.database.connection() as db:
             return await idempotency.find(db, self.attempt)
 
     async def build_answer(self, result: object) -> HttpResponse:

@@ -42,13 +42,13 @@ _READERS = 2
 log = structlog.get_logger()
 
 
-async def deliver(kit: AppContext, stopping: asyncio.Event) -> None:
+async def deliver(context: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service."""
-    if kit.sealing is None:
+    if context.sealing is None:
         log.error("webhooks are not delivered: without SAPA_SECRET_KEY their secrets cannot be read")
         await stopping.wait()
         return
-    await Dispatcher(kit.database, kit.settings, kit.sealing).run(stopping)
+    await Dispatcher(context.database, context.settings, context.sealing).run(stopping)
 
 
 class Dispatcher:

@@ -42,9 +42,9 @@ class Service(Struct, frozen=True):
 
 
 class Worker:
-    def __init__(self, kit: AppContext, jobs: Sequence[Job], services: Sequence[Service] = ()) -> None:
-        self._kit = kit
-        self._database = kit.database
+    def __init__(self, context: AppContext, jobs: Sequence[Job], services: Sequence[Service] = ()) -> None:
+        self._context = context
+        self._database = context.database
         self._jobs = jobs
         self._services = services
         self._holder = leases.new_holder()
@@ -58,12 +58,12 @@ class Worker:
         log.info("worker started", jobs=[job.name for job in self._jobs])
         await asyncio.gather(*map(self._repeat, self._jobs), *map(self._keep, self._services))
         await self._release()
-        await self._kit.close()
+        await self._context.close()
         log.info("worker stopped")
 
     async def _keep(self, service: Service) -> None:
         """A service that ends before its time is started again."""
-        run = partial(service.run, self._kit, self._stopping)
+        run = partial(service.run, self._context, self._stopping)
         await keep_on(service.name, run, self._stopping, every=RESTART_SECONDS, pause=RESTART_SECONDS)
 
     async def _repeat(self, job: Job) -> None:

@@ -45,10 +45,10 @@ async def cancel_shipment(
     a 202. Cancelling again changes nothing.
     """
     company = errand.company
-    async with errand.kit.database.connection() as db:
+    async with errand.context.database.connection() as db:
         now = await shipments.get_stored(db, company.id, id)
         needs_carrier = cancel.choose_way(now) == "carrier"
-        connected = await get_carrier(errand.kit, db, company, now.provider) if needs_carrier else None
+        connected = await get_carrier(errand.context, db, company, now.provider) if needs_carrier else None
     if connected is not None and connected.carrier.name != now.adapter:
         raise ProviderNotConnected(f"{now.provider} is served by another carrier now; {now.adapter} has this shipment.")
     shipment, way = await errand.intend(
