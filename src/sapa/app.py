@@ -24,8 +24,8 @@ from sapa.http.keys import KeyRing
 from sapa.http.site import build_site
 from sapa.logs import STANDARD_OUTPUT, configure_logs
 from sapa.settings import Settings, read_settings
-from sapa.webhooks.listen import Listeners
-from sapa.webhooks.pages import listen_route
+from sapa.webhooks.listen.pages import listen_route
+from sapa.webhooks.listen.streams import Listeners
 from sapa.work.ages import collect_queue_ages
 from sapa.work.loops import keep_on
 

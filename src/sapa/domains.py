@@ -75,8 +75,8 @@ from sapa.support import api as support
 from sapa.support import jobs as support_jobs
 from sapa.support.agents import api as agents
 from sapa.timeline import api as timeline
-from sapa.webhooks import dispatcher
-from sapa.webhooks import jobs as webhooks
+from sapa.webhooks.dispatch import dispatcher
+from sapa.webhooks.replay import jobs as webhooks
 from sapa.work import retention
 from sapa.work.worker import Job, Service
 

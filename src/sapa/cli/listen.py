@@ -17,9 +17,8 @@ from sapa.cli.connect import AsJson, harmless, reach_database, transact
 from sapa.db.connection import DatabaseAway
 from sapa.http.errors import Invalid
 from sapa.settings import WebhookSettings, read_settings
-from sapa.webhooks import tokens
-from sapa.webhooks.endpoint import check_events, check_url
-from sapa.webhooks.forwarding import (
+from sapa.webhooks.endpoints.fields import check_events, check_url
+from sapa.webhooks.listen.forwarding import (
     PAUSES_BETWEEN_TRIES,
     EventListener,
     Forwarder,
@@ -28,9 +27,10 @@ from sapa.webhooks.forwarding import (
     ListenRefused,
     StreamOpened,
 )
-from sapa.webhooks.listen import ListenedEvent
+from sapa.webhooks.listen.streams import ListenedEvent
 from sapa.webhooks.sender import Outcome
 from sapa.webhooks.signing import new_secret
+from sapa.webhooks.tokens import actions as tokens
 from sapa.webhooks.types import TokenNotFound
 
 OWN_TOKEN_DAYS = 1

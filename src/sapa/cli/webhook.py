@@ -20,7 +20,8 @@ from sapa.events import CATALOGUE
 from sapa.http.query_string import BadValue, parse_date_time
 from sapa.settings import read_settings
 from sapa.values.sealing import Vault
-from sapa.webhooks import actions, deliveries, test_event
+from sapa.webhooks.deliveries import actions as deliveries
+from sapa.webhooks.endpoints import actions, test_event
 from sapa.webhooks.sender import Outcome, WebhookMessage
 from sapa.webhooks.types import (
     DeliveryDetails,

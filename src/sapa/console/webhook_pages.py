@@ -16,8 +16,9 @@ from sapa.console.routes import (
 from sapa.events import CATALOGUE
 from sapa.http.errors import Invalid
 from sapa.http.query_string import BadValue, parse_date_time
-from sapa.webhooks import actions as webhooks
-from sapa.webhooks import deliveries, test_event
+from sapa.webhooks.deliveries import actions as deliveries
+from sapa.webhooks.endpoints import actions as webhooks
+from sapa.webhooks.endpoints import test_event
 from sapa.webhooks.types import DeliveryFilter, DeliveryStatus, EndpointIn, EndpointPatch, Missed
 
 PAGE = 25

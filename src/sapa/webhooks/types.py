@@ -73,6 +73,26 @@ class WebhookEndpoint(Struct, frozen=True, rename="camel"):
     updated_at: Timestamp
 
 
+class StoredEndpoint(Struct, frozen=True):
+    """An endpoint with its secrets sealed; the previous secret only while it still signs."""
+
+    id: str
+    company_id: int
+    url: str
+    kinds: list[str]
+    description: str | None
+    status: str
+    reason: str | None
+    failures: int
+    catch_up: str | None
+    headers: bytes | None
+    secret: bytes
+    previous_secret: bytes | None
+    previous_until: str | None
+    created_at: str
+    updated_at: str
+
+
 class NewSecret(Struct, frozen=True):
     """An endpoint whose secret was just made; the only time it is seen."""
 
