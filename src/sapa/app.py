@@ -88,7 +88,7 @@ class App:
         self.keys.stop()
         await self.context.close()
         await self.database.close()
-        self.edge.journal.flush()
+        self.edge.access_log.flush()
         await asyncio.to_thread(STANDARD_OUTPUT.flush)
 
     async def _live(self, receive: Receive, send: Send) -> None:

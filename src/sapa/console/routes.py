@@ -162,7 +162,7 @@ class PageRequest(Struct):
         if not (word := self.given("once")):
             return
         attempt = idempotency.build_claim(self.company_id, f"console-{word}", self.request.url.path, b"")
-        if await idempotency.claim(tx, attempt):
+        if await idempotency.acquire(tx, attempt):
             raise FormSent
         await idempotency.settle(tx, attempt, HttpResponse(200, b"", {}))
 

@@ -1,4 +1,4 @@
-"""Where others call us by their own rules: providers' callbacks, and the simulators that play the providers."""
+"""Hooks: providers' callbacks, and the simulators that stand in for providers."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
@@ -16,16 +16,16 @@ log = structlog.get_logger()
 
 
 class Hook(Struct, Generic[Context], frozen=True):
-    """What answers the calls under one prefix, which ends in a slash."""
+    """Handles the calls under one prefix, which ends in a slash."""
 
     prefix: str
     answer: Callable[[Context, HookCall], Awaitable[HookAnswer]]
     admits: Callable[[Context, str], Awaitable[bool]] | None = None
-    """Whether anybody may call at this path: asked before a large body is read."""
+    """Whether the path is in use: checked before a large body is read."""
 
 
 async def answer_hook(context: Context, hooks: Sequence[Hook[Context]], call: HookCall) -> HookAnswer:
-    """By the hook whose prefix the path begins with; what goes wrong leaves in the API's envelope."""
+    """Calls the hook whose prefix the path begins with; errors leave in the API's envelope."""
     hook = next((hook for hook in hooks if call.path.startswith(hook.prefix)), None)
     if hook is None:
         return HookAnswer(NotFound.status, NotFound().encode())
@@ -43,5 +43,5 @@ async def answer_hook(context: Context, hooks: Sequence[Hook[Context]], call: Ho
     except Exception as error:
         if refusal := translate(error):
             return HookAnswer(refusal.status, refusal.encode(), {**JSON, **refusal.headers})
-        log.exception("hook failed", hook=hook.prefix, request_id=call.request_id)  # the rest of the path is a secret
+        log.exception("hook failed", hook=hook.prefix, request_id=call.request_id)  # the rest of the path may be secret
         return HookAnswer(500, InternalError().encode())

@@ -73,7 +73,7 @@ async def _carry_out(
     errand: OutboundCall, connected: ConnectedCarrier | None, work: Callable[[Tx], Awaitable[BookingStart]]
 ) -> Shipment | Accepted[Shipment]:
     """The intent, the call to the carrier where there is one, and the outcome."""
-    start = await errand.intend(work, shown=lambda start: start.stored.shipment)
+    start = await errand.intend(work, present=lambda start: start.stored.shipment)
     attempt = start.attempt
     if attempt is None or connected is None:
         return await errand.conclude(lambda tx: _same(start.stored.shipment))

@@ -92,7 +92,7 @@ async def _record(errand: OutboundCall, plan: SendPlan, key: RecordKey | None, c
     )
     message = await messages.record_outbound(tx, company, new)
     if key is not None:
-        await history.record(tx, errand.context.vault, company, key, errand.asked, message)
+        await history.record(tx, errand.context.vault, company, key, errand.request, message)
     return message
 
 

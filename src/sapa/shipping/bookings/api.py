@@ -52,7 +52,7 @@ async def cancel_shipment(
     if connected is not None and connected.carrier.name != now.adapter:
         raise ProviderNotConnected(f"{now.provider} is served by another carrier now; {now.adapter} has this shipment.")
     shipment, way = await errand.intend(
-        lambda tx: cancel.begin_cancel(tx, company, id, body.reason, "api"), shown=lambda begun: begun[0].shipment
+        lambda tx: cancel.begin_cancel(tx, company, id, body.reason, "api"), present=lambda begun: begun[0].shipment
     )
     if way != "carrier" or connected is None:
         return await errand.conclude(lambda tx: _same(shipment.shipment))
