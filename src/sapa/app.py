@@ -27,7 +27,7 @@ from sapa.settings import Settings, read_settings
 from sapa.webhooks.listen.pages import listen_route
 from sapa.webhooks.listen.streams import Listeners
 from sapa.work.ages import collect_queue_ages
-from sapa.work.loops import keep_on
+from sapa.work.loops import keep_running
 
 USE_SECONDS = 2.0
 
@@ -100,7 +100,7 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _record_uses(self) -> None:
-        await keep_on("key uses", self._record_use, self.context.closing, every=USE_SECONDS, pause=USE_SECONDS)
+        await keep_running("key uses", self._record_use, self.context.closing, every=USE_SECONDS, pause=USE_SECONDS)
 
     async def _record_use(self) -> None:
         """When and from where each key was last used: told to the database now and then, not at every call."""

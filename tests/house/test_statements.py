@@ -113,7 +113,7 @@ CROSSING = {
     "sapa.work.ages.DRIFT",
     "sapa.work.leases.RELEASE",
     "sapa.work.leases.TAKE",
-    "sapa.work.retention.DROP_IDEMPOTENCY",
+    "sapa.work.retention.PURGE_IDEMPOTENCY",
     "sapa.work.retention.KEEP_MONTHS",
     "sapa.work.retention.KEEP_PARTITIONS",
 }

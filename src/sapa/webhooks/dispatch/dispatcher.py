@@ -29,7 +29,7 @@ from sapa.webhooks.endpoints.fields import build_target
 from sapa.webhooks.sender import WebhookSender
 from sapa.webhooks.types import StoredEndpoint
 from sapa.work.leases import new_holder
-from sapa.work.loops import keep_on, rest
+from sapa.work.loops import keep_running, wait
 
 LEASE_SECONDS = 60.0
 POLL_SECONDS = 0.25
@@ -90,7 +90,7 @@ class Dispatcher:
 
     def _start(self, chore: Callable[[], Awaitable[None]]) -> asyncio.Task[None]:
         """It goes on until it is cancelled: settling lasts longer than looking for more."""
-        return asyncio.create_task(keep_on("webhooks", chore, asyncio.Event(), pause=_PAUSE_SECONDS))
+        return asyncio.create_task(keep_running("webhooks", chore, asyncio.Event(), pause=_PAUSE_SECONDS))
 
     async def _finish(self) -> None:
         """Waits for what is under way, settles it and gives the lanes back."""
@@ -118,7 +118,7 @@ class Dispatcher:
         # Looking never takes more than half of the time, however many lanes there are.
         await asyncio.sleep(time.monotonic() - started)
         soonest = min((lane.wait_seconds for lane in found if lane.wait_seconds > 0), default=POLL_SECONDS)
-        await rest(min(soonest, POLL_SECONDS) if is_all else 0, self._bell)
+        await wait(min(soonest, POLL_SECONDS) if is_all else 0, self._bell)
 
     async def _drop_orphans(self, orphaned: list[DueLane]) -> None:
         for company_id, gone in group(orphaned, lambda lane: lane.company_id).items():

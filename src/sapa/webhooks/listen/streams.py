@@ -29,7 +29,7 @@ from sapa.webhooks.listen import queries
 from sapa.webhooks.listen.queries import LONGEST_TRANSACTION_SECONDS, EventScan, RecordedEvent
 from sapa.webhooks.sender import shorten
 from sapa.webhooks.tokens import actions as tokens
-from sapa.work.loops import rest
+from sapa.work.loops import wait
 
 POLL_SECONDS = 0.5
 HEARTBEAT_SECONDS = 15.0
@@ -190,7 +190,7 @@ class Listeners:
                 heartbeat = time.monotonic() + HEARTBEAT_SECONDS
                 yield _build_comment("still here", stream)
             if not has_more:
-                await rest(POLL_SECONDS, self._stopping)
+                await wait(POLL_SECONDS, self._stopping)
 
     async def _read(self, stream: Listener) -> tuple[list[RecordedEvent], bool]:
         """Empty while PostgreSQL is away: the stream stays open and continues afterwards."""
