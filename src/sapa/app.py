@@ -47,11 +47,11 @@ class App:
         self.site = self._build_site(domains)
         self._api = tuple(f"{base}/" for base in Base)
         self._documents = {f"{base}/{name}" for base in Base for name in ("openapi.json", "docs")}
-        self._recorder: asyncio.Task[None] | None = None
+        self._use_recorder: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
         elif scope["path"].startswith(self._api) and scope["path"] not in self._documents:
             await self.edge(scope, receive, send)
         else:
@@ -71,19 +71,19 @@ class App:
         )
 
     async def start(self) -> None:
-        """Needs no database yet: a process may start while PostgreSQL is away."""
+        """Needs no database: a process may start while PostgreSQL is away."""
         self.keys.start()
-        self._recorder = asyncio.create_task(self._record_uses(), name="key uses")
+        self._use_recorder = asyncio.create_task(self._record_uses(), name="key uses")
 
     def end_streams(self) -> None:
-        """Answers that go on for as long as somebody listens end; whoever listens comes back, to another process."""
+        """Ends the streaming responses; their clients reconnect to another process."""
         self.listeners.stop()
         self.context.closing.set()
 
     async def stop(self) -> None:
         self.end_streams()
-        if self._recorder is not None:
-            await self._recorder
+        if self._use_recorder is not None:
+            await self._use_recorder
         await self._record_use()
         self.keys.stop()
         await self.context.close()
@@ -91,7 +91,7 @@ class App:
         self.edge.access_log.flush()
         await asyncio.to_thread(STANDARD_OUTPUT.flush)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         await self.start()
         await send({"type": "lifespan.startup.complete"})
@@ -103,7 +103,7 @@ class App:
         await keep_running("key uses", self._record_use, self.context.closing, every=USE_SECONDS, pause=USE_SECONDS)
 
     async def _record_use(self) -> None:
-        """When and from where each key was last used: told to the database now and then, not at every call."""
+        """When and from where each key was last used: stored every few seconds, not at every call."""
         uses, self.keys.uses = self.keys.uses, {}
         if not uses:
             return

@@ -6,11 +6,11 @@ import pytest
 
 from sapa.values.emails import BadEmail, parse_email
 
-SOURCE = Path(__file__).parents[1] / "src" / "sapa"
+SOURCE = Path(__file__).parents[2] / "src" / "sapa"
 
 RECIPIENT = """
-from sapa.company import Company
-from sapa.messaging.recipients import parse_recipient
+from sapa.values.company import Company
+from sapa.messaging.sending.preflight import parse_recipient
 
 print(parse_recipient("ayu@toko.local", None, Company(1, "live", "ID", "IDR"), ["email"]).value)
 """

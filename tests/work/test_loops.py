@@ -5,6 +5,7 @@ import asyncio
 import pytest
 from structlog.testing import capture_logs
 
+from sapa.db.connection import DatabaseAway
 from sapa.work.loops import keep_running, repeat, wait, wait_for_any
 
 AGES = 3600.0
@@ -58,7 +59,7 @@ async def test_an_error_of_a_step_ends_a_loop() -> None:
 
 
 async def test_a_loop_that_must_not_end_logs_a_failure_and_continues() -> None:
-    steps = Steps(None, ValueError("broken"), ConnectionRefusedError("away"), None)
+    steps = Steps(None, ValueError("broken"), DatabaseAway("away"), None)
     with capture_logs() as logged:
         await keep_running("chores", steps.take, steps.stopping, pause=0.01)
     assert steps.taken == 4

@@ -19,7 +19,7 @@ from sapa.console.routes import (
 from sapa.exports import actions as exports
 from sapa.http.bodies import MOST_UPLOADED
 from sapa.http.errors import Invalid, NotFound, PayloadTooLarge
-from sapa.values.spreadsheet_cells import disarm
+from sapa.values.spreadsheet_cells import escape_formula
 
 RESOURCES = ("customers", "products", "orders")
 MEDIA_TYPES = {"csv": "text/csv", "ndjson": "application/x-ndjson"}
@@ -74,7 +74,7 @@ async def download_errors(visit: PageRequest) -> Response:
 
 def _build_lines(problems: list[dict[str, Any]]) -> bytes:
     text = StringIO()
-    rows = ([one["line"], disarm(one["field"] or ""), disarm(one["message"])] for one in problems)
+    rows = ([one["line"], escape_formula(one["field"] or ""), escape_formula(one["message"])] for one in problems)
     csv.writer(text).writerows(rows)
     return text.getvalue().encode()
 

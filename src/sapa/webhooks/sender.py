@@ -209,7 +209,7 @@ class WebhookSender:
         self.deadline = deadline
         self._schemes = {"https", "http"} if settings.allow_insecure else {"https"}
         self._guard = Guard(settings)
-        self._names = resolver.Names(self._guard, look_up)
+        self._names = resolver.GuardedResolver(self._guard, look_up)
         self._session = aiohttp.ClientSession(
             connector=_Connector(
                 limit=0,
