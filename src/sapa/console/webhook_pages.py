@@ -172,10 +172,10 @@ async def test_webhook(visit: PageRequest) -> Response:
     id = visit.request.path_params["id"]
     async with visit.context.database.connection() as db:
         endpoint = await webhooks.get(db, visit.context.vault, visit.company_id, id)
-        target, message = await test_event.build_trial(
+        target, message = await test_event.build_test_event(
             db, visit.context.vault, visit.company_id, id, visit.given("event") or None
         )
-    outcome = await test_event.send_trial(visit.context.settings.webhooks, target, message)
+    outcome = await test_event.send_test_event(visit.context.settings.webhooks, target, message)
     return visit.show("webhook_tested.html", endpoint=endpoint, message=message, outcome=outcome)
 
 

@@ -120,14 +120,14 @@ async def test_a_value_that_does_not_fit_holds_up_nobody(
         ids = [row[0] for row in await db.fetch("SELECT id FROM webhook_queue WHERE company_id = $1", client.live)]
         (grant,) = await queries.acquire(db, client.live, [made.endpoint.id], "worker", 60)
     lane = ActiveLane(client.live, grant, until=0)
-    lane.known = set(ids)
+    lane.in_progress = set(ids)
     settler = Settler(post, "worker", lambda _: None)
     for number, id in enumerate(ids):
         milliseconds = 2**40 if number == 1 else 5
         settler.add(lane, build_delivered(client.live, made.endpoint.id, lane.epoch, id, milliseconds))
     await settler.settle_batch()
     await settler.done(0)
-    assert lane.known == set()
+    assert lane.in_progress == set()
     stored = {row["delivery_id"]: row["outcome"] for row in await attempts(post, client.live)}
     assert stored == dict(zip(ids, ["delivered", "failed", "delivered"], strict=True))
 

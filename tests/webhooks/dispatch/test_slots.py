@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sapa.webhooks.dispatch.slots import (
-    HEALTHY_PLACES,
+    HEALTHY_SLOTS,
     MOST_PER_ENDPOINT,
     MOST_SLOW_PER_COMPANY,
-    SLOW_PLACES,
+    SLOW_SLOTS,
     ActiveLane,
     Slots,
 )
@@ -31,7 +31,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 def make_lane(company_id: int, deliveries: int, failures: int = 0, resources: int = 1_000_000) -> ActiveLane:
     lane = ActiveLane(company_id, Grant(f"whe_{next(_numbers)}", 1, failures), until=1e12)
     lane.fresh_until = 1e12
-    lane.stock(make_deliveries(lane, deliveries, resources), deliveries + 1)
+    lane.add_stock(make_deliveries(lane, deliveries, resources), deliveries + 1)
     return lane
 
 
@@ -44,7 +44,7 @@ def make_deliveries(lane: ActiveLane, number: int, resources: int) -> list[DueDe
 
 def start(spaces: Slots, *lanes: ActiveLane) -> list[tuple[ActiveLane, DueDelivery]]:
     for lane in lanes:
-        spaces.line_up(lane)
+        spaces.enqueue(lane)
     return list(spaces.assign())
 
 
@@ -62,20 +62,20 @@ def test_a_lane_grows_with_success_and_shrinks_with_a_failure() -> None:
 
 def test_endpoints_that_hang_leave_the_places_of_those_that_answer(clock: list[float]) -> None:
     spaces = Slots()
-    hanging = [make_lane(number, 10) for number in range(HEALTHY_PLACES)]
-    assert len(start(spaces, *hanging)) == HEALTHY_PLACES
-    healthy = [make_lane(1000 + number, 10) for number in range(HEALTHY_PLACES)]
+    hanging = [make_lane(number, 10) for number in range(HEALTHY_SLOTS)]
+    assert len(start(spaces, *hanging)) == HEALTHY_SLOTS
+    healthy = [make_lane(1000 + number, 10) for number in range(HEALTHY_SLOTS)]
     assert start(spaces, *healthy) == []
     clock[0] += 2.1
     for lane in hanging:
-        spaces.judge(lane)
+        spaces.update_pool(lane)
     assert [lane for lane, _ in spaces.assign()] == healthy
 
 
 def test_endpoints_that_fail_share_the_small_pool() -> None:
     spaces = Slots()
-    failing = [make_lane(number, 10, failures=1) for number in range(SLOW_PLACES + 50)]
-    assert len(start(spaces, *failing)) == SLOW_PLACES
+    failing = [make_lane(number, 10, failures=1) for number in range(SLOW_SLOTS + 50)]
+    assert len(start(spaces, *failing)) == SLOW_SLOTS
     assert len(start(spaces, make_lane(5000, 10))) == 1
 
 
@@ -109,7 +109,7 @@ def test_endpoints_that_hang_leave_those_of_their_own_company_alone(clock: list[
     assert [lane for lane, _ in start(spaces, healthy)] == [healthy]
     clock[0] += 2.1
     for lane in hanging:
-        spaces.judge(lane)
+        spaces.update_pool(lane)
     for lane, delivery in under_way[:4]:
         spaces.finish(lane, delivery, has_failed=False, is_counted=True)
     assert list(spaces.assign()) == [], "they have more than the company's share of the small pool already"
@@ -130,7 +130,7 @@ def test_nothing_is_forgotten_while_lanes_change_pools(moves: list[tuple[str, in
             if move == "wait":
                 now[0] += 1.5
                 for lane in lanes:
-                    spaces.judge(lane)
+                    spaces.update_pool(lane)
             elif under_way:
                 lane, delivery = under_way.pop(choice % len(under_way))
                 spaces.finish(lane, delivery, move == "fail", is_counted=not lane.is_exhausted and move != "fail")

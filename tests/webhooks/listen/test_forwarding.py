@@ -18,7 +18,7 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database, open_database
 from sapa.webhooks import verify
 from sapa.webhooks.listen import forwarding
-from sapa.webhooks.listen.forwarding import Forwarder, Memory
+from sapa.webhooks.listen.forwarding import Forwarder, ReceivedEvents
 from sapa.webhooks.listen.streams import ListenedEvent
 from sapa.webhooks.signing import new_secret
 from sapa.webhooks.tokens import actions as tokens
@@ -348,7 +348,7 @@ async def test_on_a_fresh_installation_the_demo_company_s_test_environment_is_he
 async def test_a_forward_that_never_succeeds_is_given_up_and_said_so(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(forwarding, "PAUSES_BETWEEN_TRIES", (0, 0))
+    monkeypatch.setattr(forwarding, "RETRY_PAUSES", (0, 0))
     shop.answer = lambda _: web.Response(status=500)
     forwarder = Forwarder(shop.url, new_secret())
     event = ListenedEvent("evt_1", "customer.created", "2026-01-31T09:30:00.000Z", "{}")
@@ -361,8 +361,8 @@ async def test_a_forward_that_never_succeeds_is_given_up_and_said_so(
 
 
 def test_what_was_heard_is_remembered_for_as_long_as_a_stream_goes_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forwarding, "_MOST_REMEMBERED", 10)
-    memory = Memory()
+    monkeypatch.setattr(forwarding, "_MOST_IDS", 10)
+    received = ReceivedEvents()
     digits = "0123456789abcdefghjkmnpqrstvwxyz"
 
     def id_at(seconds: int) -> str:
@@ -370,6 +370,6 @@ def test_what_was_heard_is_remembered_for_as_long_as_a_stream_goes_back(monkeypa
         return "evt_" + "".join(digits[number >> shift & 31] for shift in range(45, -1, -5)) + "0" * 16
 
     ids = [id_at(1_700_000_000 + second) for second in range(400)]
-    assert all(memory.is_new(id) for id in ids)
-    assert not any(memory.is_new(id) for id in ids[-60:])
-    assert memory.is_new(ids[0]), "what is long past is forgotten"
+    assert all(received.is_new(id) for id in ids)
+    assert not any(received.is_new(id) for id in ids[-60:])
+    assert received.is_new(ids[0]), "what is long past is forgotten"

@@ -17,7 +17,7 @@ from sapa.db.pool import Database, open_database
 from sapa.events import EVENT_ID
 from sapa.values.company import Company
 from sapa.values.ids import new_id
-from sapa.webhooks.id_times import made_at
+from sapa.webhooks.id_times import parse_time
 from sapa.webhooks.listen import streams as listen
 from sapa.webhooks.listen.streams import (
     POSITION,
@@ -335,11 +335,11 @@ def test_a_place_is_found_again(milliseconds: int, oldest: int) -> None:
 def test_an_id_tells_when_it_was_made(milliseconds: int) -> None:
     digits = "0123456789abcdefghjkmnpqrstvwxyz"
     text = "".join(digits[milliseconds >> shift & 31] for shift in range(45, -1, -5))
-    assert made_at(f"evt_{text}{'0' * 16}") == milliseconds / 1000
+    assert parse_time(f"evt_{text}{'0' * 16}") == milliseconds / 1000
 
 
 def test_an_id_made_now_was_made_now() -> None:
-    earlier, later = made_at(new_id("evt_")), made_at(EVENT_ID.new())
+    earlier, later = parse_time(new_id("evt_")), parse_time(EVENT_ID.new())
     assert earlier <= later < earlier + 60
 
 

@@ -12,7 +12,7 @@ from sapa.webhooks.deliveries.queries import SentEvent, StoredAttempt, StoredEve
 from sapa.webhooks.dispatch.attempt import build_url
 from sapa.webhooks.endpoints import actions as endpoints
 from sapa.webhooks.endpoints.fields import check_events, open_headers
-from sapa.webhooks.id_times import made_at, write_time
+from sapa.webhooks.id_times import format_time, parse_time
 from sapa.webhooks.sender import shorten
 from sapa.webhooks.signing import build_headers
 from sapa.webhooks.types import (
@@ -47,7 +47,7 @@ async def list_deliveries(db: Connection, company_id: int, filter: DeliveryFilte
     found: list[Delivery] = []
     for oldest in _list_reaches(filter):
         found = await queries.list_deliveries(
-            db, company_id, filter, DELIVERY_ID.prefix + write_time(oldest), _build_time(oldest - CLOCK_SKEW_SECONDS)
+            db, company_id, filter, DELIVERY_ID.prefix + format_time(oldest), _build_time(oldest - CLOCK_SKEW_SECONDS)
         )
         if len(found) == filter.limit:
             break
@@ -60,10 +60,10 @@ def _list_reaches(filter: DeliveryFilter) -> list[float]:
     if filter.event_id is not None:
         if not EVENT_ID.matches(filter.event_id):
             raise Invalid.field("event-id", f"must be an event's id, such as {EVENT_ID.example}")
-        return [made_at(filter.event_id)]
+        return [parse_time(filter.event_id)]
     if filter.endpoint_id is None:
         return [0.0]
-    newest = made_at(filter.before) if filter.before else datetime.now(UTC).timestamp()
+    newest = parse_time(filter.before) if filter.before else datetime.now(UTC).timestamp()
     return [*(max(0.0, newest - seconds) for seconds in REACHES), 0.0]
 
 

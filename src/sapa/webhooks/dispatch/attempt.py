@@ -1,4 +1,4 @@
-"""One attempt: what is sent for a delivery, and what is written down of it. Nothing here waits for anybody."""
+"""One attempt: the message of a delivery, and the result that is stored. Pure functions."""
 
 from datetime import UTC, datetime
 
@@ -24,7 +24,7 @@ UNRECORDED = "the outcome of this attempt could not be stored, so it counts as f
 
 
 def build_message(delivery: DueDelivery, address: str) -> WebhookMessage | None:
-    """None when the event is gone."""
+    """None when the event is past its retention."""
     if delivery.kind is None or delivery.resource_id is None or delivery.body is None:
         return None
     url = build_url(address, delivery.kind, delivery.resource_id)
@@ -32,10 +32,10 @@ def build_message(delivery: DueDelivery, address: str) -> WebhookMessage | None:
 
 
 def build_url(address: str, kind: str, resource_id: str) -> str | None:
-    """Where a resource that is too large for a delivery can be read; nowhere once it is deleted."""
-    resource, _, happened = kind.partition(".")
+    """The URL of a resource that is too large for a delivery; None once it is deleted."""
+    resource, _, change = kind.partition(".")
     path = RESOURCES.get(resource)
-    return f"{address}{path}/{resource_id}" if path and happened != "deleted" else None
+    return f"{address}{path}/{resource_id}" if path and change != "deleted" else None
 
 
 def build_result(lane: ActiveLane, delivery: DueDelivery, outcome: Outcome) -> Result:
@@ -50,32 +50,32 @@ def build_result(lane: ActiveLane, delivery: DueDelivery, outcome: Outcome) -> R
         milliseconds=outcome.milliseconds,
         status=outcome.status,
         error=outcome.error,
-        message=_storable(outcome.message),
-        address=_storable(outcome.address),
+        message=_clean(outcome.message),
+        address=_clean(outcome.address),
         response=outcome.response,
         is_ours=outcome.retry_uncounted,
     )
 
 
-def build_gone(lane: ActiveLane, delivery: DueDelivery) -> Result:
-    """There is nothing to send any more, and nobody is to blame."""
-    return replace(build_result(lane, delivery, _unsent("expired", GONE)), is_final=True)
+def build_expired(lane: ActiveLane, delivery: DueDelivery) -> Result:
+    """The event is past its retention; this does not count as a failure."""
+    return replace(build_result(lane, delivery, _build_unsent("expired", GONE)), is_final=True)
 
 
-def build_stumble(lane: ActiveLane, delivery: DueDelivery) -> Result:
-    """Our own fault."""
-    return build_result(lane, delivery, replace(_unsent("internal", None), retry_uncounted=True))
+def build_internal_failure(lane: ActiveLane, delivery: DueDelivery) -> Result:
+    """An error of this installation."""
+    return build_result(lane, delivery, replace(_build_unsent("internal", None), retry_uncounted=True))
 
 
-def without_words(result: Result) -> Result:
-    """The same outcome without what the receiver said."""
+def strip_response(result: Result) -> Result:
+    """The same result without the receiver's response."""
     return replace(result, message=None, address=None, response=b"")
 
 
 def build_unrecorded(result: Result) -> Result:
-    """In place of an outcome that the database does not take."""
+    """In place of a result that the database does not accept."""
     return replace(
-        without_words(result),
+        strip_response(result),
         started_at=datetime.now(UTC),
         milliseconds=0,
         status=None,
@@ -87,16 +87,16 @@ def build_unrecorded(result: Result) -> Result:
 
 
 def build_postponed(result: Result) -> Result:
-    """The delivery is tried later, and nothing is written down of this attempt."""
+    """The delivery is retried later, and this attempt is not recorded."""
     return replace(result, error="unrecorded", is_ours=True)
 
 
-def _unsent(error: str, message: str | None) -> Outcome:
+def _build_unsent(error: str, message: str | None) -> Outcome:
     return Outcome(datetime.now(UTC), 0, None, error, message, None, b"")
 
 
-def _storable(text: str | None) -> str | None:
-    """What PostgreSQL takes: receivers may make us say anything."""
+def _clean(text: str | None) -> str | None:
+    """Text that PostgreSQL accepts: messages may contain what a receiver sent."""
     if text is None or text.isprintable():
         return text
     return text.replace("\0", "\N{REPLACEMENT CHARACTER}").encode(errors="replace").decode()

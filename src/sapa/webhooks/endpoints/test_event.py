@@ -1,4 +1,4 @@
-"""A sample delivery, to see whether an endpoint gets what it is sent."""
+"""A sample delivery, to test an endpoint."""
 
 from functools import lru_cache
 
@@ -19,17 +19,17 @@ from sapa.webhooks.sender import (
 )
 
 
-async def build_trial(
+async def build_test_event(
     db: Connection, vault: Vault, company_id: int, id: str, kind: str | None
 ) -> tuple[Target, WebhookMessage]:
-    """A signed sample of a kind, by default the first that the endpoint is subscribed to. It counts for nothing."""
+    """A signed sample event, by default of the endpoint's first kind. It is not recorded."""
     stored = await queries.get_endpoint(db, company_id, id)
     chosen = kind or next(iter(stored.kinds or CATALOGUE))
     check_events([chosen])
     return build_target(vault, stored), WebhookMessage(EVENT_ID.new(), chosen, build_sample(chosen))
 
 
-async def send_trial(settings: WebhookSettings, target: Target, message: WebhookMessage) -> Outcome:
+async def send_test_event(settings: WebhookSettings, target: Target, message: WebhookMessage) -> Outcome:
     sender = WebhookSender(settings)
     try:
         return await sender.send(target, message)

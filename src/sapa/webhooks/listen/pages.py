@@ -19,7 +19,7 @@ def listen_route(listeners: Listeners) -> Route:
             raise MethodNotAllowed(headers={"allow": "GET"})
         try:
             last_id = request.headers.get("last-event-id")
-            stream = await listeners.open(_token_of(request), _kinds_of(request), last_id)
+            stream = await listeners.open(_get_token(request), _get_kinds(request), last_id)
         except DatabaseAway:
             raise ServiceUnavailable from None
         release = partial(listeners.close, stream)
@@ -28,12 +28,12 @@ def listen_route(listeners: Listeners) -> Route:
     return Route("/listen", listen)
 
 
-def _token_of(request: Request) -> str:
+def _get_token(request: Request) -> str:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     return token if scheme.lower() == "bearer" else ""
 
 
-def _kinds_of(request: Request) -> list[str]:
+def _get_kinds(request: Request) -> list[str]:
     if unknown := set(request.query_params) - {"kinds"}:
         raise Invalid.field(min(unknown), "is not a parameter of this call; kinds is")
     return [kind for part in request.query_params.getlist("kinds") for kind in part.split(",") if kind]

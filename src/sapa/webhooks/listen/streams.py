@@ -24,7 +24,7 @@ from sapa.http.event_stream import build_event
 from sapa.values.ids import IdKind
 from sapa.webhooks.dispatch.attempt import build_url
 from sapa.webhooks.endpoints.fields import check_events
-from sapa.webhooks.id_times import TIME_DIGITS, made_at, read_digits, write_digits, write_time
+from sapa.webhooks.id_times import TIME_DIGITS, format_digits, format_time, parse_digits, parse_time
 from sapa.webhooks.listen import queries
 from sapa.webhooks.listen.queries import LONGEST_TRANSACTION_SECONDS, EventScan, RecordedEvent
 from sapa.webhooks.sender import shorten
@@ -202,17 +202,17 @@ class Listeners:
 
 
 def build_position(position: StreamPosition) -> str:
-    time_digits = write_time(datetime.fromisoformat(position.at).timestamp())
-    return POSITION.prefix + time_digits + write_digits(position.oldest, _TRANSACTION_DIGITS)
+    time_digits = format_time(datetime.fromisoformat(position.at).timestamp())
+    return POSITION.prefix + time_digits + format_digits(position.oldest, _TRANSACTION_DIGITS)
 
 
 def parse_position(last_id: str) -> StreamPosition:
     """The position in a stream's id, or a little before an event. Foreign ids may hold times beyond any calendar."""
     if POSITION.matches(last_id):
-        oldest = read_digits(last_id.removeprefix(POSITION.prefix)[TIME_DIGITS:])
-        return StreamPosition(_build_time(made_at(last_id)), min(oldest, _LARGEST_TRANSACTION))
+        oldest = parse_digits(last_id.removeprefix(POSITION.prefix)[TIME_DIGITS:])
+        return StreamPosition(_build_time(parse_time(last_id)), min(oldest, _LARGEST_TRANSACTION))
     if EVENT_ID.matches(last_id):
-        return StreamPosition(_build_time(made_at(last_id) - MARGIN_SECONDS))
+        return StreamPosition(_build_time(parse_time(last_id) - MARGIN_SECONDS))
     raise Invalid.field("Last-Event-ID", f"must be an event's id, such as {EVENT_ID.example}, or the stream's own")
 
 

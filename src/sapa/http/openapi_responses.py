@@ -1,4 +1,4 @@
-"""The answers of an OpenAPI document: which headers they carry, and which errors a call can meet."""
+"""The responses of an OpenAPI document: their headers, and the errors that a call can get."""
 
 from collections.abc import Sequence
 from itertools import groupby
@@ -27,7 +27,7 @@ from sapa.http.errors import (
     Unauthorized,
     UnsupportedMediaType,
 )
-from sapa.http.schemas import Schema, SchemaBook
+from sapa.http.schemas import Schema, SchemaRegistry
 
 Errors = Sequence[type[ApiError]]
 
@@ -63,12 +63,12 @@ HEADERS: dict[str, tuple[str, Schema]] = {
 COUNTED = ("RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset")
 OPTIONAL = ".optional"
 
-# These may be answered before the call is counted, and so without what is left of the minute.
+# These may be returned before the call is counted, and so without rate limit headers.
 UNCOUNTED_STATUSES = {401, 500, 503}
 
 
 def header_components() -> Schema:
-    """Each header twice: as one that is always there, and as one that may be."""
+    """Each header twice: as required and as optional."""
     return {
         name + suffix: {"description": text, "required": not suffix, "schema": schema}
         for name, (text, schema) in HEADERS.items()
@@ -77,7 +77,7 @@ def header_components() -> Schema:
 
 
 def describe_headers(status: int, always: Sequence[str] = (), sometimes: Sequence[str] = ()) -> Schema:
-    """The headers of an answer: its own, and those that every answer has."""
+    """The headers of a response: its own, and those of every response."""
     counted = status not in UNCOUNTED_STATUSES
     required = ["X-Request-Id", *(COUNTED if counted else ()), *always]
     optional = [*(() if counted else COUNTED), *sometimes, "Deprecation", "Sunset"]
@@ -88,39 +88,39 @@ def _header(name: str) -> Schema:
     return {"$ref": f"#/components/headers/{name}"}
 
 
-class Refusals:
-    """The error answers of one document. What the edge alone can refuse is written once and referred to."""
+class ErrorResponses:
+    """The error responses of one document. Those of the edge are written once and referenced."""
 
-    def __init__(self, book: SchemaBook) -> None:
-        self._book = book
+    def __init__(self, schemas: SchemaRegistry) -> None:
+        self._schemas = schemas
         self.shared: dict[str, Schema] = {}
         for _, errors in groupby((*ANY_CALL, MethodNotAllowed), key=_status):
             self._shared(list(errors))
 
     def of(self, endpoint: Endpoint) -> Schema:
-        """Status → answer, for every error that a call of the endpoint can meet."""
-        by_edge = errors_of_edge(endpoint)
+        """Status → response, for every error that a call of the endpoint can get."""
+        by_edge = list_edge_errors(endpoint)
         own = [error for error in endpoint.raises if error not in by_edge]
-        refusals = {}
+        responses = {}
         for status, group in groupby(sorted([*own, *by_edge], key=_status), key=_status):
             errors = list(group)
-            refusals[str(status)] = self._refusal(errors) if set(errors) & set(own) else self._shared(errors)
-        return refusals
+            responses[str(status)] = self._build_response(errors) if set(errors) & set(own) else self._shared(errors)
+        return responses
 
     def _shared(self, errors: Errors) -> Schema:
         name = "Or".join(error.__name__ for error in errors)
         if name not in self.shared:
-            self.shared[name] = self._refusal(errors)
+            self.shared[name] = self._build_response(errors)
         return {"$ref": f"#/components/responses/{name}"}
 
-    def _refusal(self, errors: Errors) -> Schema:
+    def _build_response(self, errors: Errors) -> Schema:
         codes = list(dict.fromkeys(error.code for error in errors))
-        schema = self._book.answered(ErrorEnvelope)
+        schema = self._schemas.describe_response(ErrorEnvelope)
         schema["properties"] = {"error": {"properties": {"code": {"enum": codes}}}}
         return {
             "description": " · ".join(codes),
             "x-sapa-status": errors[0].status,
-            "headers": _refusal_headers(errors),
+            "headers": _build_headers(errors),
             "content": {
                 "application/json": {
                     "schema": schema,
@@ -132,7 +132,7 @@ class Refusals:
         }
 
 
-def errors_of_edge(endpoint: Endpoint) -> list[type[ApiError]]:
+def list_edge_errors(endpoint: Endpoint) -> list[type[ApiError]]:
     errors = [*ANY_CALL]
     if not endpoint.path_ids:
         errors.remove(NotFound)
@@ -152,7 +152,7 @@ def _status(error: type[ApiError]) -> int:
     return error.status
 
 
-def _refusal_headers(errors: Errors) -> Schema:
+def _build_headers(errors: Errors) -> Schema:
     status = errors[0].status
     if status == MethodNotAllowed.status:
         return describe_headers(status, always=["Allow"])
