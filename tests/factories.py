@@ -12,7 +12,7 @@ from sapa.access.types import KeyIn, KeyProduct, Scope
 from sapa.db.pool import Database
 from sapa.settings import WebhookSettings
 from sapa.values.sealing import Vault
-from sapa.webhooks import actions as webhooks
+from sapa.webhooks.endpoints import actions as webhooks
 from sapa.webhooks.types import EndpointIn, NewSecret
 
 _numbers = count(1)

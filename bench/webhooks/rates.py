@@ -17,7 +17,7 @@ from bench.servers import cpu_seconds, resident_megabytes
 from bench.webhooks.post import Receiver
 from bench.webhooks.stored import STORE, make_endpoints
 from sapa.events import CHANNEL
-from sapa.webhooks.slots import MOST_PER_ENDPOINT
+from sapa.webhooks.dispatch.slots import MOST_PER_ENDPOINT
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 

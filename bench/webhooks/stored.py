@@ -6,7 +6,7 @@ from bench.ground import Ground
 from sapa.db.pool import open_database
 from sapa.settings import WebhookSettings
 from sapa.values.sealing import Vault
-from sapa.webhooks import actions
+from sapa.webhooks.endpoints import actions
 from sapa.webhooks.types import EndpointIn
 
 KIND = "customer.updated"

@@ -11,7 +11,7 @@ from sapa.access import actions as access
 from sapa.console.pages import build_console
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
-from sapa.domains import HOOKS, PAGES, ROUTES, build_process_kit, install
+from sapa.domains import HOOKS, PAGES, ROUTES, build_process_context, install
 from sapa.http.allow_list import AllowList
 from sapa.http.cors import Cors
 from sapa.http.documents import Documents
@@ -24,10 +24,10 @@ from sapa.http.keys import KeyRing
 from sapa.http.site import build_site
 from sapa.logs import STANDARD_OUTPUT, configure_logs
 from sapa.settings import Settings, read_settings
-from sapa.webhooks.listen import Listeners
-from sapa.webhooks.pages import listen_route
+from sapa.webhooks.listen.pages import listen_route
+from sapa.webhooks.listen.streams import Listeners
 from sapa.work.ages import collect_queue_ages
-from sapa.work.loops import keep_on
+from sapa.work.loops import keep_running
 
 USE_SECONDS = 2.0
 
@@ -39,59 +39,59 @@ class App:
 
     def __init__(self, settings: Settings, database: Database, domains: Sequence[Routes]) -> None:
         self.database = database
-        self.kit = build_process_kit(settings, database)
+        self.context = build_process_context(settings, database)
         self.keys = KeyRing(database, access.load_key)
         server = settings.server
-        self.edge = Edge(domains, self.kit, self.keys, AllowList(server.trusted_proxies), Cors(server.cors_origins))
+        self.edge = Edge(domains, self.context, self.keys, AllowList(server.trusted_proxies), Cors(server.cors_origins))
         self.listeners = Listeners(database, server.address)
         self.site = self._build_site(domains)
         self._api = tuple(f"{base}/" for base in Base)
         self._documents = {f"{base}/{name}" for base in Base for name in ("openapi.json", "docs")}
-        self._recorder: asyncio.Task[None] | None = None
+        self._use_recorder: asyncio.Task[None] | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
-            await self._live(receive, send)
+            await self._run_lifespan(receive, send)
         elif scope["path"].startswith(self._api) and scope["path"] not in self._documents:
             await self.edge(scope, receive, send)
         else:
             await self.site(scope, receive, send)  # type: ignore[arg-type]
 
     def _build_site(self, domains: Sequence[Routes]) -> ASGIApp:
-        documents = [Documents(base, self.kit.settings.server.address, domains) for base in Base]
+        documents = [Documents(base, self.context.settings.server.address, domains) for base in Base]
         return build_site(
             [
                 *health_routes(self.database, collect_queue_ages),
                 *(route for document in documents for route in document.routes()),
-                *(hook_route(self.kit, hook) for hook in HOOKS),
-                *(route for build in PAGES for route in build(self.kit)),
+                *(hook_route(self.context, hook) for hook in HOOKS),
+                *(route for build in PAGES for route in build(self.context)),
                 listen_route(self.listeners),
-                *build_console(self.kit, domains),
+                *build_console(self.context, domains),
             ]
         )
 
     async def start(self) -> None:
-        """Needs no database yet: a process may start while PostgreSQL is away."""
+        """Needs no database: a process may start while PostgreSQL is away."""
         self.keys.start()
-        self._recorder = asyncio.create_task(self._record_uses(), name="key uses")
+        self._use_recorder = asyncio.create_task(self._record_uses(), name="key uses")
 
     def end_streams(self) -> None:
-        """Answers that go on for as long as somebody listens end; whoever listens comes back, to another process."""
+        """Ends the streaming responses; their clients reconnect to another process."""
         self.listeners.stop()
-        self.kit.closing.set()
+        self.context.closing.set()
 
     async def stop(self) -> None:
         self.end_streams()
-        if self._recorder is not None:
-            await self._recorder
+        if self._use_recorder is not None:
+            await self._use_recorder
         await self._record_use()
         self.keys.stop()
-        await self.kit.close()
+        await self.context.close()
         await self.database.close()
-        self.edge.journal.flush()
+        self.edge.access_log.flush()
         await asyncio.to_thread(STANDARD_OUTPUT.flush)
 
-    async def _live(self, receive: Receive, send: Send) -> None:
+    async def _run_lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
         await self.start()
         await send({"type": "lifespan.startup.complete"})
@@ -100,10 +100,10 @@ class App:
         await send({"type": "lifespan.shutdown.complete"})
 
     async def _record_uses(self) -> None:
-        await keep_on("key uses", self._record_use, self.kit.closing, every=USE_SECONDS, pause=USE_SECONDS)
+        await keep_running("key uses", self._record_use, self.context.closing, every=USE_SECONDS, pause=USE_SECONDS)
 
     async def _record_use(self) -> None:
-        """When and from where each key was last used: told to the database now and then, not at every call."""
+        """When and from where each key was last used: stored every few seconds, not at every call."""
         uses, self.keys.uses = self.keys.uses, {}
         if not uses:
             return

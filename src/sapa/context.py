@@ -1,4 +1,4 @@
-"""What a process of the product works with."""
+"""What every process of the product shares: settings, database, clients."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
@@ -16,7 +16,7 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 from sapa.values.sealing import Vault
 
 CLOSE_SECONDS = 15.0
-"""How long the end of a process waits for work under way; less than what its supervisor allows it."""
+"""How long a process that ends waits for running work; less than what its supervisor allows."""
 
 Result = TypeVar("Result")
 
@@ -29,7 +29,7 @@ class SecretKeyMissing(Exception):
 
 
 class AppContext(Struct, frozen=True):
-    """The database and the ways to the outside, made once for each process."""
+    """The database and the outbound clients, built once for each process."""
 
     settings: Settings
     database: Database
@@ -38,9 +38,9 @@ class AppContext(Struct, frozen=True):
     mail_sink: MailSink
     sealing: Vault | None
     closing: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the process ends: answers that go on for as long as somebody listens end then."""
+    """Set when the process ends: streaming responses end then."""
     running: set[asyncio.Task[Any]] = field(default_factory=set)
-    """Work that its caller does not stop by hanging up."""
+    """Work that continues when its caller disconnects."""
 
     @property
     def vault(self) -> Vault:
@@ -49,7 +49,7 @@ class AppContext(Struct, frozen=True):
         return self.sealing
 
     async def run_to_end(self, work: Coroutine[Any, Any, Result]) -> Result:
-        """The work goes on when its caller is cancelled; `close` waits for it."""
+        """The work continues when its caller is cancelled; `close` waits for it."""
         task = asyncio.create_task(work)
         self.running.add(task)
         task.add_done_callback(self.running.discard)
@@ -74,13 +74,13 @@ async def answer_nothing(_: AppContext, _call: HookCall) -> HookAnswer:
 
 
 def build_context(settings: Settings, database: Database, answer_hook: AnswerHook = answer_nothing) -> AppContext:
-    """What this process answers on its own loopback address, where the simulators listen, is `answer_hook`'s to say."""
-    kit: AppContext
+    """`answer_hook` serves this process's loopback address, where the simulators listen."""
+    context: AppContext
 
     async def answer(call: HookCall) -> HookAnswer:
-        return await answer_hook(kit, call)
+        return await answer_hook(context, call)
 
     key = settings.secret_key
     sealing = Vault(key) if key else None
-    kit = AppContext(settings, database, Client(settings.webhooks), Loopback(answer), MailSink(answer), sealing)
-    return kit
+    context = AppContext(settings, database, Client(settings.webhooks), Loopback(answer), MailSink(answer), sealing)
+    return context

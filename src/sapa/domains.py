@@ -1,4 +1,4 @@
-"""The one list of domains: what the app serves, the worker does and the documents describe."""
+"""The list of domains: what the app serves, the worker runs and the documents describe."""
 
 from collections.abc import Callable
 from functools import partial
@@ -76,8 +76,8 @@ from sapa.support import api as support
 from sapa.support import jobs as support_jobs
 from sapa.support.agents import api as agents
 from sapa.timeline import api as timeline
-from sapa.webhooks import dispatcher
-from sapa.webhooks import jobs as webhooks
+from sapa.webhooks.dispatch import dispatcher
+from sapa.webhooks.replay import jobs as webhooks
 from sapa.work import retention
 from sapa.work.worker import Job, Service
 
@@ -133,7 +133,7 @@ JOBS: list[Job] = [
 
 
 def build_jobs(settings: Settings) -> list[Job]:
-    """All of them, also those that an operator's settings have a part in."""
+    """All jobs, including those that depend on the operator's settings."""
     keep_partitions = partial(retention.keep_partitions, history_months=settings.history_months)
     return [*JOBS, Job("keep partitions", 3600, keep_partitions)]
 
@@ -155,10 +155,10 @@ HOOKS: list[Hook[AppContext]] = [Hook(connections.HOOKS, carrier_callbacks.answe
 """Where providers call back."""
 
 SIMULATORS: list[Hook[AppContext]] = [*carriers.HOOKS, *channels.HOOKS]
-"""Who plays the providers in the test environment: reached on a process's loopback address only."""
+"""Stand in for the providers in the test environment; reached on a process's loopback address only."""
 
 PAGES: list[Callable[[AppContext], list[Route]]] = [pages.build_pages, widget.pages]
-"""What people's browsers see besides the API's documents."""
+"""Pages for browsers, besides the API's documents."""
 
 
 PORTS: list[tuple[Port[Any], Any]] = [
@@ -178,10 +178,10 @@ SUBSCRIPTIONS: Subscriptions = {
 """Announcements of lower rooms, each with the subscribers that run in the same transaction, in this order."""
 
 
-def build_process_kit(settings: Settings, database: Database) -> AppContext:
-    """What a process works with; on its loopback address it answers the hooks and the simulators."""
+def build_process_context(settings: Settings, database: Database) -> AppContext:
+    """The context of a process, whose loopback address serves the hooks and the simulators."""
     hooks = [*HOOKS, *SIMULATORS]
-    return build_context(settings, database, lambda kit, call: answer_hook(kit, hooks, call))
+    return build_context(settings, database, lambda context, call: answer_hook(context, hooks, call))
 
 
 def install() -> None:

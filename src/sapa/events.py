@@ -16,7 +16,7 @@ EVENT_ID = IdKind("evt_")
 
 DELIVERY_ID = IdKind("whd_")
 CHANNEL = "sapa_events"
-"""Rung when there is something to deliver."""
+"""Notified when there are new deliveries."""
 
 
 class EventRecipient(msgspec.Struct, frozen=True):
@@ -42,7 +42,7 @@ RECORD = sql(
     row=EventRecipient,
 )
 
-# Due since it happened, and so ahead of what is tried again later.
+# Due at the event's time, and so before later retries.
 QUEUE = sql(
     """
     INSERT INTO webhook_queue (company_id, id, endpoint_id, due_at, event_id, event_at)
@@ -53,7 +53,7 @@ QUEUE = sql(
 
 
 class Event:
-    """One kind of event. A subclass is the whole declaration: kind, base, body's type, and a docstring for the
+    """One kind of event. A subclass is the whole declaration: kind, base, resource type, and a docstring for the
     catalogue."""
 
     kind: ClassVar[str]
@@ -79,13 +79,13 @@ CATALOGUE: dict[str, type[Event]] = {}
 
 
 async def emit(tx: Tx, company: Company, event: Event) -> None:
-    """Records the event with the exact bytes that receivers will get, and puts it into their queues."""
+    """Records the event with the exact bytes that receivers get, and queues its deliveries."""
     await emit_all(tx, company, [event])
 
 
 async def emit_all(tx: Tx, company: Company, events: Sequence[Event]) -> None:
     """Many events at once, in their order."""
-    wanted = await RECORD.all(
+    recipients = await RECORD.all(
         tx,
         company.id,
         [EVENT_ID.new() for _ in events],
@@ -93,14 +93,14 @@ async def emit_all(tx: Tx, company: Company, events: Sequence[Event]) -> None:
         [event.resource_id for event in events],
         [encode(event.resource) for event in events],
     )
-    if not wanted:
+    if not recipients:
         return
     await QUEUE.run(
         tx,
         company.id,
-        [DELIVERY_ID.new() for _ in wanted],
-        [delivery.endpoint_id for delivery in wanted],
-        [delivery.event_id for delivery in wanted],
-        [delivery.event_at for delivery in wanted],
+        [DELIVERY_ID.new() for _ in recipients],
+        [recipient.endpoint_id for recipient in recipients],
+        [recipient.event_id for recipient in recipients],
+        [recipient.event_at for recipient in recipients],
     )
     notify_after_commit(tx, CHANNEL)

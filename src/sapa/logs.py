@@ -18,10 +18,10 @@ FLUSH_SECONDS = 2.0
 
 
 class LineWriter:
-    """Writes to a file descriptor from a thread of its own, so that a pipe that is full or broken stalls nobody.
+    """Writes to a file descriptor from a thread of its own, so that a full or broken pipe blocks nobody.
 
-    What cannot be written waits and is tried again. Beyond a limit new lines are dropped; how many is logged once
-    lines can be written again.
+    Lines that cannot be written wait and are retried. Beyond a limit new lines are dropped; their number is logged
+    once lines can be written again.
     """
 
     def __init__(self, descriptor: int, most_bytes: int = MOST_WAITING_BYTES) -> None:
@@ -41,14 +41,14 @@ class LineWriter:
                 self._append(lines)
 
     def flush(self, seconds: float = FLUSH_SECONDS) -> bool:
-        """Waits until everything is written, or for so many seconds; answers whether it is."""
+        """Waits until everything is written, at most `seconds`; returns whether it is."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._waiting, seconds)
 
     def _append(self, lines: bytes) -> None:
         self._waiting.append(lines)
         self._size += len(lines)
-        if self._thread is None or not self._thread.is_alive():  # a forked process has no threads of its parent
+        if self._thread is None or not self._thread.is_alive():  # a forked process does not have its parent's threads
             self._thread = threading.Thread(target=self._run, name="log writer", daemon=True)
             self._thread.start()
         self._changed.notify_all()
@@ -68,10 +68,10 @@ class LineWriter:
                 self._changed.notify_all()
 
     def _write_all(self, lines: bytes) -> None:
-        rest = memoryview(lines)
-        while rest:
+        remaining = memoryview(lines)
+        while remaining:
             try:
-                rest = rest[os.write(self._descriptor, rest) :]
+                remaining = remaining[os.write(self._descriptor, remaining) :]
             except OSError:
                 time.sleep(RETRY_SECONDS)
 

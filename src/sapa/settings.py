@@ -12,15 +12,15 @@ Network = IPv4Network | IPv6Network
 
 _UPSTREAM = "SAPA_UPSTREAM_"
 _HOST = r"(?:\[[0-9a-fA-F:.%]+\]|[^\[\]:/?@,]*)(?::[0-9]+)?"
-_SMTP_URL = re.compile(
+_match_smtp_url = re.compile(
     r"smtps?://(?:[^@/\s]+@)?(?:\[[0-9a-fA-F:.]+\]|[0-9A-Za-z._-]+)(?::(?P<port>[0-9]{1,5}))?/?"
 ).fullmatch
-_SENDER = re.compile(r"(?:[^<>\r\n]*<)?[^\s<>@]+@[^\s<>@]+>?").fullmatch
-_DATABASE_URL = re.compile(rf"postgres(?:ql)?://(?:[^@/]*@)?{_HOST}(?:,{_HOST})*(?:[/?].*)?").fullmatch
+_is_sender = re.compile(r"(?:[^<>\r\n]*<)?[^\s<>@]+@[^\s<>@]+>?").fullmatch
+_is_database_url = re.compile(rf"postgres(?:ql)?://(?:[^@/]*@)?{_HOST}(?:,{_HOST})*(?:[/?].*)?").fullmatch
 
 
 class BadSetting(Exception):
-    """A SAPA_* variable whose value cannot be used; the text says which one and how to mend it."""
+    """A SAPA_* variable whose value cannot be used; the text says which one and how to fix it."""
 
 
 class DatabaseSettings(Struct, frozen=True):
@@ -52,7 +52,7 @@ class ServerSettings(Struct, frozen=True):
 
     @property
     def address(self) -> str:
-        """Where this installation is reached, for links that leave it."""
+        """The installation's own URL, for links in mail, webhooks and pages."""
         if self.public_url:
             return self.public_url
         host = "127.0.0.1" if self.host in {"0.0.0.0", "::", ""} else self.host  # noqa: S104
@@ -127,32 +127,34 @@ def read_settings(environ: Mapping[str, str] = os.environ) -> Settings:
 
 
 def _url(environ: Mapping[str, str], name: str) -> str | None:
-    """May name several hosts, for a cluster whose primary changes."""
+    """It may name several hosts, for a cluster whose primary changes."""
     text = environ.get(name) or None
-    if text is not None and not _DATABASE_URL(text):
+    if text is not None and not _is_database_url(text):
         raise BadSetting(f"{name} must be an address such as postgresql://user:password@host:5432/sapa.")
     return text
 
 
 def _mail(environ: Mapping[str, str]) -> MailSettings:
     url, sender = environ.get("SAPA_SMTP_URL") or None, environ.get("SAPA_MAIL_FROM") or ""
-    parts = _SMTP_URL(url or "")
+    parts = _match_smtp_url(url or "")
     if url is not None and (parts is None or int(parts["port"] or 0) > 65535):
         raise BadSetting("SAPA_SMTP_URL must be an address such as smtp://user:password@mail.example.com:587.")
     if (url is None) != (not sender):
         raise BadSetting("SAPA_SMTP_URL and SAPA_MAIL_FROM belong together: set both to send mail, or neither.")
-    if sender and not _SENDER(sender):
+    if sender and not _is_sender(sender):
         raise BadSetting("SAPA_MAIL_FROM must be an address such as Sapa <no-reply@example.com>.")
     return MailSettings(url, sender)
 
 
 def _upstreams(environ: Mapping[str, str]) -> dict[str, str]:
     """By the provider's name in lower case."""
-    given = {name.removeprefix(_UPSTREAM).lower(): text for name, text in environ.items() if name.startswith(_UPSTREAM)}
-    for name, text in given.items():
+    upstreams = {
+        name.removeprefix(_UPSTREAM).lower(): text for name, text in environ.items() if name.startswith(_UPSTREAM)
+    }
+    for name, text in upstreams.items():
         if not text.startswith(("https://", "http://")):
             raise BadSetting(f"{_UPSTREAM}{name.upper()} must be an address such as https://api.example.com.")
-    return {name: text.rstrip("/") for name, text in given.items()}
+    return {name: text.rstrip("/") for name, text in upstreams.items()}
 
 
 def _number(environ: Mapping[str, str], name: str, default: int, least: int, most: int) -> int:

@@ -11,7 +11,7 @@ from sapa.console.pages import PARTS
 from sapa.console.routes import ConsoleRoute, console
 from sapa.db.pool import Database
 from sapa.values.sealing import Vault
-from sapa.webhooks import deliveries
+from sapa.webhooks.deliveries import actions as deliveries
 from sapa.webhooks.types import DeliveryFilter
 from tests.conftest import Installation, connect
 from tests.console.people import make_person, open_browser, read_token

@@ -1,4 +1,4 @@
-"""The bell rings after a commit, and only then."""
+"""Notifications are sent after a commit, and only then."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -10,12 +10,12 @@ import pytest
 from sapa.db.notify import Notifier
 from sapa.db.pool import Database, notify_after_commit
 
-CHANNEL = "test_bell"
+CHANNEL = "test_notify"
 
 
 @pytest.fixture
-async def heard(database: Database) -> AsyncIterator[asyncio.Queue[str]]:
-    """What a listener elsewhere hears."""
+async def received(database: Database) -> AsyncIterator[asyncio.Queue[str]]:
+    """What a listener of another process receives."""
     queue: asyncio.Queue[str] = asyncio.Queue()
     listener = await asyncpg.connect(database.url)
     await listener.add_listener(CHANNEL, lambda *call: queue.put_nowait(str(call[2])))
@@ -23,50 +23,50 @@ async def heard(database: Database) -> AsyncIterator[asyncio.Queue[str]]:
     await listener.close()
 
 
-async def test_it_rings_after_the_commit_and_not_before(database: Database, heard: asyncio.Queue[str]) -> None:
+async def test_listeners_are_notified_after_the_commit(database: Database, received: asyncio.Queue[str]) -> None:
     async with database.transaction() as tx:
         notify_after_commit(tx, CHANNEL)
         await asyncio.sleep(0.1)
-        assert heard.empty()
-    assert await asyncio.wait_for(heard.get(), 5) == CHANNEL
+        assert received.empty()
+    assert await asyncio.wait_for(received.get(), 5) == CHANNEL
 
 
-async def test_what_is_rolled_back_rings_nothing(database: Database, heard: asyncio.Queue[str]) -> None:
+async def test_a_rolled_back_transaction_notifies_nobody(database: Database, received: asyncio.Queue[str]) -> None:
     with suppress(ValueError):
         async with database.transaction() as tx:
             notify_after_commit(tx, CHANNEL)
             raise ValueError("changed my mind")
     async with database.transaction() as tx:  # the same connection again: nothing is left over
         await tx.execute("SELECT 1")
-    await database.bell.still()
+    await database.notifier.drain()
     await asyncio.sleep(0.1)
-    assert heard.empty()
+    assert received.empty()
 
 
-async def test_a_closing_database_sends_what_is_due(database: Database, heard: asyncio.Queue[str]) -> None:
+async def test_a_closing_database_sends_what_is_due(database: Database, received: asyncio.Queue[str]) -> None:
     second = Database(database.url, 2)
     async with second.transaction() as tx:
         notify_after_commit(tx, CHANNEL)
     await second.close()
-    assert await asyncio.wait_for(heard.get(), 5) == CHANNEL
+    assert await asyncio.wait_for(received.get(), 5) == CHANNEL
 
 
-async def test_rings_that_come_close_together_are_few() -> None:
+async def test_notifications_within_a_short_time_are_sent_as_few() -> None:
     sent: list[set[str]] = []
 
     async def send(channels: set[str]) -> None:
         sent.append(channels)
 
-    bell = Notifier(send)
+    notifier = Notifier(send)
     for _ in range(1_000):
-        bell.ring({"one", "two"})
+        notifier.notify({"one", "two"})
         await asyncio.sleep(0)
-    await bell.still()
+    await notifier.drain()
     assert 1 <= len(sent) < 100
     assert sent[0] == {"one", "two"}
 
 
 async def test_a_database_that_is_away_is_not_waited_for() -> None:
     nowhere = Database("postgresql://nobody@127.0.0.1:1/none", 1)
-    nowhere.bell.ring({CHANNEL})
-    await asyncio.wait_for(nowhere.bell.still(), 10)
+    nowhere.notifier.notify({CHANNEL})
+    await asyncio.wait_for(nowhere.notifier.drain(), 10)

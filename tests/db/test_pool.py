@@ -203,7 +203,7 @@ async def test_a_lost_connection_is_replaced_and_the_pool_keeps_its_size(install
         await asyncio.sleep(0)
         let_go.set()
         assert await asyncio.gather(loser, *waiters) == [1] * 4
-        assert database.opened == 1
+        assert database.open_count == 1
 
 
 async def test_a_closed_pool_leaves_no_connection_not_even_one_that_was_in_use(installation: Installation) -> None:

@@ -195,7 +195,7 @@ def test_a_list_holds_twenty_entries() -> None:
 def test_a_new_key_has_no_allow_list() -> None:
     assert KeyIn(name="n", scopes=[]).allow_list == []
     assert AllowList([]).allows("198.51.100.99")
-    assert not AllowList([]).holds("198.51.100.99")
+    assert not AllowList([]).contains("198.51.100.99")
 
 
 v4 = st.ip_addresses(v=4).map(str)

@@ -66,7 +66,7 @@ def build_faults() -> Routes:
 
 async def cut(call: Call) -> None:
     number = await call.db.fetchval("SELECT pg_backend_pid()")
-    async with connect(call.kit.database.url) as other:
+    async with connect(call.context.database.url) as other:
         await other.execute("SELECT pg_terminate_backend($1)", number)
 
 

@@ -15,7 +15,7 @@ from sapa.http.endpoints import Base, Call, Routes
 from sapa.http.errors import Conflict, Unauthorized
 from sapa.http.openapi import build_document
 from sapa.http.responses import Created, Page, StoredJson
-from sapa.http.schemas import SchemaBook, build_example
+from sapa.http.schemas import SchemaRegistry, build_example
 from sapa.values.ids import IdKind
 from sapa.webhooks.signing import build_headers, new_secret
 from tests.conftest import TLS, Installation
@@ -220,16 +220,16 @@ def test_a_type_that_differs_by_direction_has_two_names_and_one_that_does_not_ha
 
 
 def test_generic_types_have_readable_names() -> None:
-    book = SchemaBook()
-    assert book.answered(Pair[Sticker]) == {"$ref": "#/components/schemas/StickerPair"}
-    assert book.components["StickerPair"]["properties"]["left"] == {"$ref": "#/components/schemas/Sticker"}
+    schemas = SchemaRegistry()
+    assert schemas.describe_response(Pair[Sticker]) == {"$ref": "#/components/schemas/StickerPair"}
+    assert schemas.components["StickerPair"]["properties"]["left"] == {"$ref": "#/components/schemas/Sticker"}
 
 
 def test_two_types_of_one_name_are_refused() -> None:
-    book = SchemaBook()
-    book.answered(Sticker)
+    schemas = SchemaRegistry()
+    schemas.describe_response(Sticker)
     with pytest.raises(TypeError, match="Sticker"):
-        book.answered(type("Sticker", (Struct,), {"__annotations__": {"colour": str}}))
+        schemas.describe_response(type("Sticker", (Struct,), {"__annotations__": {"colour": str}}))
 
 
 def test_two_handlers_of_one_name_are_refused() -> None:

@@ -55,7 +55,7 @@ class PostOffice:
 def build_routes(office: PostOffice) -> Routes:
     routes = Routes("/parcels", base=Base.CUSTOMER, tag="Parcels")
 
-    async def record(kit: AppContext, company: Company, asked: RequestInfo, error: ApiError) -> None:
+    async def record(context: AppContext, company: Company, asked: RequestInfo, error: ApiError) -> None:
         if not office.has_ink:
             raise RuntimeError("no ink")
         office.refusals.append((asked, error.code))

@@ -20,7 +20,7 @@ from sapa.db.pool import open_database
 from sapa.http.errors import Invalid
 from sapa.values.company import Company
 from sapa.values.emails import BadEmail, parse_email
-from sapa.values.spreadsheet_cells import disarm, rearm
+from sapa.values.spreadsheet_cells import escape_formula, unescape_formula
 from tests import depth
 from tests.conftest import Installation, connect
 from tests.factories import make_company, make_key
@@ -98,13 +98,13 @@ def as_csv(customers: list[dict[str, Any]]) -> str:
 def cell(value: Any) -> str:
     if value is None:
         return ""
-    return disarm(value if isinstance(value, str) else msgspec.json.encode(value).decode())
+    return escape_formula(value if isinstance(value, str) else msgspec.json.encode(value).decode())
 
 
 @given(st.text("'=+-@\t\r0a.", max_size=6))
 def test_a_disarmed_cell_is_not_a_formula_and_is_read_back_unchanged(text: str) -> None:
-    safe = disarm(text)
-    assert rearm(safe) == text
+    safe = escape_formula(text)
+    assert unescape_formula(safe) == text
     assert safe[:1] not in {*"=@\t\r"}
     assert safe[:1] not in {*"+-"} or safe[1:].replace(".", "").isdigit()
 

@@ -27,7 +27,7 @@ class Live(Struct, frozen=True):
     """The messaging base, served in this process on the installation's database."""
     peer: Peer
     hooked: Hooked
-    kit: AppContext
+    context: AppContext
 
     async def post(self, path: str, **body: Any) -> httpx.Response:
         return await self.client.post(f"http://probe/messaging/v1{path}", json=body)

@@ -187,7 +187,7 @@ async def test_server_that_outlived_its_holder_is_replaced(data: Path) -> None:
     with other_process(
         [program("postgres"), "-D", str(data / "pg"), "-k", str(data / "socket"), "-h", ""], data
     ) as orphan:
-        await EmbeddedServer(data).accepting(seconds=30)
+        await EmbeddedServer(data).wait_until_accepting(seconds=30)
         async with open_embedded(data) as successor:
             assert orphan.wait(30) == 0
             assert recorded_pid(data) != orphan.pid

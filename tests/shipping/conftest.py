@@ -7,7 +7,7 @@ import pytest
 
 from sapa.context import AppContext
 from sapa.db.pool import Database
-from sapa.domains import build_process_kit
+from sapa.domains import build_process_context
 from sapa.settings import read_settings
 from sapa.values.company import Company
 from tests.conftest import Installation, connect
@@ -29,7 +29,7 @@ async def kit(installation: Installation, database: Database) -> AsyncIterator[A
     """This process as one more of the installation's."""
     server = installation.server
     settings = read_settings({"SAPA_DATABASE_URL": server.app_url, "SAPA_SECRET_KEY": server.secret_key})
-    made = build_process_kit(settings, database)
+    made = build_process_context(settings, database)
     yield made
     await made.close()
 

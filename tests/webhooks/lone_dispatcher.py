@@ -8,7 +8,7 @@ from sapa.db.pool import open_database
 from sapa.logs import configure_logs
 from sapa.settings import read_settings
 from sapa.values.sealing import Vault
-from sapa.webhooks.dispatcher import Dispatcher
+from sapa.webhooks.dispatch.dispatcher import Dispatcher
 
 
 async def main(lease_seconds: float) -> None:

@@ -202,7 +202,7 @@ async def test_deliveries_go_on_when_the_database_comes_back(
     member = crew.hire()
     for goal in (200, 900):
         await until(station.has_more_than(goal))
-        server.hurry()
+        server.stop_at_once()
         await server.ended()
         await server.start()
     await reckon(await reconnected(post), client.live, station, endpoints=4)

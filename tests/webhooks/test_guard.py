@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sapa.outbound.guard import AddressRefused, BlockedAddress, Guard, check_url
 from sapa.outbound.resolver import (
     MOST_LOOK_UPS,
-    Names,
+    GuardedResolver,
     NoRoom,
     SlowName,
 )
@@ -269,7 +269,7 @@ async def test_one_closed_address_closes_a_name(addresses: list[str]) -> None:
 
 async def test_a_name_that_comes_to_lead_elsewhere_is_checked_again() -> None:
     answers = iter([["1.1.1.1"], ["169.254.169.254"], ["1.1.1.1", "10.0.0.1"]])
-    names = Names(Guard(CLOSED), lambda host: next(answers), remembered=-1)
+    names = GuardedResolver(Guard(CLOSED), lambda host: next(answers), cache_seconds=-1)
     assert [place["host"] for place in await names.resolve("shop.example", 443)] == ["1.1.1.1"]
     for _ in range(2):
         with pytest.raises(BlockedAddress):
@@ -292,7 +292,7 @@ async def test_a_name_is_looked_up_once_for_all_who_ask() -> None:
         asked.append(host)
         return ["1.1.1.1"]
 
-    names = Names(Guard(CLOSED), look_up)
+    names = GuardedResolver(Guard(CLOSED), look_up)
     for _ in range(3):
         await names.resolve("shop.example", 443)
     assert asked == ["shop.example"]
@@ -306,7 +306,7 @@ async def test_a_failure_is_remembered_too() -> None:
         asked.append(host)
         raise socket.gaierror(socket.EAI_NONAME, "unknown")
 
-    names = Names(Guard(CLOSED), look_up)
+    names = GuardedResolver(Guard(CLOSED), look_up)
     for _ in range(3):
         with pytest.raises(socket.gaierror):
             await names.resolve("shop.example", 443)
@@ -324,7 +324,7 @@ async def test_slow_names_do_not_keep_others_from_being_looked_up() -> None:
             free.wait(30)
         return ["1.1.1.1"]
 
-    names = Names(Guard(CLOSED), look_up, budget=0.3)
+    names = GuardedResolver(Guard(CLOSED), look_up, budget=0.3)
     slow = [f"slow{place}.example" for place in range(MOST_LOOK_UPS + 10)]
     try:
         for attempt in range(3):
@@ -340,7 +340,7 @@ async def test_slow_names_do_not_keep_others_from_being_looked_up() -> None:
 
 async def test_a_look_up_that_never_began_is_not_held_against_the_name() -> None:
     free = threading.Event()
-    names = Names(Guard(CLOSED), lambda host: ["1.1.1.1"] if free.wait(30) else [], budget=0.3)
+    names = GuardedResolver(Guard(CLOSED), lambda host: ["1.1.1.1"] if free.wait(30) else [], budget=0.3)
     waiting = [f"slow{place}.example" for place in range(MOST_LOOK_UPS)] + ["late.example"]
     try:
         failures = await asyncio.gather(*(names.resolve(name, 443) for name in waiting), return_exceptions=True)

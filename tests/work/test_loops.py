@@ -1,4 +1,4 @@
-"""Loops that go on until they are to stop, whatever happens on the way."""
+"""Loops that run until they are stopped."""
 
 import asyncio
 
@@ -6,13 +6,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from sapa.db.connection import DatabaseAway
-from sapa.work.loops import keep_on, repeat, rest, rest_beside
+from sapa.work.loops import keep_running, repeat, wait, wait_for_any
 
 AGES = 3600.0
 
 
 class Steps:
-    """Does what it was made with, step by step, and then stops the loop."""
+    """Returns or raises one outcome per step, and stops the loop after the last."""
 
     def __init__(self, *outcomes: object) -> None:
         self.stopping = asyncio.Event()
@@ -29,39 +29,39 @@ class Steps:
         return outcome
 
 
-async def test_a_step_with_more_to_do_is_followed_at_once() -> None:
+async def test_a_step_with_more_to_do_is_repeated_at_once() -> None:
     steps = Steps(True, True, None)
     async with asyncio.timeout(20):
         await repeat(steps.take, steps.stopping, every=AGES)
     assert steps.taken == 3
 
 
-async def test_a_rest_ends_when_it_is_time_to_stop() -> None:
-    steps, resting = Steps(None, None), asyncio.Event()
+async def test_a_pause_ends_when_the_loop_is_to_stop() -> None:
+    steps, waiting = Steps(None, None), asyncio.Event()
 
     async def step() -> None:
         await steps.take()
-        resting.set()
+        waiting.set()
 
     loop = asyncio.create_task(repeat(step, steps.stopping, every=AGES))
-    await resting.wait()
+    await waiting.wait()
     assert not loop.done()
     steps.stopping.set()
     await asyncio.wait_for(loop, 20)
     assert steps.taken == 1
 
 
-async def test_what_a_step_raises_ends_a_loop() -> None:
+async def test_an_error_of_a_step_ends_a_loop() -> None:
     steps = Steps(None, ValueError("broken"), None)
     with pytest.raises(ValueError, match="broken"):
         await repeat(steps.take, steps.stopping)
     assert steps.taken == 2
 
 
-async def test_a_loop_that_must_not_end_logs_a_failure_and_goes_on() -> None:
+async def test_a_loop_that_must_not_end_logs_a_failure_and_continues() -> None:
     steps = Steps(None, ValueError("broken"), DatabaseAway("away"), None)
     with capture_logs() as logged:
-        await keep_on("chores", steps.take, steps.stopping, pause=0.01)
+        await keep_running("chores", steps.take, steps.stopping, pause=0.01)
     assert steps.taken == 4
     assert [(line["event"], line["log_level"], line["loop"]) for line in logged] == [
         ("loop failed", "error", "chores"),
@@ -69,23 +69,23 @@ async def test_a_loop_that_must_not_end_logs_a_failure_and_goes_on() -> None:
     ]
 
 
-async def test_any_of_the_events_ends_a_rest() -> None:
+async def test_any_of_the_events_ends_a_wait() -> None:
     first, second = asyncio.Event(), asyncio.Event()
-    resting = asyncio.create_task(rest(AGES, first, second))
+    waiting = asyncio.create_task(wait(AGES, first, second))
     await asyncio.sleep(0)
     second.set()
-    await asyncio.wait_for(resting, 20)
-    await asyncio.wait_for(rest(AGES, first, second), 20)
-    await rest(0.01, first)
+    await asyncio.wait_for(waiting, 20)
+    await asyncio.wait_for(wait(AGES, first, second), 20)
+    await wait(0.01, first)
 
 
-async def test_a_task_that_is_done_leaves_and_raises_what_it_raised() -> None:
+async def test_a_task_that_is_done_is_removed_and_its_error_is_raised() -> None:
     async def fail() -> None:
         raise ValueError("broken")
 
     endless = asyncio.create_task(asyncio.sleep(AGES))
     running = {"endless": endless, "broken": asyncio.create_task(fail())}
     with pytest.raises(ValueError, match="broken"):
-        await rest_beside(running, AGES, asyncio.Event())
+        await wait_for_any(running, AGES, asyncio.Event())
     assert list(running) == ["endless"]
     endless.cancel()

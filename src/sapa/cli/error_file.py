@@ -10,7 +10,7 @@ from typing import BinaryIO
 from sapa.cli.files import build_name_beside, explained, find_kind
 from sapa.http.errors import Invalid
 from sapa.imports.types import Problem
-from sapa.values.spreadsheet_cells import disarm
+from sapa.values.spreadsheet_cells import escape_formula
 
 HEADER = b"line,field,reason\r\n"
 
@@ -45,5 +45,7 @@ def drop_error_file(path: Path) -> None:
 
 def build_lines(problems: list[Problem]) -> bytes:
     text = StringIO()
-    csv.writer(text).writerows([problem.line, disarm(problem.field), disarm(problem.message)] for problem in problems)
+    csv.writer(text).writerows(
+        [problem.line, escape_formula(problem.field), escape_formula(problem.message)] for problem in problems
+    )
     return text.getvalue().encode()

@@ -17,20 +17,20 @@ from sapa.cli.connect import AsJson, harmless, reach_database, transact
 from sapa.db.connection import DatabaseAway
 from sapa.http.errors import Invalid
 from sapa.settings import WebhookSettings, read_settings
-from sapa.webhooks import tokens
-from sapa.webhooks.endpoint import check_events, check_url
-from sapa.webhooks.forwarding import (
-    PAUSES_BETWEEN_TRIES,
+from sapa.webhooks.endpoints.fields import check_events, check_url
+from sapa.webhooks.listen.forwarding import (
+    RETRY_PAUSES,
     EventListener,
     Forwarder,
-    Heard,
     Interrupted,
     ListenRefused,
+    StreamMessage,
     StreamOpened,
 )
-from sapa.webhooks.listen import ListenedEvent
+from sapa.webhooks.listen.streams import ListenedEvent
 from sapa.webhooks.sender import Outcome
 from sapa.webhooks.signing import new_secret
+from sapa.webhooks.tokens import actions as tokens
 from sapa.webhooks.types import TokenNotFound
 
 OWN_TOKEN_DAYS = 1
@@ -153,7 +153,7 @@ class Voice:
         self._is_welcomed = False
         self._is_away = False
 
-    def tell(self, heard: Heard, url: str | None, secret: str) -> None:
+    def tell(self, heard: StreamMessage, url: str | None, secret: str) -> None:
         if isinstance(heard, StreamOpened):
             words = "Listening again." if self._is_welcomed else _welcome(url, secret)
             self._is_welcomed, self._is_away = True, False
@@ -170,7 +170,7 @@ class Voice:
         self._is_away = True
 
     def tell_outcome(self, event: ListenedEvent, number: int, outcome: Outcome) -> None:
-        is_last = number > len(PAUSES_BETWEEN_TRIES)
+        is_last = number > len(RETRY_PAUSES)
         kind, note = _judge(outcome, is_last)
         said = outcome.status if outcome.delivered else outcome.message
         self._say(

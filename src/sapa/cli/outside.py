@@ -7,7 +7,7 @@ import msgspec
 
 from sapa.cli.connect import reach_database
 from sapa.context import AppContext
-from sapa.domains import build_process_kit
+from sapa.domains import build_process_context
 from sapa.runtime.embedded import EmbeddedServer
 from sapa.settings import Settings, read_settings
 
@@ -16,7 +16,7 @@ from sapa.settings import Settings, read_settings
 async def open_context() -> AsyncIterator[AppContext]:
     """What a process works with, for as long as a command runs."""
     async with reach_database() as database:
-        kit = build_process_kit(_with_key(read_settings()), database)
+        kit = build_process_context(_with_key(read_settings()), database)
         try:
             yield kit
         finally:

@@ -5,7 +5,7 @@ import sys
 
 from sapa.cli.process_settings import Host, Port, TlsCert, TlsKey, get_database_url, read_settings_with
 from sapa.db.pool import Database
-from sapa.domains import SERVICES, build_jobs, build_process_kit, install
+from sapa.domains import SERVICES, build_jobs, build_process_context, install
 from sapa.logs import configure_logs
 from sapa.runtime import api_server
 from sapa.settings import Settings, read_settings
@@ -31,6 +31,6 @@ async def _work(settings: Settings, url: str) -> None:
     jobs = build_jobs(settings)
     database = Database(url, len(jobs) + len(SERVICES) * CONNECTIONS_OF_A_SERVICE + 1, "sapa worker")
     try:
-        await Worker(build_process_kit(settings, database), jobs, SERVICES).run()
+        await Worker(build_process_context(settings, database), jobs, SERVICES).run()
     finally:
         await database.close()

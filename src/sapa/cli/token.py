@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from sapa.cli.connect import AsJson, CompanyId, in_company, show, transact
-from sapa.webhooks import tokens
+from sapa.webhooks.tokens import actions as tokens
 
 app = typer.Typer(no_args_is_help=True, help="Developer tokens, for `sapa listen`.")
 

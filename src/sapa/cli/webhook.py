@@ -20,7 +20,8 @@ from sapa.events import CATALOGUE
 from sapa.http.query_string import BadValue, parse_date_time
 from sapa.settings import read_settings
 from sapa.values.sealing import Vault
-from sapa.webhooks import actions, deliveries, test_event
+from sapa.webhooks.deliveries import actions as deliveries
+from sapa.webhooks.endpoints import actions, test_event
 from sapa.webhooks.sender import Outcome, WebhookMessage
 from sapa.webhooks.types import (
     DeliveryDetails,
@@ -260,8 +261,8 @@ def _with_delivery(id: str, work: Callable[[Tx, int], Awaitable[Result]]) -> Res
 async def _send_trial(id: str, kind: str | None) -> tuple[WebhookMessage, Outcome]:
     async with reach_database() as database, database.connection() as db:
         company = await actions.get_company_of(db, id)
-        target, message = await test_event.build_trial(db, reach_vault(), company, id, kind)
-    return message, await test_event.send_trial(read_settings().webhooks, target, message)
+        target, message = await test_event.build_test_event(db, reach_vault(), company, id, kind)
+    return message, await test_event.send_test_event(read_settings().webhooks, target, message)
 
 
 def _build_report(message: WebhookMessage, outcome: Outcome) -> dict[str, Any]:

@@ -26,7 +26,7 @@ MOST_CHOICES = 50
 @console.get("/{environment}/settings/agents", roles=DEVELOPERS)
 async def list_agents(visit: PageRequest) -> Response:
     shown = await read_list(visit, "/agents", "type", "active", base=Base.MESSAGING)
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         members = await people.list_members(db, visit.session.organisation_id)
     given = {name: visit.given(name) for name in ("name", "type", "userId")}
     changed = visit.request.path_params.get("id")

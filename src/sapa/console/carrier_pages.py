@@ -56,34 +56,34 @@ async def connect_carrier(visit: PageRequest) -> Response:
         await visit.record(tx, "carrier.connected", f"{PROVIDERS[provider].label}: {adapter.label}")
 
     is_checked = not visit.given("unchecked")
-    made = await connections.connect(visit.kit, company, provider, adapter.name, given, is_checked, note)
+    made = await connections.connect(visit.context, company, provider, adapter.name, given, is_checked, note)
     return visit.show("carrier_made.html", provider=provider, label=PROVIDERS[provider].label, made=made)
 
 
 @console.post("/{environment}/carriers/{id}/test", roles=DEVELOPERS, shown_by=show_carrier)
 async def test_carrier(visit: PageRequest) -> Response:
     provider = _get_provider(visit)
-    await connections.check(visit.kit, await _get_company(visit), provider)
+    await connections.check(visit.context, await _get_company(visit), provider)
     return go_to(visit.path(f"/carriers/{provider}"))
 
 
 @console.post("/{environment}/carriers/{id}/disconnect", roles=DEVELOPERS, shown_by=show_carrier)
 async def disconnect_carrier(visit: PageRequest) -> Response:
     provider, company = _get_provider(visit), await _get_company(visit)
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         await connections.disconnect(tx, company, provider)
         await visit.record(tx, "carrier.disconnected", PROVIDERS[provider].label)
     return go_to(visit.path(f"/carriers/{provider}"))
 
 
 async def _get_company(visit: PageRequest) -> Company:
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         return await access.get_company(db, visit.company_id)
 
 
 async def _list_known(visit: PageRequest) -> dict[str, CarrierConnection]:
     company = await _get_company(visit)
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         return {info.provider: info for info in await connections.list_connections(db, company)}
 
 

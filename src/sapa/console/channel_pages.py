@@ -36,7 +36,7 @@ async def show_channel(visit: PageRequest) -> Response:
         info=info,
         labels={field.name: field.label for field in channel.fields},
         is_played=is_played,
-        hook=get_accounts(company).find_hook(visit.kit, company, channel.source),
+        hook=get_accounts(company).find_hook(visit.context, company, channel.source),
         given=_list_plain(visit, channel, info),
     )
 
@@ -45,12 +45,12 @@ async def show_channel(visit: PageRequest) -> Response:
 async def connect_channel(visit: PageRequest) -> Response:
     """The hook's address and what we made for the account are in this one answer."""
     channel, company, is_checked = _get_channel(visit), await _get_company(visit), not visit.given("unchecked")
-    async with visit.kit.database.connection() as db:
-        draft = await connections.prepare(visit.kit, db, company, channel.source, _list_given(visit, channel))
+    async with visit.context.database.connection() as db:
+        draft = await connections.prepare(visit.context, db, company, channel.source, _list_given(visit, channel))
     if is_checked:
-        await connections.check(visit.kit, company, draft)
-    async with visit.kit.database.transaction() as tx:
-        made = await connections.connect(visit.kit, tx, company, draft, is_new_hook=bool(visit.given("new_hook")))
+        await connections.check(visit.context, company, draft)
+    async with visit.context.database.transaction() as tx:
+        made = await connections.connect(visit.context, tx, company, draft, is_new_hook=bool(visit.given("new_hook")))
         if is_checked:
             await connections.note_verified(tx, company, made.connection.id, None)
         await visit.record(tx, "channel.connected", channel.label)
@@ -61,21 +61,21 @@ async def connect_channel(visit: PageRequest) -> Response:
 @console.post("/{environment}/channels/{id}/test", roles=DEVELOPERS, shown_by=show_channel)
 async def test_channel(visit: PageRequest) -> Response:
     channel = _get_channel(visit)
-    await connections.test(visit.kit, await _get_company(visit), channel.source)
+    await connections.test(visit.context, await _get_company(visit), channel.source)
     return go_to(visit.path(f"/channels/{channel.source}"))
 
 
 @console.post("/{environment}/channels/{id}/disconnect", roles=DEVELOPERS, shown_by=show_channel)
 async def disconnect_channel(visit: PageRequest) -> Response:
     channel, company = _get_channel(visit), await _get_company(visit)
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         await connections.disconnect(tx, company, channel.source)
         await visit.record(tx, "channel.disconnected", channel.label)
     return go_to(visit.path(f"/channels/{channel.source}"))
 
 
 async def _get_company(visit: PageRequest) -> Company:
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         return await access.get_company(db, visit.company_id)
 
 
@@ -88,8 +88,8 @@ def _get_channel(visit: PageRequest) -> Channel:
 
 async def _list_present(visit: PageRequest, company: Company) -> dict[str, ChannelConnection]:
     """Of each channel the account that is connected, or the last one that was."""
-    async with visit.kit.database.connection() as db:
-        infos = await get_accounts(company).list_infos(visit.kit, db, company)
+    async with visit.context.database.connection() as db:
+        infos = await get_accounts(company).list_infos(visit.context, db, company)
     ordered = sorted(infos, key=lambda info: (info.status == "connected", info.connected_at or ""))
     return {info.source: info for info in ordered}
 

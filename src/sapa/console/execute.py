@@ -59,15 +59,15 @@ class Asker:
         media_type, content = upload or (JSON, msgspec.json.encode(body))
         given = {name: value for name, value in (query or {}).items() if value}
         arguments = endpoint.bind(values, urlencode(given).encode(), media_type, content)
-        asked = RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
-        attempt = _build_attempt(company_id, once, asked)
+        request = RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
+        claim = _build_claim(company_id, once, request)
         if endpoint.leads_outside:
-            errand = OutboundCall(self._kit, key, asked, endpoint.status, attempt)
-            answer = await self._executor.run_outside(endpoint, errand, arguments)
+            call = OutboundCall(self._kit, key, request, endpoint.status, claim)
+            answer = await self._executor.run_outside(endpoint, call, arguments)
             if note is not None:
                 await self._kit.database.transact(note)
         else:
-            answer = await self._executor.run(endpoint, key, arguments, attempt, note)
+            answer = await self._executor.run(endpoint, key, arguments, claim, note)
         return msgspec.json.decode(answer.body) if answer.body else None
 
     async def _build_key(self, company_id: int, role: Role) -> Key:
@@ -78,7 +78,7 @@ class Asker:
         return Key("console", company, SCOPES[role], frozenset(KeyProduct), AllowList([]), 0, None, None)
 
 
-def _build_attempt(company_id: int, once: str | None, asked: RequestInfo) -> IdempotencyClaim | None:
+def _build_claim(company_id: int, once: str | None, request: RequestInfo) -> IdempotencyClaim | None:
     if once is None:
         return None
-    return idempotency.build_claim(company_id, f"console-{once}", f"{asked.method} {asked.path}", asked.body)
+    return idempotency.build_claim(company_id, f"console-{once}", f"{request.method} {request.path}", request.body)

@@ -19,7 +19,7 @@ from sapa.console.routes import (
 from sapa.exports import actions as exports
 from sapa.http.bodies import MOST_UPLOADED
 from sapa.http.errors import Invalid, NotFound, PayloadTooLarge
-from sapa.values.spreadsheet_cells import disarm
+from sapa.values.spreadsheet_cells import escape_formula
 
 RESOURCES = ("customers", "products", "orders")
 MEDIA_TYPES = {"csv": "text/csv", "ndjson": "application/x-ndjson"}
@@ -74,7 +74,7 @@ async def download_errors(visit: PageRequest) -> Response:
 
 def _build_lines(problems: list[dict[str, Any]]) -> bytes:
     text = StringIO()
-    rows = ([one["line"], disarm(one["field"] or ""), disarm(one["message"])] for one in problems)
+    rows = ([one["line"], escape_formula(one["field"] or ""), escape_formula(one["message"])] for one in problems)
     csv.writer(text).writerows(rows)
     return text.getvalue().encode()
 
@@ -84,11 +84,11 @@ async def export(visit: PageRequest) -> Response:
     resource, _, format = visit.request.path_params["file"].partition(".")
     if resource not in RESOURCES or format not in MEDIA_TYPES:
         raise NotFound
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         company = await access.get_company(db, visit.company_id)
 
     async def stream() -> AsyncIterator[bytes]:
-        async with exports.open_snapshot(visit.kit.database, company, resource) as snapshot:
+        async with exports.open_snapshot(visit.context.database, company, resource) as snapshot:
             async for part in exports.write(snapshot, format):
                 yield part
 

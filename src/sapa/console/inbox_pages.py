@@ -106,7 +106,7 @@ def watch(visit: PageRequest, read: Any) -> Response:
     """Tells when what is read differs from what the page has seen, for as long as its reader is signed in."""
 
     async def look() -> str | None:
-        async with visit.kit.database.connection() as db:
+        async with visit.context.database.connection() as db:
             known = await people.find_session(db, visit.secret)
         if known is None or (known.user_id, known.organisation_id) != _identify(visit):
             return None
@@ -138,7 +138,7 @@ async def read_team(visit: PageRequest) -> Team:
 
 
 async def read_clock(visit: PageRequest) -> CompanyTime:
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         return CompanyTime((await access.get_environment(db, visit.company_id)).clock_offset_seconds)
 
 

@@ -32,7 +32,7 @@ USES_ARE_LATE = timedelta(seconds=3)
 
 @console.get("/{environment}/keys", roles=DEVELOPERS)
 async def list_keys(visit: PageRequest) -> Response:
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         keys = await access.list_keys(db, visit.company_id)
         ends = await _build_ends(db, visit)
     known = {key.id: key for key in keys}
@@ -80,7 +80,7 @@ async def create_key(visit: PageRequest) -> Response:
     )
     if not given.scopes:
         raise Invalid.field("scope", "choose at least one")
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         await visit.take_once(tx)
         new = await access.create_key(tx, visit.company_id, given)
         await visit.record(tx, "key.created", new.info.name)
@@ -89,7 +89,7 @@ async def create_key(visit: PageRequest) -> Response:
 
 @console.post("/{environment}/keys/{id}/rotate", roles=DEVELOPERS)
 async def rotate_key(visit: PageRequest) -> Response:
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         old = await _get_key(tx, visit)
         new = await access.rotate_key(tx, old.id)
         await visit.record(tx, "key.rotated", old.name)
@@ -99,7 +99,7 @@ async def rotate_key(visit: PageRequest) -> Response:
 
 @console.post("/{environment}/keys/{id}/revoke", roles=DEVELOPERS)
 async def revoke_key(visit: PageRequest) -> Response:
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         key = await _get_key(tx, visit)
         await access.revoke_key(tx, key.id)
         await visit.record(tx, "key.revoked", key.name)

@@ -20,7 +20,7 @@ from sapa.db.hub import ChannelSubscription
 from sapa.db.pool import Database
 from sapa.http.errors import ApiError, ServiceUnavailable
 from sapa.http.event_stream import KEEP_ALIVE, READY, EventStreamResponse, build_event
-from sapa.work.loops import rest
+from sapa.work.loops import wait
 
 LOOK_SECONDS = 15.0
 REST_SECONDS = 0.5
@@ -76,7 +76,7 @@ class Live:
         yield READY
         ends = time.monotonic() + LONGEST_SECONDS
         while not self._closing.is_set() and time.monotonic() < ends:
-            await rest(LOOK_SECONDS, watch.news, self._closing)
+            await wait(LOOK_SECONDS, watch.news, self._closing)
             watch.news.clear()
             try:
                 shown = await watch.look()
@@ -88,4 +88,4 @@ class Live:
                 return
             yield CHANGED if shown != watch.seen else KEEP_ALIVE
             watch.seen = shown
-            await rest(REST_SECONDS, self._closing)
+            await wait(REST_SECONDS, self._closing)

@@ -34,7 +34,7 @@ _adjustment = build_decoder(AdjustmentIn)
 async def list_wallets(visit: PageRequest) -> Response:
     shown = await read_list(visit, "/customers")
     ids = [customer["id"] for customer in shown["items"]]
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         wallets = {wallet.customer_id: wallet for wallet in await loyalty.list_wallets(db, visit.company_id, ids)}
         check = await reconciliation.find_check(db, visit.company_id)
     return visit.show("loyalty.html", wallets=wallets, check=check, **shown)
@@ -89,10 +89,10 @@ async def adjust_points(visit: PageRequest) -> None:
         "idempotencyKey": f"console-{once}" if (once := visit.given("once")) else None,
     }
     adjustment = decode_body(encode(given), _adjustment)
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         company = await access.get_company(db, visit.company_id)
     by = visit.session.user_id
-    await visit.kit.database.transact(lambda tx: loyalty.adjust(tx, company, customer["id"], adjustment, by))
+    await visit.context.database.transact(lambda tx: loyalty.adjust(tx, company, customer["id"], adjustment, by))
 
 
 @console.post("/{environment}/loyalty/{id}/redeem", roles=EVERYBODY, shown_by=show_wallet)

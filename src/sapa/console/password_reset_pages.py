@@ -19,15 +19,15 @@ async def show_forgotten(visit: PageRequest) -> Response:
 async def ask_for_a_link(visit: PageRequest) -> Response:
     """Whoever is looked up is looked up after the answer: it takes as long for everybody."""
     email = visit.given("email")
-    if not mail.is_set_up(visit.kit):
+    if not mail.is_set_up(visit.context):
         return _show(visit, asked=False)
     if not 3 <= len(email) <= LONGEST_ADDRESS or "@" not in email or not email.isprintable():
         raise Invalid.field("email", "must be an e-mail address")
-    await mail.count_reset_request(visit.kit.database, email, visit.address)
+    await mail.count_reset_request(visit.context.database, email, visit.address)
     answer = _show(visit, asked=True)
-    answer.background = BackgroundTask(mail.send_password_reset, visit.kit, email)
+    answer.background = BackgroundTask(mail.send_password_reset, visit.context, email)
     return answer
 
 
 def _show(visit: PageRequest, asked: bool) -> Response:
-    return visit.show("forgotten.html", by_mail=mail.is_set_up(visit.kit), asked=asked, email=visit.given("email"))
+    return visit.show("forgotten.html", by_mail=mail.is_set_up(visit.context), asked=asked, email=visit.given("email"))

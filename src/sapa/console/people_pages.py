@@ -23,7 +23,7 @@ async def show_home(visit: PageRequest) -> Response:
 
 @console.get("/{environment}/people", roles=OWNERS)
 async def list_people(visit: PageRequest) -> Response:
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         members = await people.list_members(db, visit.session.organisation_id)
     return visit.show("people.html", members=members, roles=list(Role), link=None,
                       given={name: visit.given(name) for name in ("email", "name", "role")})  # fmt: skip
@@ -32,7 +32,7 @@ async def list_people(visit: PageRequest) -> Response:
 @console.post("/{environment}/people", roles=OWNERS, shown_by=list_people)
 async def invite(visit: PageRequest) -> Response:
     role = _role(visit.given("role"))
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         secret = await people.invite(tx, visit.session.organisation_id, visit.given("email"), visit.given("name"), role)
         await visit.record(tx, "person.invited", visit.given("email"))
     return await _deliver(visit, Purpose.INVITATION, visit.given("email"), visit.given("name"), secret)
@@ -42,7 +42,7 @@ async def invite(visit: PageRequest) -> Response:
 async def make_link(visit: PageRequest) -> Response:
     """For somebody who lost the invitation or the password."""
     user_id = _user_id(visit)
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         member = await people.get_member(tx, visit.session.organisation_id, user_id)
         purpose, secret = await people.renew_link(tx, visit.session.organisation_id, user_id)
         await visit.record(tx, "person.link", member.email)
@@ -51,7 +51,7 @@ async def make_link(visit: PageRequest) -> Response:
 
 @console.post("/{environment}/people/{id}/role", roles=OWNERS, shown_by=list_people)
 async def change_role(visit: PageRequest) -> Response:
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         member = await people.change_role(
             tx, visit.session.organisation_id, _user_id(visit), _role(visit.given("role"))
         )
@@ -62,7 +62,7 @@ async def change_role(visit: PageRequest) -> Response:
 @console.post("/{environment}/people/{id}/remove", roles=OWNERS, shown_by=list_people)
 async def remove(visit: PageRequest) -> Response:
     user_id = _user_id(visit)
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         member = await people.get_member(tx, visit.session.organisation_id, user_id)
         await people.remove(tx, visit.session.organisation_id, user_id)
         await visit.record(tx, "person.removed", member.email)
@@ -72,7 +72,7 @@ async def remove(visit: PageRequest) -> Response:
 @console.get("/{environment}/audit", roles=DEVELOPERS)
 async def show_audit(visit: PageRequest) -> Response:
     before = visit.request.query_params.get("before", "")
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         entries = await people.list_audit(
             db,
             visit.session.organisation_id,
@@ -83,12 +83,12 @@ async def show_audit(visit: PageRequest) -> Response:
 
 async def _deliver(visit: PageRequest, purpose: Purpose, email: str, name: str, secret: str) -> Response:
     """By mail where the operator has set it up; otherwise, and where that fails, the link is shown to be passed on."""
-    link = mail.build_link(visit.kit, secret)
-    if not mail.is_set_up(visit.kit):
+    link = mail.build_link(visit.context, secret)
+    if not mail.is_set_up(visit.context):
         return visit.show("person_link.html", email=email, link=link, failure=None)
     letter = mail.OutgoingMail(email, name, visit.session.organisation, purpose, link, visit.language)
     try:
-        await mail.send(visit.kit, letter)
+        await mail.send(visit.context, letter)
     except mail.NotMailed as error:
         return visit.show("person_link.html", email=email, link=link, failure=str(error))
     return visit.show("person_mailed.html", email=email)

@@ -29,7 +29,7 @@ KINDS = {"human": "human agents", "ai": "AI agents"}
 async def show_overview(visit: PageRequest) -> Response:
     company = await _get_company(visit)
     window = await _read_window(visit, company)
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         overview = await reports.get_overview(db, company, window)
     return visit.show("reports.html", overview=overview, drawn=_draw(visit, overview), **_frame(visit, window))
 
@@ -65,7 +65,7 @@ async def download(visit: PageRequest) -> Response:
         records, _ = await _compare(visit, window, channel)
         rows = _list_agent_rows(records)
     else:
-        async with visit.kit.database.connection() as db:
+        async with visit.context.database.connection() as db:
             rows = PARTS[part](await reports.get_overview(db, company, window))
     name = f"{part}-{window.first}-{window.last}.csv"
     headers = HEADERS | {"content-disposition": f'attachment; filename="{name}"'}
@@ -82,14 +82,14 @@ def build_csv(rows: Iterable[Sequence[object]]) -> str:
 
 
 async def _get_company(visit: PageRequest) -> Company:
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         return await access.get_company(db, visit.company_id)
 
 
 async def _read_window(visit: PageRequest, company: Company) -> DayRange:
     """What was asked for in the address; the usual one, and a word about it, where that cannot be used."""
     asked = visit.request.query_params
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         try:
             return await reports.get_window(db, company, *(asked.get(name, "") for name in ("days", "from", "to")))
         except Invalid as error:
@@ -149,7 +149,7 @@ def _read_channel(visit: PageRequest) -> str | None:
 async def _compare(
     visit: PageRequest, window: DayRange, channel: str | None
 ) -> tuple[list[AgentRecord], list[KindRecord]]:
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         return await analytics.compare(db, visit.company_id, window.start, window.end, channel)
 
 

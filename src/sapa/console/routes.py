@@ -82,7 +82,7 @@ class FormSent(Conflict):
 class PageRequest(Struct):
     """One request for a page, and who makes it."""
 
-    kit: AppContext
+    context: AppContext
     asker: Asker
     live: Live
     request: Request
@@ -112,7 +112,7 @@ class PageRequest(Struct):
     @property
     def address(self) -> str:
         peer = self.request.client.host if self.request.client else ""
-        trusted = AllowList(self.kit.settings.server.trusted_proxies)
+        trusted = AllowList(self.context.settings.server.trusted_proxies)
         return client_address(peer, self.request.headers.get("x-forwarded-for"), trusted)
 
     @property
@@ -133,7 +133,7 @@ class PageRequest(Struct):
 
     @property
     def is_secure(self) -> bool:
-        return self.kit.settings.server.address.startswith("https://")
+        return self.context.settings.server.address.startswith("https://")
 
     def show(self, template: str, http_status: int = 200, **context: Any) -> Response:
         known = {"visit": self, "session": self.known, "environment": self.environment, "error": self.error}
@@ -162,7 +162,7 @@ class PageRequest(Struct):
         if not (word := self.given("once")):
             return
         attempt = idempotency.build_claim(self.company_id, f"console-{word}", self.request.url.path, b"")
-        if await idempotency.claim(tx, attempt):
+        if await idempotency.acquire(tx, attempt):
             raise FormSent
         await idempotency.settle(tx, attempt, HttpResponse(200, b"", {}))
 

@@ -28,7 +28,7 @@ _AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,6})?").fullmatch
 @console.get("/{environment}/settings/company", roles=DEVELOPERS)
 async def show_company(visit: PageRequest) -> Response:
     session = visit.session
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         environments = [
             await access.get_environment(db, company_id)
             for company_id in (session.live_company_id, session.test_company_id)
@@ -43,7 +43,7 @@ async def show_company(visit: PageRequest) -> Response:
 
 @console.post("/{environment}/settings/company", roles=OWNERS, shown_by=show_company)
 async def rename_company(visit: PageRequest) -> Response:
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         company = await access.rename_company(tx, visit.company_id, visit.given("name"))
         await visit.record(tx, "company.renamed", f"{visit.session.organisation} → {company.name}")
     return go_to(visit.path("/settings/company"))
@@ -53,7 +53,7 @@ async def rename_company(visit: PageRequest) -> Response:
 async def move_clock(visit: PageRequest) -> Response:
     """Forward, or back to the real time."""
     by = None if visit.given("reset") else _parse_span(visit)
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         await access.move_clock(tx, visit.company_id, by)
         await visit.record(tx, "clock.moved", "0" if by is None else f"+{by}")
     return go_to(visit.path("/settings/company"))

@@ -64,7 +64,7 @@ async def _read_way(visit: PageRequest, id: str) -> Any:
         return (await visit.ask("GET", f"/shipping/shipments/{id}/tracking"))["data"]
     if not SHIPMENT_ID.matches(id):
         raise NotFound
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         known = await tracking.get_known(db, visit.company_id, id)
     return msgspec.json.decode(encode(known))
 
@@ -89,9 +89,9 @@ async def book(visit: PageRequest) -> Response:
     if PROVIDERS[shipment["provider"]].is_local:
         await visit.ask("PATCH", f"/shipping/shipments/{id}", body={"triggerBooking": True})
     else:
-        async with visit.kit.database.connection() as db:
+        async with visit.context.database.connection() as db:
             company = await access.get_company(db, visit.company_id)
-        await bookings.book(visit.kit, company, id)
+        await bookings.book(visit.context, company, id)
     return go_to(visit.path(f"/shipments/{id}"))
 
 

@@ -38,7 +38,7 @@ async def show_sign_in(visit: PageRequest) -> Response:
 async def sign_in(visit: PageRequest) -> Response:
     password = visit.form.get("password")
     secret = await people.sign_in(
-        visit.kit.database, visit.given("email"), password if isinstance(password, str) else "", visit.origin
+        visit.context.database, visit.given("email"), password if isinstance(password, str) else "", visit.origin
     )
     return open_session(visit, secret, _next_of(visit))
 
@@ -66,7 +66,7 @@ async def use_link(visit: PageRequest) -> Response:
     if not link.asks_password and password != visit.form.get("again"):
         raise Invalid.field("again", "is not the same password")
     newcomer = people.Newcomer(visit.given("email"), visit.given("name"), visit.language)
-    session = await people.use_link(visit.kit.database, secret, password, newcomer, visit.origin)
+    session = await people.use_link(visit.context.database, secret, password, newcomer, visit.origin)
     answer = open_session(visit, session, HOME)
     answer.delete_cookie(LINK_COOKIE, path="/console")
     return answer
@@ -77,7 +77,7 @@ def _read_link(visit: PageRequest) -> str:
 
 
 async def _get_link(visit: PageRequest, secret: str) -> OneTimeLink:
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         return await people.get_link(db, secret)
 
 
@@ -88,7 +88,7 @@ async def choose_language(visit: PageRequest) -> Response:
     if language not in LANGUAGES:
         return answer
     if visit.known is not None:
-        async with visit.kit.database.transaction() as tx:
+        async with visit.context.database.transaction() as tx:
             await people.set_language(tx, visit.known.user_id, language)
     answer.set_cookie(LANGUAGE_COOKIE, language, max_age=31_536_000, path="/console", samesite="lax")
     return answer
@@ -96,7 +96,7 @@ async def choose_language(visit: PageRequest) -> Response:
 
 @console.get("/companies", roles=EVERYBODY)
 async def list_companies(visit: PageRequest) -> Response:
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         places = await people.list_memberships(db, visit.session.user_id)
     return visit.show("companies.html", places=places)
 
@@ -106,14 +106,14 @@ async def move(visit: PageRequest) -> Response:
     company = visit.given("company")
     if not company.isascii() or not company.isdigit() or len(company) > 18:
         raise NotFound
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         secret = await people.switch_company(tx, visit.session, visit.secret, int(company), visit.origin)
     return open_session(visit, secret, HOME)
 
 
 @console.post("/sign-out", roles=EVERYBODY)
 async def sign_out(visit: PageRequest) -> Response:
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         if visit.given("everywhere"):
             await people.sign_out_everywhere(tx, visit.session.user_id)
         else:

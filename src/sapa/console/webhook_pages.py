@@ -16,8 +16,9 @@ from sapa.console.routes import (
 from sapa.events import CATALOGUE
 from sapa.http.errors import Invalid
 from sapa.http.query_string import BadValue, parse_date_time
-from sapa.webhooks import actions as webhooks
-from sapa.webhooks import deliveries, test_event
+from sapa.webhooks.deliveries import actions as deliveries
+from sapa.webhooks.endpoints import actions as webhooks
+from sapa.webhooks.endpoints import test_event
 from sapa.webhooks.types import DeliveryFilter, DeliveryStatus, EndpointIn, EndpointPatch, Missed
 
 PAGE = 25
@@ -25,8 +26,8 @@ PAGE = 25
 
 @console.get("/{environment}/webhooks", roles=DEVELOPERS)
 async def list_webhooks(visit: PageRequest) -> Response:
-    async with visit.kit.database.connection() as db:
-        endpoints = await webhooks.list_endpoints(db, visit.kit.vault, visit.company_id)
+    async with visit.context.database.connection() as db:
+        endpoints = await webhooks.list_endpoints(db, visit.context.vault, visit.company_id)
         notices = await webhooks.list_notices(db, visit.company_id)
     return visit.show("webhooks.html", endpoints=endpoints, notices=notices)
 
@@ -52,9 +53,9 @@ async def create_webhook(visit: PageRequest) -> Response:
         events=[] if visit.given("all") else events,
         description=visit.given("description") or None,
     )
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         await visit.take_once(tx)
-        new = await webhooks.create(tx, visit.kit.vault, visit.kit.settings.webhooks, visit.company_id, given)
+        new = await webhooks.create(tx, visit.context.vault, visit.context.settings.webhooks, visit.company_id, given)
         await visit.record(tx, "webhook.created", new.endpoint.url)
     return visit.show("webhook_made.html", new=new)
 
@@ -63,9 +64,9 @@ async def create_webhook(visit: PageRequest) -> Response:
 async def show_webhook(visit: PageRequest) -> Response:
     wanted = visit.request.query_params
     status = wanted.get("status") or None
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         notices = await webhooks.list_notices(db, visit.company_id)
-        endpoint = await webhooks.get(db, visit.kit.vault, visit.company_id, visit.request.path_params["id"])
+        endpoint = await webhooks.get(db, visit.context.vault, visit.company_id, visit.request.path_params["id"])
         shown = await deliveries.list_deliveries(
             db,
             visit.company_id,
@@ -94,8 +95,10 @@ async def change_webhook(visit: PageRequest) -> Response:
         events=[] if visit.given("all") else visit.all_given("event") or UNSET,
         description=description,
     )
-    async with visit.kit.database.transaction() as tx:
-        endpoint = await webhooks.update(tx, visit.kit.vault, visit.kit.settings.webhooks, visit.company_id, id, patch)
+    async with visit.context.database.transaction() as tx:
+        endpoint = await webhooks.update(
+            tx, visit.context.vault, visit.context.settings.webhooks, visit.company_id, id, patch
+        )
         await visit.record(tx, "webhook.changed", endpoint.url)
     return go_to(visit.path(f"/webhooks/{id}"))
 
@@ -105,8 +108,8 @@ async def resume_webhook(visit: PageRequest) -> Response:
     id, missed = visit.request.path_params["id"], visit.given("missed")
     if missed not in list(Missed):
         raise Invalid.field("missed", f"must be one of {', '.join(Missed)}")
-    async with visit.kit.database.transaction() as tx:
-        endpoint = await webhooks.resume(tx, visit.kit.vault, visit.company_id, id, Missed(missed))
+    async with visit.context.database.transaction() as tx:
+        endpoint = await webhooks.resume(tx, visit.context.vault, visit.company_id, id, Missed(missed))
         await visit.record(tx, "webhook.resumed", endpoint.url)
     return go_to(visit.path(f"/webhooks/{id}"))
 
@@ -118,9 +121,9 @@ async def replay_events(visit: PageRequest) -> Response:
     since, until = _read_instant(visit, "since"), _read_instant(visit, "until")
     if since is None:
         raise Invalid.field("since", "is required: from when on")
-    async with visit.kit.database.connection() as db:
-        endpoint = await webhooks.get(db, visit.kit.vault, visit.company_id, id)
-    database = visit.kit.database
+    async with visit.context.database.connection() as db:
+        endpoint = await webhooks.get(db, visit.context.vault, visit.company_id, id)
+    database = visit.context.database
     count = await deliveries.replay(database, visit.company_id, id, since, until, [kind] if kind else None)
     async with database.transaction() as tx:
         await visit.record(tx, "webhook.replayed", f"{endpoint.url}: {count}")
@@ -138,8 +141,8 @@ def _read_instant(visit: PageRequest, name: str) -> datetime | None:
 @console.post("/{environment}/webhooks/{id}/pause", roles=DEVELOPERS, shown_by=show_webhook)
 async def pause_webhook(visit: PageRequest) -> Response:
     id = visit.request.path_params["id"]
-    async with visit.kit.database.transaction() as tx:
-        endpoint = await webhooks.pause(tx, visit.kit.vault, visit.company_id, id)
+    async with visit.context.database.transaction() as tx:
+        endpoint = await webhooks.pause(tx, visit.context.vault, visit.company_id, id)
         await visit.record(tx, "webhook.paused", endpoint.url)
     return go_to(visit.path(f"/webhooks/{id}"))
 
@@ -147,8 +150,8 @@ async def pause_webhook(visit: PageRequest) -> Response:
 @console.post("/{environment}/webhooks/{id}/rotate", roles=DEVELOPERS, shown_by=show_webhook)
 async def rotate_webhook(visit: PageRequest) -> Response:
     id = visit.request.path_params["id"]
-    async with visit.kit.database.transaction() as tx:
-        new = await webhooks.rotate(tx, visit.kit.vault, visit.company_id, id, end_overlap=bool(visit.given("now")))
+    async with visit.context.database.transaction() as tx:
+        new = await webhooks.rotate(tx, visit.context.vault, visit.company_id, id, end_overlap=bool(visit.given("now")))
         await visit.record(tx, "webhook.rotated", new.endpoint.url)
     return visit.show("webhook_made.html", new=new)
 
@@ -156,8 +159,8 @@ async def rotate_webhook(visit: PageRequest) -> Response:
 @console.post("/{environment}/webhooks/{id}/delete", roles=DEVELOPERS, shown_by=show_webhook)
 async def delete_webhook(visit: PageRequest) -> Response:
     id = visit.request.path_params["id"]
-    async with visit.kit.database.transaction() as tx:
-        endpoint = await webhooks.get(tx, visit.kit.vault, visit.company_id, id)
+    async with visit.context.database.transaction() as tx:
+        endpoint = await webhooks.get(tx, visit.context.vault, visit.company_id, id)
         await webhooks.delete(tx, visit.company_id, id)
         await visit.record(tx, "webhook.deleted", endpoint.url)
     return go_to(visit.path("/webhooks"))
@@ -167,27 +170,31 @@ async def delete_webhook(visit: PageRequest) -> Response:
 async def test_webhook(visit: PageRequest) -> Response:
     """Sends a trial delivery now and shows what came of it; nothing of it is kept or counted."""
     id = visit.request.path_params["id"]
-    async with visit.kit.database.connection() as db:
-        endpoint = await webhooks.get(db, visit.kit.vault, visit.company_id, id)
-        target, message = await test_event.build_trial(
-            db, visit.kit.vault, visit.company_id, id, visit.given("event") or None
+    async with visit.context.database.connection() as db:
+        endpoint = await webhooks.get(db, visit.context.vault, visit.company_id, id)
+        target, message = await test_event.build_test_event(
+            db, visit.context.vault, visit.company_id, id, visit.given("event") or None
         )
-    outcome = await test_event.send_trial(visit.kit.settings.webhooks, target, message)
+    outcome = await test_event.send_test_event(visit.context.settings.webhooks, target, message)
     return visit.show("webhook_tested.html", endpoint=endpoint, message=message, outcome=outcome)
 
 
 @console.get("/{environment}/deliveries/{id}", roles=DEVELOPERS)
 async def show_delivery(visit: PageRequest) -> Response:
-    async with visit.kit.database.connection() as db:
+    async with visit.context.database.connection() as db:
         details = await deliveries.get_delivery(
-            db, visit.kit.vault, visit.company_id, visit.request.path_params["id"], visit.kit.settings.server.address
+            db,
+            visit.context.vault,
+            visit.company_id,
+            visit.request.path_params["id"],
+            visit.context.settings.server.address,
         )
     return visit.show("delivery.html", details=details)
 
 
 @console.post("/{environment}/deliveries/{id}/resend", roles=DEVELOPERS, shown_by=show_delivery)
 async def resend_delivery(visit: PageRequest) -> Response:
-    async with visit.kit.database.transaction() as tx:
+    async with visit.context.database.transaction() as tx:
         new = await deliveries.resend(tx, visit.company_id, visit.request.path_params["id"])
         await visit.record(tx, "delivery.resent", new.event_id)
     return go_to(visit.path(f"/deliveries/{new.id}"))

@@ -1,5 +1,5 @@
-"""How PostgreSQL's types arrive in Python: instants as the text the API prints, amounts with the digits
-they are stored with, JSON as untouched bytes."""
+"""How PostgreSQL's types arrive in Python: timestamps as the text that the API writes, amounts with their stored
+digits, JSON as untouched bytes."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -33,6 +33,6 @@ async def register(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     await connection.set_type_codec(
         "timestamptz", schema="pg_catalog", format="tuple", encoder=encode_instant, decoder=decode_instant
     )
-    # As text, because asyncpg reads the binary form of 150000 as 1.5E+5, and so it would be printed.
+    # As text, because asyncpg reads the binary form of 150000 as 1.5E+5, and the API would write that.
     await connection.set_type_codec("numeric", schema="pg_catalog", format="text", encoder=str, decoder=Decimal)
     await connection.set_type_codec("json", schema="pg_catalog", format="binary", encoder=bytes, decoder=msgspec.Raw)

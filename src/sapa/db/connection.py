@@ -1,4 +1,4 @@
-"""Connections whose errors tell a lost database from a fault of ours."""
+"""Connections whose errors tell a lost database from a bug of ours."""
 # ruff: noqa: ASYNC109 — the time limits are parameters of asyncpg's methods, which are repeated here
 
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ class DatabaseAway(Exception):
         return cls(f"{type(error).__name__}: {error}")
 
 
-# What the server or asyncpg says of a connection that was lost or cannot be used.
+# Errors of a connection that was lost or cannot be used.
 _LOST = (
     asyncpg.CannotConnectNowError,
     asyncpg.ConnectionDoesNotExistError,
@@ -37,7 +37,7 @@ _LOST = (
 )
 
 # Of a statement: asyncpg waits for the socket itself, so an OSError is never one of these, and a TimeoutError is the
-# command's own. An InterfaceError is a fault of the caller, unless the connection is closed.
+# command's own. An InterfaceError is the caller's mistake, unless the connection is closed.
 _STATEMENT = (*_LOST, TimeoutError, asyncpg.InterfaceError)
 
 _CONNECT = (
@@ -51,10 +51,10 @@ _CONNECT = (
 
 
 class TranslatingConnection(Connection):
-    """Raises DatabaseAway for what a lost database does to a statement, and for nothing else.
+    """Raises DatabaseAway when the database is lost during a statement, and for nothing else.
 
-    The three fetches repeat asyncpg's own few lines instead of calling them: every read passes here, and another
-    coroutine in between costs it a microsecond.
+    The three fetches repeat asyncpg's own few lines instead of calling them: every read passes here, and one more
+    coroutine costs a microsecond.
     """
 
     async def fetch(self, query: str, *args: object, timeout: float | None = None, record_class: Any = None) -> Any:
@@ -122,7 +122,7 @@ def _raise_away(connection: Connection, error: Exception) -> None:
 
 
 class TranslatingTransaction(Transaction):
-    """One whose connection is closed cannot go on, and nothing of it was committed."""
+    """Raises DatabaseAway when its connection is closed: nothing was committed."""
 
     __slots__ = ()
 
@@ -149,7 +149,7 @@ async def connect(url: str, **options: Any) -> Connection:
     try:
         connection: Connection = await asyncpg.connect(url, **options)
     except _CONNECT as error:
-        if isinstance(error, ValueError):  # asyncpg's word for an address that it cannot read
+        if isinstance(error, ValueError):  # asyncpg cannot parse the address
             raise
         raise DatabaseAway.because(error) from error
     return connection

@@ -45,14 +45,14 @@ BATCH = 10_000
 
 
 async def get_total(db: Connection, company_id: int, counter: str, cells: list[str] | None = None) -> int:
-    """How many rows the counter's cells hold, all of them unless some are named."""
+    """The rows that the counter's cells count: all cells, or those that are named."""
     if cells is None:
         return int(await TOTAL.value(db, company_id, counter))
     return int(await TOTAL_OF_CELLS.value(db, company_id, counter, cells))
 
 
 async def fold(database: Database) -> None:
-    """The worker's job: deltas of every company, in batches that each are a transaction of their own."""
+    """Folds the deltas of every company, each batch in its own transaction."""
     async with database.connection() as db:
         due = await db.fetch(COMPANIES_TO_FOLD.text)
     for (company_id,) in due:

@@ -1,18 +1,18 @@
-"""SQL that finds due work over all companies: in each company's own time, without walking all of them.
+"""SQL that finds due work over all companies: in each company's own time, without visiting all of them.
 
-A company's clock is never behind the real time. So what is due by the real time is due for its company and found in one
-index; only those few companies whose test clock was moved are looked at one by one. When more is due than is taken at
-once, companies take turns: then each of them is looked at.
+A company's clock is never behind the real time. So work that is due by the real time is due for its company and found
+in one index; only the few companies whose test clock was moved are searched one by one. When more is due than fits
+into one batch, companies take turns: then each of them is searched.
 """
 
-# Not clock_timestamp(): an index can be searched for a time that stays the same during the statement only.
+# Not clock_timestamp(): an index search needs a time that stays the same during the statement.
 NOW = "statement_timestamp()"
 COMPANY_NOW = f"({NOW} + c.clock_offset)"
-"""The time of a company that is called `c` in the statement."""
+"""The time of the company whose row is `c` in the statement."""
 
 
 def build_due(table: str, key: str, column: str) -> str:
-    """What is due first, of whichever company."""
+    """The longest due first, over all companies."""
     return f"""
     SELECT company_id, {key}
       FROM ((SELECT company_id, {key}, {column} AS due_at FROM {table}
@@ -31,7 +31,7 @@ def build_due(table: str, key: str, column: str) -> str:
 
 
 def build_in_turn(table: str, key: str, column: str, now: str = COMPANY_NOW) -> str:
-    """The first that is due of each company, then the second of each: no company waits for all of another's."""
+    """The first due of each company, then the second of each: no company waits for another's backlog."""
     return f"""
     SELECT company_id, {key}
       FROM (SELECT c.company_id, due.*
@@ -47,7 +47,7 @@ def build_in_turn(table: str, key: str, column: str, now: str = COMPANY_NOW) -> 
 
 
 def build_take(table: str, key: str, column: str) -> str:
-    """Puts off for $3 seconds what is due, so that no other worker takes it meanwhile."""
+    """Postpones due work by $3 seconds, so that no other worker takes it meanwhile."""
     return f"""
     UPDATE {table} s SET {column} = {COMPANY_NOW} + make_interval(secs => $3)
       FROM companies c

@@ -1,7 +1,7 @@
-"""The hub: hears what the bells of other processes say, on one connection for all parts of this process.
+"""The hub: receives notifications of other processes, on one connection for all parts of this process.
 
-A notification that was sent while the connection was down is lost. So each subscriber is told when its channel begins
-to be heard, and looks for itself then.
+A notification that is sent while the connection is down is lost. So each subscriber is called when its channel comes
+up, and polls then.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from msgspec import Struct
 
 from sapa.db.connection import Connection, DatabaseAway, connect
 
-ALIVE_SECONDS = 0.5
-"""Between two looks whether the connection still works, and before it is opened again."""
+CHECK_SECONDS = 0.5
+"""Between two checks of the connection, and before it is opened again."""
 CONNECT_SECONDS = 5.0
-ANSWER_SECONDS = 1.0
+COMMAND_SECONDS = 1.0
 
 log = structlog.get_logger()
 
@@ -30,9 +30,9 @@ class ChannelSubscription(Struct, eq=False, frozen=True):
     notify: Callable[[str], object]
     """Called with the payload of each notification."""
     up: Callable[[], object]
-    """Called when the channel begins to be heard: whatever was sent before may have been missed."""
+    """Called when the channel comes up: earlier notifications may have been missed."""
     down: Callable[[], object]
-    """Called when it is not heard any more, for however long."""
+    """Called when the channel goes down."""
 
 
 class Hub:
@@ -42,7 +42,7 @@ class Hub:
         self.application = f"{application} listener"
         self._url = url
         self._subscriptions: set[ChannelSubscription] = set()
-        self._heard: set[str] = set()
+        self._channels: set[str] = set()
         self._changed = asyncio.Event()
         self._listening: asyncio.Task[None] | None = None
 
@@ -53,11 +53,11 @@ class Hub:
         up: Callable[[], object] | None = None,
         down: Callable[[], object] = lambda: None,
     ) -> ChannelSubscription:
-        """Without `up`, a channel that begins to be heard is a notification without a payload."""
+        """Without `up`, a channel that comes up calls `notify` with an empty payload."""
         subscription = ChannelSubscription(channel, notify, up or partial(notify, ""), down)
         self._subscriptions.add(subscription)
         self._changed.set()
-        if channel in self._heard:
+        if channel in self._channels:
             subscription.up()
         if self._listening is None:
             self._listening = asyncio.create_task(self._listen(), name="database listener")
@@ -82,7 +82,7 @@ class Hub:
                     log.warning("notifications are not received", reason=f"{type(error).__name__}: {error}")
                 except Exception:
                     log.exception("listening for notifications failed")
-                await asyncio.sleep(ALIVE_SECONDS)
+                await asyncio.sleep(CHECK_SECONDS)
         finally:
             self._listening = None
 
@@ -90,31 +90,31 @@ class Hub:
         connection = await connect(
             self._url,
             timeout=CONNECT_SECONDS,
-            command_timeout=ANSWER_SECONDS,
+            command_timeout=COMMAND_SECONDS,
             server_settings={"application_name": self.application},
         )
         try:
             while self._subscriptions:
                 self._changed.clear()
-                await self._turn_to(connection)
+                await self._update_channels(connection)
                 with suppress(TimeoutError):
-                    await asyncio.wait_for(self._changed.wait(), ALIVE_SECONDS)
+                    await asyncio.wait_for(self._changed.wait(), CHECK_SECONDS)
                 await connection.execute("SELECT 1")
         finally:
             connection.terminate()
-            heard, self._heard = self._heard, set()
-            for subscription in [each for each in self._subscriptions if each.channel in heard]:
+            lost, self._channels = self._channels, set()
+            for subscription in [each for each in self._subscriptions if each.channel in lost]:
                 subscription.down()
 
-    async def _turn_to(self, connection: Connection) -> None:
-        """Listens to the channels that somebody subscribes to, and to no others."""
+    async def _update_channels(self, connection: Connection) -> None:
+        """Listens to the channels that have subscribers, and to no others."""
         wanted = {subscription.channel for subscription in self._subscriptions}
-        for channel in self._heard - wanted:
+        for channel in self._channels - wanted:
             await connection.remove_listener(channel, self._notify)
-            self._heard.discard(channel)
-        for channel in wanted - self._heard:
+            self._channels.discard(channel)
+        for channel in wanted - self._channels:
             await connection.add_listener(channel, self._notify)
-            self._heard.add(channel)
+            self._channels.add(channel)
             for subscription in self._list_subscriptions(channel):
                 subscription.up()
 

@@ -1,4 +1,4 @@
-"""Paged lists: a table's filters and sorts, declared once, put together into one statement per combination."""
+"""Paged lists: a table's filters and sorts, declared once and combined into one statement per combination."""
 
 from collections.abc import Collection, Mapping
 from functools import lru_cache
@@ -35,11 +35,11 @@ class Listing(Generic[Row]):
     behind them; the id makes every order total. A `sort` is a name and a direction, such as updatedAt:desc.
 
     `cell` is the column that holds a row's counter cell, with an index (company_id, cell, expression, id) for the
-    sorts that are used with it; the filter `cells`, a list of cells, is then counted and read without meeting any
+    sorts that are used with it; the filter `cells`, a list of cells, is then counted and read without reading any
     other row. `columns` gives fields that are not plain columns their expression over the row `r`.
 
-    `texts` are the filters that an index of trigrams answers. Where they need another index besides, they say
-    `company_id = $1` for it themselves.
+    `texts` are the filters that a trigram index serves. Where they need another index as well, they contain
+    `company_id = $1` themselves.
     """
 
     def __init__(
@@ -101,8 +101,8 @@ class Listing(Generic[Row]):
     async def _filtered_page(
         self, db: Connection, company_id: int, filters: Filters, sort: str, limit: int, offset: int
     ) -> tuple[list[Row], int]:
-        """Few matches are gathered, counted and sorted in one go. Many are counted, and met by walking the sort's
-        index. PostgreSQL alone would have to guess which it will be."""
+        """Few matches are gathered, counted and sorted by one statement. Many are counted, and read along the sort's
+        index. PostgreSQL alone would have to guess which case it is."""
         names, values = tuple(filters), tuple(filters.values())
         gather = self.gather_statement(names, sort, await self._is_text_enough(db, company_id, names))
         records = await db.fetch(gather.text, company_id, *values, limit, offset)
@@ -116,17 +116,17 @@ class Listing(Generic[Row]):
         return await self.walk_statement(names, sort).all(db, company_id, *values, limit, offset), total
 
     async def _is_text_enough(self, db: Connection, company_id: int, names: tuple[str, ...]) -> bool:
-        """Whether a text is better looked for in all companies' rows: where most are this company's, reading the long
-        list of its rows in the index costs more than meeting the few matches of others."""
+        """Whether to search the text over all companies' rows: where most rows are this company's, reading the long
+        list of its rows in the index costs more than reading the few matches of others."""
         if self.texts.isdisjoint(names) or not self.texts | {CELLS} >= set(names):
-            return False  # nothing to look for, or something that the company's other indexes find sooner
+            return False  # no text filter, or another filter that a company's index serves sooner
         return bool(await self.owns_most_statement.value(db, company_id, self.counter))
 
     def _conditions(self, names: tuple[str, ...]) -> str:
         return "".join(f" AND {self.filters[name].format(f'${n}')}" for n, name in enumerate(names, start=2))
 
     def _first_page_statement(self, sort: str, limit: int) -> Statement[Row]:
-        """By far the most asked for. With its limit written out PostgreSQL plans it once, not at every call."""
+        """By far the most frequent. With a literal limit PostgreSQL plans it once, not at every call."""
         name, _, direction = sort.partition(":")
         return sql(
             f"""
@@ -155,9 +155,11 @@ class Listing(Generic[Row]):
         )
 
     def _gather_statement(self, names: tuple[str, ...], sort: str, by_text: bool) -> Statement[None]:
-        """The total, then the row's columns. One match more than is gathered says that there are too many."""
+        """The total, then the row's columns. One match above the limit means that there are too many."""
         name, _, direction = sort.partition(":")
-        own = "(company_id = $1) IS TRUE" if by_text else "company_id = $1"  # the first is a check, never looked up
+        own = (
+            "(company_id = $1) IS TRUE" if by_text else "company_id = $1"
+        )  # the first form is a filter, never an index condition
         return sql(
             f"""
             SELECT page.total, {self._columns}
@@ -173,7 +175,7 @@ class Listing(Generic[Row]):
         )
 
     def _cells_statement(self, sort: str) -> Statement[Row]:
-        """Each cell's first rows from the cell's index, then the first of them all: no row of another cell is met."""
+        """Each cell's first rows from the cell's index, then the first of them all: no row of another cell is read."""
         name, _, direction = sort.partition(":")
         return sql(
             f"""
@@ -198,6 +200,6 @@ class Listing(Generic[Row]):
 
 
 def contains(text: str) -> str:
-    """A LIKE pattern for texts that hold this one."""
+    """A LIKE pattern for texts that contain this one."""
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     return f"%{escaped}%"

@@ -29,30 +29,30 @@ LOCK_MILLISECONDS = 5_000
 
 
 class PooledConnection(TranslatingConnection):
-    """A connection of the pool; it remembers which bells its transaction is to ring."""
+    """A connection of the pool, with the channels that its transaction notifies after the commit."""
 
-    bells: set[str]
+    channels: set[str]
 
 
 def notify_after_commit(tx: Tx, channel: str) -> None:
-    """Tells whoever listens on the channel once the transaction is committed; not at all if it is not."""
+    """Notifies the channel's listeners once the transaction is committed."""
     if isinstance(tx, PooledConnection):
-        tx.bells.add(channel)
+        tx.channels.add(channel)
 
 
-# A lock was not free in time, or a statement ran for too long.
+# A lock was not free in time, or a statement ran too long.
 BUSY = (asyncpg.LockNotAvailableError, asyncpg.QueryCanceledError)
 
-# Another transaction or a migration stood in the way: running the same one again is safe and likely to succeed.
+# A conflict with another transaction or a migration: a retry is safe and likely to succeed.
 RETRYABLE = (asyncpg.DeadlockDetectedError, asyncpg.SerializationError, InvalidCachedStatementError)
 
 
 class Database:
-    """The product's way to PostgreSQL.
+    """A pool of connections to PostgreSQL.
 
-    A pool of our own, because asyncpg's starts a task for every connection that comes back: taking one and returning
-    it costs a fifth of a small request there, and next to nothing here. Connections are made when they are needed,
-    so a process may start while PostgreSQL is away; one that was lost is noticed and replaced.
+    Our own, because asyncpg's starts a task for every connection that is released: acquiring and releasing one costs
+    a fifth of a small request there, and next to nothing here. Connections are opened when they are needed, so a
+    process may start while PostgreSQL is away; a lost connection is noticed and replaced.
     """
 
     def __init__(self, url: str, size: int, application: str = "sapa") -> None:
@@ -60,15 +60,15 @@ class Database:
         self.size = size
         self._application = application
         self._idle: list[Connection] = []
-        self._opened = 0
+        self._open_count = 0
         self._waiting: deque[asyncio.Future[Connection | None]] = deque()
         self._closed = False
-        self.bell = Notifier(self._notify)
+        self.notifier = Notifier(self._notify)
         self.hub = Hub(url, application)
 
     @property
-    def opened(self) -> int:
-        return self._opened
+    def open_count(self) -> int:
+        return self._open_count
 
     @property
     def idle(self) -> int:
@@ -80,20 +80,20 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Tx]:
-        """All of the block commits, or nothing of it."""
+        """The block commits as a whole, or not at all."""
         async with ConnectionScope(self) as connection:
-            bells: set[str] = set()
+            channels: set[str] = set()
             if isinstance(connection, PooledConnection):
-                connection.bells = bells
+                connection.channels = channels
             async with connection.transaction():
                 yield connection
-            if bells:
-                self.bell.ring(bells)
+            if channels:
+                self.notifier.notify(channels)
 
     async def transact(
         self, work: Callable[[Tx], Awaitable[Result]], races: tuple[type[Exception], ...] = ()
     ) -> Result:
-        """One transaction, run again when another one stood in its way; `races` says what else shows that."""
+        """One transaction, retried on a conflict with another; `races` are further errors that mean one."""
 
         async def run() -> Result:
             async with self.transaction() as tx:
@@ -108,42 +108,42 @@ class Database:
                 for channel in channels:
                     await db.execute("SELECT pg_notify($1, '')", channel)
         except (DatabaseAway, asyncpg.PostgresError):
-            return  # a hint that is lost costs its hearer a moment
+            return  # a lost hint only delays its listeners until they poll
 
     async def close(self) -> None:
-        """Closes what is idle; what is in use closes when it comes back."""
+        """Closes idle connections; those in use close when they are released."""
         await self.hub.close()
-        await self.bell.still()
+        await self.notifier.drain()
         self._closed = True
         while self._idle:
             connection = self._idle.pop()
-            self._opened -= 1
+            self._open_count -= 1
             try:
                 await connection.close(timeout=5)
             except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, InternalClientError):
                 connection.terminate()
 
-    async def take(self) -> Connection:
+    async def acquire(self) -> Connection:
         while self._idle:
             connection = self._idle.pop()
             if not connection.is_closed():
                 return connection
-            self._opened -= 1
+            self._open_count -= 1
         try:
             async with asyncio.timeout(ACQUIRE_SECONDS):
-                if self._opened < self.size:
-                    self._opened += 1
+                if self._open_count < self.size:
+                    self._open_count += 1
                     return await self._connect()
                 return await self._wait()
         except TimeoutError:
             raise DatabaseAway(f"no connection was free within {ACQUIRE_SECONDS:.0f} seconds") from None
 
     async def _connect(self) -> Connection:
-        """In a place that was counted before."""
+        """The caller has counted the connection already."""
         try:
             return await self._open()
         except BaseException:
-            self._pass_on(None)
+            self._hand_over(None)
             raise
 
     async def _open(self) -> Connection:
@@ -169,33 +169,33 @@ class Database:
         return connection
 
     async def _wait(self) -> Connection:
-        turn: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        waiter: asyncio.Future[Connection | None] = asyncio.get_running_loop().create_future()
+        self._waiting.append(waiter)
         try:
-            connection = await turn
+            connection = await waiter
         except BaseException:
-            if turn.done() and not turn.cancelled():
-                self._pass_on(turn.result())
+            if waiter.done() and not waiter.cancelled():
+                self._hand_over(waiter.result())
             raise
         return await self._connect() if connection is None else connection
 
-    def give_back(self, connection: Connection, usable: bool = True) -> None:
-        """A connection that was left in the middle of something is not used again."""
+    def release(self, connection: Connection, usable: bool = True) -> None:
+        """A connection that is still in a transaction, or in doubt, is not used again."""
         if usable and not self._closed and not connection.is_closed() and not connection.is_in_transaction():
-            self._pass_on(connection)
+            self._hand_over(connection)
         else:
             connection.terminate()
-            self._pass_on(None)
+            self._hand_over(None)
 
-    def _pass_on(self, connection: Connection | None) -> None:
-        """To whoever waits longest; None is a free place, and the permission to open a connection in it."""
+    def _hand_over(self, connection: Connection | None) -> None:
+        """Gives the connection to the longest waiter; None lets the waiter open a new one."""
         while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(connection)
+            waiter = self._waiting.popleft()
+            if not waiter.done():
+                waiter.set_result(connection)
                 return
         if connection is None:
-            self._opened -= 1
+            self._open_count -= 1
         else:
             self._idle.append(connection)
 
@@ -209,15 +209,15 @@ class ConnectionScope:
         self._database = database
 
     async def __aenter__(self) -> Connection:
-        self._connection = await self._database.take()
+        self._connection = await self._database.acquire()
         return self._connection
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A cancelled or timed-out command may still be running on the server: its connection is in doubt.
+        # A cancelled or timed-out command may still run on the server, so its connection is in doubt.
         in_doubt = isinstance(error, DatabaseAway | TimeoutError | asyncio.CancelledError)
-        self._database.give_back(self._connection, usable=not in_doubt)
+        self._database.release(self._connection, usable=not in_doubt)
 
 
 @asynccontextmanager

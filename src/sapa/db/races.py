@@ -1,4 +1,4 @@
-"""Two transactions that create the same thing at once."""
+"""Concurrent transactions that create the same row."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -8,22 +8,22 @@ import asyncpg
 from sapa.db.pool import Tx
 from sapa.db.retry import retry
 
-Found = TypeVar("Found")
+Row = TypeVar("Row")
 
 
 async def find_or_create(
-    tx: Tx, find: Callable[[], Awaitable[Found | None]], create: Callable[[], Awaitable[Found]], tries: int = 3
-) -> tuple[Found, bool]:
-    """What there is, or what is created, and whether it was.
+    tx: Tx, find: Callable[[], Awaitable[Row | None]], create: Callable[[], Awaitable[Row]], tries: int = 3
+) -> tuple[Row, bool]:
+    """The existing row or the created one, and whether it was created.
 
-    Two may race: the one that finds something taken looks again, and finds what the other one created.
+    After a unique violation the search is repeated, and finds what the other transaction created.
     """
 
-    async def look() -> tuple[Found, bool]:
-        found = await find()
-        if found is not None:
-            return found, False
+    async def attempt() -> tuple[Row, bool]:
+        existing = await find()
+        if existing is not None:
+            return existing, False
         async with tx.transaction():
             return await create(), True
 
-    return await retry(look, asyncpg.UniqueViolationError, tries=tries)
+    return await retry(attempt, asyncpg.UniqueViolationError, tries=tries)

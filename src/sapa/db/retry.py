@@ -1,4 +1,4 @@
-"""Trying again, in one way: transactions that were in each other's way, and parties that could not be reached."""
+"""Retries: of transactions in conflict, and of outside parties that could not be reached."""
 
 import asyncio
 import math
@@ -19,9 +19,9 @@ async def retry(
     pause: float | Callable[[Failure], float | None] = 0.0,
     between: Callable[[], Awaitable[object]] | None = None,
 ) -> Result:
-    """The first result of `work`; raises its failure when tries or seconds are used up, or another one at once.
+    """The first result of `work`; raises the failure when tries or seconds are used up. Other errors are not retried.
 
-    `pause` may look at the failure to say how long to wait before the next try, with None for no other one.
+    `pause` may compute from the failure how long to wait before the next try; None means no further try.
     `between` runs before each pause.
     """
     ends, number = time.monotonic() + seconds, 0

@@ -20,7 +20,7 @@ _TOUCHES_ROWS = re.compile(r"\b(?:FROM|JOIN|(?<!DO )UPDATE)\s+[a-z_]+\b(?!\s*\()
 
 
 class Statement(Generic[Row]):
-    """SQL text and the type of its rows; positional, because a test holds columns and fields together."""
+    """SQL text and the type of its rows; positional, because a test compares columns with fields."""
 
     __slots__ = ("crosses", "row", "text")
 
@@ -34,7 +34,7 @@ class Statement(Generic[Row]):
         return None if record is None else cast(type[Row], self.row)(*record)
 
     async def all(self, db: Connection, *parameters: object, seconds: float | None = None) -> list[Row]:
-        """With the seconds that it may take, if they are others than usual."""
+        """`seconds` replaces the usual time limit."""
         row = cast(type[Row], self.row)
         return [row(*record) for record in await db.fetch(self.text, *parameters, timeout=seconds)]
 
@@ -51,7 +51,7 @@ class Statement(Generic[Row]):
         return await db.fetchval(self.text, *parameters)
 
     async def run(self, db: Connection, *parameters: object) -> int:
-        """The number of rows the statement touched."""
+        """The number of rows that the statement changed."""
         return int((await db.execute(self.text, *parameters)).rpartition(" ")[2])
 
 

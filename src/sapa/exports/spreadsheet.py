@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from sapa.values.json import encode
-from sapa.values.spreadsheet_cells import disarm
+from sapa.values.spreadsheet_cells import escape_formula
 
 Format = Literal["csv", "ndjson"]
 Write = Callable[[list[Any]], bytes]
@@ -24,7 +24,7 @@ def write_header(row: type[Struct], format: Format) -> bytes:
 def write_rows(rows: list[Any], format: Format) -> bytes:
     if format == "ndjson":
         return b"".join(encode(row) + b"\n" for row in rows)
-    return _csv([[disarm(_cell(getattr(row, name))) for name in row.__struct_fields__] for row in rows])
+    return _csv([[escape_formula(_cell(getattr(row, name))) for name in row.__struct_fields__] for row in rows])
 
 
 def _csv(lines: list[list[str]]) -> bytes:

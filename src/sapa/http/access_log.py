@@ -1,4 +1,4 @@
-"""What is remembered of calls: a log line and metrics, formed in batches because one by one they cost half a call."""
+"""The access log: a line and metrics for each call, written in batches because one by one they cost half a call."""
 
 import asyncio
 import time
@@ -51,13 +51,13 @@ _encode_lines = msgspec.json.Encoder().encode_lines
 
 
 class AccessLog:
-    """Calls wait here for a moment, and are then written down together."""
+    """Collects calls and writes them in batches."""
 
     def __init__(self) -> None:
         self._calls: list[FinishedCall] = []
         self._flusher: asyncio.TimerHandle | None = None
 
-    def note(self, call: FinishedCall) -> None:
+    def add(self, call: FinishedCall) -> None:
         self._calls.append(call)
         if len(self._calls) >= MOST_CALLS:
             self.flush()
@@ -70,13 +70,13 @@ class AccessLog:
             self._flusher = None
         if self._calls:
             calls, self._calls = self._calls, []
-            STANDARD_OUTPUT.write(_encode_lines([_line(call) for call in calls]))
+            STANDARD_OUTPUT.write(_encode_lines([_build_line(call) for call in calls]))
             _measure(calls)
 
 
-def _line(call: FinishedCall) -> AccessLine:
+def _build_line(call: FinishedCall) -> AccessLine:
     return AccessLine(
-        f"{_second(int(call.at))}.{int(call.at % 1 * 1000):03d}Z",
+        f"{_format_second(int(call.at))}.{int(call.at % 1 * 1000):03d}Z",
         "request",
         call.request_id,
         call.method,
@@ -92,7 +92,7 @@ def _line(call: FinishedCall) -> AccessLine:
 
 
 @lru_cache(maxsize=4)
-def _second(second: int) -> str:
+def _format_second(second: int) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
 
 

@@ -8,7 +8,7 @@ from sapa.settings import Network
 
 MOST_ENTRIES = 20
 BROADEST = {4: 9, 6: 33}
-MOST_REMEMBERED = 1000
+MOST_CACHED = 1000
 
 
 class BadAllowList(ValueError):
@@ -16,7 +16,7 @@ class BadAllowList(ValueError):
 
 
 def parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """The address, an IPv4 one that came mapped into IPv6 as plain IPv4; None when it is none."""
+    """The address, with IPv4 mapped into IPv6 as plain IPv4; None when the text is not an address."""
     try:
         address = ip_address(text)
     except ValueError:
@@ -27,7 +27,7 @@ def parse_address(text: str) -> IPv4Address | IPv6Address | None:
 
 
 def parse_allow_list(entries: Sequence[str]) -> list[str]:
-    """Addresses and CIDR ranges in their normal form."""
+    """Addresses and CIDR ranges, normalised."""
     if len(entries) > MOST_ENTRIES:
         raise BadAllowList(f"An allow-list holds at most {MOST_ENTRIES} entries; join neighbouring ranges.")
     return list(dict.fromkeys(str(_parse_entry(entry)) for entry in entries))
@@ -49,27 +49,27 @@ def _parse_entry(entry: str) -> Network:
 
 
 class AllowList:
-    """The ranges as integers, and the verdict on each address seen; an empty list allows all."""
+    """The ranges as integers, and a cache of the addresses seen; an empty list allows all."""
 
-    __slots__ = ("_ranges", "_verdicts")
+    __slots__ = ("_is_contained", "_ranges")
 
     def __init__(self, entries: Iterable[str | Network]) -> None:
         networks = [ip_network(entry) for entry in entries]
         self._ranges = [(net.version, int(net.network_address), int(net.netmask)) for net in networks]
-        self._verdicts: dict[str, bool] = {}
+        self._is_contained: dict[str, bool] = {}
 
     def allows(self, address: str) -> bool:
-        return not self._ranges or self.holds(address)
+        return not self._ranges or self.contains(address)
 
-    def holds(self, address: str) -> bool:
-        verdict = self._verdicts.get(address)
-        if verdict is None:
-            if len(self._verdicts) >= MOST_REMEMBERED:
-                self._verdicts.clear()
-            verdict = self._verdicts[address] = self._look(address)
-        return verdict
+    def contains(self, address: str) -> bool:
+        is_contained = self._is_contained.get(address)
+        if is_contained is None:
+            if len(self._is_contained) >= MOST_CACHED:
+                self._is_contained.clear()
+            is_contained = self._is_contained[address] = self._search(address)
+        return is_contained
 
-    def _look(self, text: str) -> bool:
+    def _search(self, text: str) -> bool:
         address = parse_address(text)
         if address is None:
             return False
@@ -78,17 +78,17 @@ class AllowList:
 
 
 def client_address(peer: str, forwarded: str | None, trusted: AllowList) -> str:
-    """The peer, unless it is a trusted proxy: then the right-most hop that is none."""
-    if forwarded is None or not trusted.holds(peer):
-        return _plain(peer)
+    """The peer, unless it is a trusted proxy: then the right-most hop that is not one."""
+    if forwarded is None or not trusted.contains(peer):
+        return _normalise(peer)
     for hop in reversed(forwarded.split(",")):
         address = hop.strip()
-        if not trusted.holds(address):
-            return _plain(address)
-    return _plain(peer)
+        if not trusted.contains(address):
+            return _normalise(address)
+    return _normalise(peer)
 
 
-@lru_cache(maxsize=MOST_REMEMBERED)
-def _plain(text: str) -> str:
+@lru_cache(maxsize=MOST_CACHED)
+def _normalise(text: str) -> str:
     address = parse_address(text)
     return text if address is None else str(address)

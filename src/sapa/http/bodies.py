@@ -1,4 +1,4 @@
-"""Request bodies: JSON read strictly, and refusals that name the field and say how to mend it."""
+"""Request bodies: JSON is read strictly, and errors name the field and say how to fix it."""
 
 import re
 from typing import Any, Protocol
@@ -23,7 +23,7 @@ _EXPECTED = re.compile(r"Expected `(?P<wanted>[^`]*)`(?P<rule>.*?)(?:, got `(?P<
 _STEP = re.compile(r"\[[^\]]*\]|[^.\[\]]+")
 _ESCAPED_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
 
-_WORDS = {
+_TYPE_NAMES = {
     "str": "a string",
     "int": "a whole number",
     "float": "a number",
@@ -34,7 +34,7 @@ _WORDS = {
     "null": "null",
     "datetime": "an ISO 8601 date-time",
 }
-_PARTS = {"str": "characters", "array": "items", "object": "keys"}
+_LENGTH_UNITS = {"str": "characters", "array": "items", "object": "keys"}
 
 
 class Upload(msgspec.Struct, frozen=True):
@@ -52,7 +52,7 @@ class BodyDecoder(Protocol):
 
 
 class AmountsDecoder:
-    """For bodies with amounts: msgspec would read them from strings, too."""
+    """For bodies with amounts: msgspec alone would also accept strings."""
 
     def __init__(self, body: Any) -> None:
         self.type = body
@@ -71,7 +71,7 @@ def build_decoder(body: Any) -> BodyDecoder:
 
 
 def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
-    """The body as its struct; every fault of it is a 400 that says what to change."""
+    """The body as its struct; raises Invalid with what to change."""
     try:
         raw.decode()
     except UnicodeDecodeError:
@@ -90,14 +90,14 @@ def decode_body(raw: bytes, decoder: BodyDecoder) -> Any:
 
 
 def explain(text: str, body: Any) -> Invalid:
-    """msgspec's words turned into ours: the field's path and what it must be."""
+    """Translates msgspec's message: the field's path and what it must be."""
     parts = _WHERE.fullmatch(text)
     what, path = (parts["what"], parts["path"] or "") if parts else (text, "")
     if named := _MISSING.fullmatch(what):
         return Invalid.field(_join(path, named["name"]), "is required")
     if named := _UNKNOWN.fullmatch(what):
         return Invalid.field(_join(path, named["name"]), "is not a known field; check its spelling or leave it out")
-    message = _sentence(what, path, body)
+    message = _build_message(what, path, body)
     if path:
         return Invalid.field(path, f"has a key that {message}" if parts and parts["key"] else message)
     return Invalid(f"The body {message}.", details=[FieldError("", message)])
@@ -108,31 +108,34 @@ def _join(path: str, name: str) -> str:
     return f"{path}.{shown}" if path else shown
 
 
-def _sentence(what: str, path: str, body: Any) -> str:
+def _build_message(what: str, path: str, body: Any) -> str:
     if _ENUM.fullmatch(what):
-        return f"must be one of {', '.join(_allowed(inspect.type_info(body), _STEP.findall(path)))}"
+        return f"must be one of {', '.join(_list_allowed(inspect.type_info(body), _STEP.findall(path)))}"
     if length := _LENGTH.fullmatch(what):
         bound = "at most" if length["sign"] == "<" else "at least"
-        return f"must have {bound} {length['bound']} {_PARTS.get(length['wanted'], 'characters')}"
+        return f"must have {bound} {length['bound']} {_LENGTH_UNITS.get(length['wanted'], 'characters')}"
     if expected := _EXPECTED.fullmatch(what):
-        wanted = " or ".join(_WORDS.get(word.strip(), word.strip()) for word in expected["wanted"].split("|"))
-        got = f", not {_WORDS.get(expected['got'], expected['got'])}" if expected["got"] else ""
+        wanted = " or ".join(_TYPE_NAMES.get(word.strip(), word.strip()) for word in expected["wanted"].split("|"))
+        got = f", not {_TYPE_NAMES.get(expected['got'], expected['got'])}" if expected["got"] else ""
         return f"must be {wanted}{expected['rule']}{got}"
     return f"cannot be used: {what}"
 
 
-def _allowed(kind: inspect.Type, steps: list[str]) -> list[str]:
-    """The values that the field at the end of the steps takes."""
+def _list_allowed(kind: inspect.Type, steps: list[str]) -> list[str]:
+    """The values that the field at the end of the path accepts."""
     if isinstance(kind, inspect.Metadata):
-        return _allowed(kind.type, steps)
+        return _list_allowed(kind.type, steps)
     if isinstance(kind, inspect.UnionType):
-        return [value for option in kind.types for value in _allowed(option, steps)]
+        return [value for option in kind.types for value in _list_allowed(option, steps)]
     if isinstance(kind, inspect.LiteralType):
         return [str(value) for value in kind.values]
     if isinstance(kind, inspect.StructType) and steps:
         return [
-            value for field in kind.fields if field.encode_name == steps[0] for value in _allowed(field.type, steps[1:])
+            value
+            for field in kind.fields
+            if field.encode_name == steps[0]
+            for value in _list_allowed(field.type, steps[1:])
         ]
     if isinstance(kind, inspect.ListType):
-        return _allowed(kind.item_type, steps[1:])
+        return _list_allowed(kind.item_type, steps[1:])
     return []

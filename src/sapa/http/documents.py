@@ -11,12 +11,12 @@ from sapa.http.endpoints import Base, Routes
 from sapa.http.openapi import build_document
 from sapa.http.reference import render_reference
 
-# The page itself says what it may load: nothing.
+# The page's own policy forbids it to load anything.
 PAGE_HEADERS = {"content-security-policy": "frame-ancestors 'none'", "x-content-type-options": "nosniff"}
 
 
 class Documents:
-    """What describes one base. It takes half a second to build, so the first request for it does, and no start."""
+    """The documents of one base. Building them takes half a second, so the first request does it, not the start."""
 
     def __init__(self, base: Base, address: str, domains: Sequence[Routes]) -> None:
         self._base = base
@@ -39,7 +39,7 @@ class Documents:
     async def _get(self) -> tuple[bytes, str]:
         async with self._lock:
             if self._built is None:
-                # In a thread: other requests are answered meanwhile.
+                # In a thread, so that other requests go on meanwhile.
                 self._built = await asyncio.to_thread(self._build)
             return self._built
 

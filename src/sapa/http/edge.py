@@ -48,32 +48,32 @@ class Edge:
     """The API as one ASGI callable."""
 
     def __init__(
-        self, domains: Sequence[Routes], kit: AppContext, keys: KeyRing, trusted_proxies: AllowList, cors: Cors
+        self, domains: Sequence[Routes], context: AppContext, keys: KeyRing, trusted_proxies: AllowList, cors: Cors
     ) -> None:
         self._table = RouteTable(domains)
         self._hiding = tuple(f"{routes.base}{routes.prefix}/" for routes in domains if routes.hides_reason)
-        self._kit = kit
+        self._context = context
         self._keys = keys
-        self._limiter = RateLimiter(kit.database)
+        self._limiter = RateLimiter(context.database)
         self._trusted = trusted_proxies
         self._cors = cors
-        self._executor = Executor(kit)
-        self.journal = AccessLog()
+        self._executor = Executor(context)
+        self.access_log = AccessLog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         started = time.perf_counter()
         exchange = Exchange(scope, receive)
         code = None
         try:
-            answer = await self._answer(exchange)
+            response = await self._respond(exchange)
         except Exception as error:
-            refused = explain(error, exchange)
-            code = refused.code
-            answer = HttpResponse(refused.status, refused.encode(), refused.headers)
-        await send_answer(send, exchange, answer, self._cors)
-        self._remember(exchange, answer.status, code, time.perf_counter() - started)
+            refusal = explain(error, exchange)
+            code = refusal.code
+            response = HttpResponse(refusal.status, refusal.encode(), refusal.headers)
+        await send_response(send, exchange, response, self._cors)
+        self._log(exchange, response.status, code, time.perf_counter() - started)
 
-    async def _answer(self, exchange: Exchange) -> HttpResponse:
+    async def _respond(self, exchange: Exchange) -> HttpResponse:
         exchange.read_headers()
         exchange.address = self._client_address(exchange)
         exchange.route, path_values = self._table.match(split_path(exchange.scope))
@@ -94,36 +94,36 @@ class Edge:
         takes_body = endpoint.body is not None
         media_type, body = await read_body(exchange, endpoint.uploads, endpoint.needs_body) if takes_body else ("", b"")
         arguments = endpoint.bind(path_values, exchange.scope["query_string"], media_type, body)
-        attempt = find_attempt(exchange, endpoint, key, body)
+        claim = find_claim(exchange, endpoint, key, body)
         if endpoint.leads_outside:
-            asked = exchange.describe(endpoint.routes.base)
-            exchange.errand = OutboundCall(self._kit, key, asked, endpoint.status, attempt)
-            return await self._executor.run_outside(endpoint, exchange.errand, arguments)
-        answer = await self._executor.run(endpoint, key, arguments, attempt)
-        return add_etag(answer, exchange.header(b"if-none-match")) if endpoint.has_etag else answer
+            request = exchange.describe(endpoint.routes.base)
+            exchange.outbound_call = OutboundCall(self._context, key, request, endpoint.status, claim)
+            return await self._executor.run_outside(endpoint, exchange.outbound_call, arguments)
+        response = await self._executor.run(endpoint, key, arguments, claim)
+        return add_etag(response, exchange.header(b"if-none-match")) if endpoint.has_etag else response
 
     async def _serve_recorded(
         self, exchange: Exchange, endpoint: Endpoint, recorder: Recorder, key: Key, path_values: list[str]
     ) -> HttpResponse:
-        """The same, with a record kept of a refusal, unless the handler keeps its own."""
+        """The same, with a record of a refusal, unless the handler recorded the call itself."""
         try:
             return await self._serve(exchange, endpoint, key, path_values)
         except Exception as error:
-            refused = explain(error, exchange)
-            if isinstance(refused, IpNotAllowed):  # raised before the body was read, which the record is to show
+            refusal = explain(error, exchange)
+            if isinstance(refusal, IpNotAllowed):  # raised before the body was read, and the record shows it
                 with suppress(ApiError):
                     await read_body(exchange, endpoint.uploads, endpoint.needs_body)
-            is_recorded = exchange.errand is not None and exchange.errand.is_recorded
-            if not is_recorded and not isinstance(refused, ServiceUnavailable):
-                await self._record(exchange, endpoint, recorder, key, refused)
-            raise refused from None
+            is_recorded = exchange.outbound_call is not None and exchange.outbound_call.is_recorded
+            if not is_recorded and not isinstance(refusal, ServiceUnavailable):
+                await self._record(exchange, endpoint, recorder, key, refusal)
+            raise refusal from None
 
     async def _record(
-        self, exchange: Exchange, endpoint: Endpoint, recorder: Recorder, key: Key, refused: ApiError
+        self, exchange: Exchange, endpoint: Endpoint, recorder: Recorder, key: Key, refusal: ApiError
     ) -> None:
-        """Whatever becomes of the record, the caller gets the refusal."""
+        """The caller gets the refusal even when it cannot be recorded."""
         try:
-            await recorder(self._kit, key.company, exchange.describe(endpoint.routes.base), refused)
+            await recorder(self._context, key.company, exchange.describe(endpoint.routes.base), refusal)
         except Exception as error:
             log.error("a refused call was not recorded", request_id=exchange.request_id, exc_info=error)
 
@@ -157,7 +157,7 @@ class Edge:
             )
 
     def _find_endpoint(self, exchange: Exchange) -> Endpoint:
-        # Bytes that are no UTF-8 arrive as this character; so does the character itself.
+        # Bytes that are not UTF-8 arrive as this character; so does the character itself.
         if "\ufffd" in exchange.path and not _is_utf8(exchange.scope.get("raw_path", b"")):
             raise Invalid("The path is not valid UTF-8.")
         if exchange.route is None:
@@ -168,10 +168,10 @@ class Edge:
             raise MethodNotAllowed(headers={"allow": exchange.route.allow})
         return endpoint
 
-    def _remember(self, exchange: Exchange, status: int, code: str | None, seconds: float) -> None:
+    def _log(self, exchange: Exchange, status: int, code: str | None, seconds: float) -> None:
         route = exchange.route.template if exchange.route else "unknown"
         key_id, company_id = (exchange.key.id, exchange.key.company.id) if exchange.key else (None, None)
-        self.journal.note(
+        self.access_log.add(
             FinishedCall(
                 time.time(),
                 exchange.request_id,
@@ -188,17 +188,17 @@ class Edge:
         )
 
 
-def find_attempt(exchange: Exchange, endpoint: Endpoint, key: Key, body: bytes) -> IdempotencyClaim | None:
-    """Of a write with an Idempotency-Key."""
-    once = exchange.header(b"idempotency-key") if endpoint.writes else None
-    if once is None:
+def find_claim(exchange: Exchange, endpoint: Endpoint, key: Key, body: bytes) -> IdempotencyClaim | None:
+    """The claim of a write with an Idempotency-Key."""
+    idempotency_key = exchange.header(b"idempotency-key") if endpoint.writes else None
+    if idempotency_key is None:
         return None
     content = exchange.scope["query_string"] + b"\n" + body
-    return build_claim(key.company.id, once, f"{exchange.method} {exchange.path}", content)
+    return build_claim(key.company.id, idempotency_key, f"{exchange.method} {exchange.path}", content)
 
 
 def explain(error: Exception, exchange: Exchange) -> ApiError:
-    """The error to answer with: ours as it is, the database's by constraint or absence, anything else as a 500."""
+    """The error to respond with: ours as it is, the database's by constraint or absence, anything else as a 500."""
     if refusal := translate(error):
         return refusal
     if isinstance(error, (DatabaseAway, *BUSY, *RETRYABLE)):
@@ -217,13 +217,13 @@ def _is_utf8(raw_path: bytes) -> bool:
     return True
 
 
-def add_etag(answer: HttpResponse, if_none_match: str | None) -> HttpResponse:
-    """The answer with its ETag, or that the caller has it already."""
-    etag = build_etag(answer.body)
+def add_etag(response: HttpResponse, if_none_match: str | None) -> HttpResponse:
+    """The response with its ETag, or 304 when the caller has it already."""
+    etag = build_etag(response.body)
     if matches_etag(if_none_match, etag):
         return HttpResponse(304, headers={"etag": etag})
-    answer.headers["etag"] = etag
-    return answer
+    response.headers["etag"] = etag
+    return response
 
 
 def build_etag(body: bytes) -> str:
@@ -236,21 +236,21 @@ def matches_etag(header: str | None, tag: str) -> bool:
     return header.strip() == "*" or tag in (part.strip().removeprefix("W/") for part in header.split(","))
 
 
-async def send_answer(send: Send, exchange: Exchange, answer: HttpResponse, cors: Cors) -> None:
+async def send_response(send: Send, exchange: Exchange, response: HttpResponse, cors: Cors) -> None:
     headers = [(b"x-request-id", exchange.request_id.encode()), PRIVATE, *exchange.quota]
-    if answer.status not in {204, 304}:
-        headers += [JSON, (b"content-length", b"%d" % len(answer.body))]
-    headers += [(name.encode(), value.encode("latin-1")) for name, value in answer.headers.items()]
+    if response.status not in {204, 304}:
+        headers += [JSON, (b"content-length", b"%d" % len(response.body))]
+    headers += [(name.encode(), value.encode("latin-1")) for name, value in response.headers.items()]
     if exchange.key is not None and exchange.key.retirement is not None:
         headers += retirement_headers(exchange.key.retirement)
     if cors.origins:
         headers += cors.headers(exchange.method, exchange.headers)
-    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
-    body = b"" if exchange.method == "HEAD" else answer.body
+    await send({"type": "http.response.start", "status": response.status, "headers": headers})
+    body = b"" if exchange.method == "HEAD" else response.body
     await send({"type": "http.response.body", "body": body})
 
 
 def retirement_headers(retirement: Retirement) -> list[tuple[bytes, bytes]]:
-    """A rotated key still works for a while: since when it is deprecated, and when it stops."""
+    """A rotated key still works for a day: since when it is deprecated, and when it stops."""
     text = time.strftime("%a, %d %b %Y %H:%M:%S GMT", time.gmtime(retirement.stops))
     return [(b"deprecation", b"@%d" % retirement.since), (b"sunset", text.encode())]

@@ -13,7 +13,7 @@ from sapa.http.bodies import Upload, build_decoder, decode_body
 from sapa.http.errors import ApiError, InsufficientScope, Invalid, NotFound, Unauthorized
 from sapa.http.keys import Key
 from sapa.http.outbound_call import OutboundCall, RequestInfo
-from sapa.http.query_string import BadValue, QueryReader, parser_of
+from sapa.http.query_string import BadValue, QueryReader, get_parser
 from sapa.http.responses import HttpResponse, encode_result, is_envelope
 from sapa.values.api_base import Base as Base
 from sapa.values.company import Company
@@ -21,22 +21,22 @@ from sapa.values.ids import IdKind
 
 Handler = TypeVar("Handler", bound=Callable[..., Awaitable[Any]])
 Recorder = Callable[[AppContext, Company, RequestInfo, ApiError], Awaitable[None]]
-"""Keeps a record of a call that was refused."""
+"""Records a call that was refused."""
 
 OR = " or "
-"""Between scopes of which any one opens an endpoint."""
+"""Separates scopes of which any one is enough."""
 
 _PATH_PARAMETER = re.compile(r"\{(\w+)\}")
 _NO_QUERY = QueryReader(msgspec.defstruct("NoQuery", []))
 
 
 class Call(msgspec.Struct, frozen=True):
-    """What a handler knows of the call besides its own parameters."""
+    """What a handler gets besides its own parameters."""
 
     db: Connection
     """A plain connection in a read, a transaction in a write."""
     key: Key
-    kit: AppContext
+    context: AppContext
 
     @property
     def company(self) -> Company:
@@ -59,7 +59,7 @@ class Endpoint:
         self.status = status
         self.raises = tuple(raises)
         self.recorder = recorder
-        self._unknown = next((error for error in raises if issubclass(error, NotFound)), NotFound)
+        self._not_found = next((error for error in raises if issubclass(error, NotFound)), NotFound)
         hints = get_type_hints(handler, include_extras=True)
         self.result = hints.pop("return")
         declared = inspect.signature(handler).parameters
@@ -72,12 +72,12 @@ class Endpoint:
             raise TypeError(f"{method} {self.path}: its path and its handler's parameters do not fit together")
         if (status == 204) != (self.result is type(None)):
             raise TypeError(f"{method} {self.path}: 204 is the answer of a handler that returns None, and of no other")
-        self.path_ids = {name: _id_kind(self.parameters[name]) for name in self._path_names}
-        self._path_parsers = {name: parser_of(self.parameters[name]) for name in self.path_ids}
+        self.path_ids = {name: _find_id_kind(self.parameters[name]) for name in self._path_names}
+        self._path_parsers = {name: get_parser(self.parameters[name]) for name in self.path_ids}
         self.body = self.parameters.get("body")
         self._no_body = declared["body"].default if self.body else None
         self.needs_body = self._no_body is inspect.Parameter.empty
-        """False where the handler's `body` has a default, which stands for a request without one."""
+        """False where the handler's `body` has a default, which is used for a request without a body."""
         self.query = self.parameters.get("query")
         self.writes = method != "GET"
         self.has_etag = not self.writes and not self.leads_outside and not is_envelope(self.result)
@@ -94,7 +94,7 @@ class Endpoint:
             raise self.routes.refusal(f"The API key lacks the scope {self.scope}.")
 
     def bind(self, path_values: Sequence[str], query: bytes, media_type: str, body: bytes) -> list[Any]:
-        """The handler's arguments after the call: query and body are validated first, then the ids' shapes."""
+        """The handler's arguments after the call: query and body are validated first, then the path's ids."""
         query_value = self._query_reader.read(query)
         values = {"query": query_value, "body": self._body_value(media_type, body)}
         for name, value in zip(self._path_names, path_values, strict=True):
@@ -109,7 +109,7 @@ class Endpoint:
     def _path_value(self, name: str, value: str) -> Any:
         kind = self.path_ids[name]
         if (kind is not None and not kind.matches(value)) or "\0" in value or not value:
-            raise self._unknown
+            raise self._not_found
         try:
             return self._path_parsers[name](value)
         except BadValue as error:
@@ -125,7 +125,7 @@ def camel(name: str) -> str:
     return first + "".join(word.title() for word in rest)
 
 
-def _id_kind(hint: Any) -> IdKind | None:
+def _find_id_kind(hint: Any) -> IdKind | None:
     if get_origin(hint) is Annotated:
         return next((mark for mark in get_args(hint)[1:] if isinstance(mark, IdKind)), None)
     return None
@@ -148,7 +148,7 @@ class Routes:
         self.tag = tag
         self.product = product
         self.refusal = refusal
-        """Answered to a key without the right; shipping answers UNAUTHORIZED, also to a missing or invalid key."""
+        """The error for a key without the scope; shipping uses UNAUTHORIZED, also for a missing or invalid key."""
         self.endpoints: list[Endpoint] = []
 
     @property
@@ -167,7 +167,7 @@ class Routes:
         raises: Sequence[type[ApiError]] = (),
         recorder: Recorder | None = None,
     ) -> Callable[[Handler], Handler]:
-        """The recorder is told of every call that gets past key, rate limit and scope, and is refused then."""
+        """The recorder gets every call that passes key, rate limit and scope, and is refused after that."""
         return self._declare("POST", path, scope, status, raises, recorder)
 
     def put(self, path: str, *, scope: str, raises: Sequence[type[ApiError]] = ()) -> Callable[[Handler], Handler]:
@@ -218,11 +218,11 @@ class RouteTable:
         self._root: dict[str | None, Any] = {}
         for routes in domains:
             for endpoint in routes.endpoints:
-                declared = self._route_of(routes, endpoint).endpoints
+                declared = self._get_route(routes, endpoint).endpoints
                 if declared.setdefault(endpoint.method, endpoint) is not endpoint:
                     raise TypeError(f"{endpoint.method} {endpoint.path} is declared twice")
 
-    def _route_of(self, routes: Routes, endpoint: Endpoint) -> Route:
+    def _get_route(self, routes: Routes, endpoint: Endpoint) -> Route:
         node = self._root
         template = f"{routes.base}{endpoint.path}"
         for segment in template[1:].split("/"):

@@ -63,11 +63,11 @@ class ApiError(Exception):
 
 
 BY_CONSTRAINT: dict[str, type[ApiError]] = {}
-"""Constraint name → the error its violation means, filled by the classes themselves."""
+"""Constraint name → the error its violation means, registered by the classes themselves."""
 
 
 def translate(error: Exception) -> ApiError | None:
-    """The error as the caller is told it: ours, a violated constraint's, a missing secret key's; None for any other."""
+    """The error that the caller gets: ours, or that of a violated constraint or a missing secret key; else None."""
     if isinstance(error, ApiError):
         return error
     if isinstance(error, SecretKeyMissing):
@@ -86,7 +86,7 @@ class Invalid(ApiError):
 
     @classmethod
     def field(cls, field: str, message: str) -> "Invalid":
-        """A field that cannot be used; the message says how to mend it."""
+        """A field that cannot be used; the message says how to fix it."""
         return cls(f"{field}: {message}", details=[FieldError(field, message)])
 
 

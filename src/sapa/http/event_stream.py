@@ -1,4 +1,4 @@
-"""Answers that go on: server-sent events, as `/listen`, the console and the widget send them."""
+"""Server-sent events, as `/listen`, the console and the widget send them."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
 
@@ -11,7 +11,7 @@ KEEP_ALIVE = b": still here\n\n"
 
 
 class EventStreamResponse(StreamingResponse):
-    """Sends events until their iterator ends; `release` frees the listener's place however the stream ends."""
+    """Sends events until their iterator ends; `release` runs however the stream ends."""
 
     def __init__(self, events: AsyncIterator[bytes], release: Callable[[], None], headers: Mapping[str, str]) -> None:
         super().__init__(events, headers={**headers, "x-accel-buffering": "no"}, media_type="text/event-stream")
@@ -25,7 +25,7 @@ class EventStreamResponse(StreamingResponse):
 
 
 def build_event(kind: str, data: bytes, id: str | int | None = None) -> bytes:
-    """One event. Its data is one line; some clients break lines where only Unicode does, so those are escaped."""
+    """One event. Its data is one line; Unicode line separators are escaped, because some clients split there."""
     for char in "\x85\u2028\u2029":
         data = data.replace(char.encode(), f"\\u{ord(char):04x}".encode())
     head = f"event: {kind}\ndata: " if id is None else f"id: {id}\nevent: {kind}\ndata: "

@@ -1,4 +1,4 @@
-"""One call on its way through the edge: what came with it, and its body."""
+"""One request on its way through the edge, and how its body is read."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from sapa.http.outbound_call import OutboundCall, RequestInfo
 
 BODY_SECONDS = 30.0
 UPLOAD_SECONDS = 300.0
-# A body that is refused for its size is still read this far, so that the caller gets our answer and not a broken pipe.
+# A body that is too large is still read this far, so that the caller gets our response and not a broken pipe.
 MOST_DRAINED = 15 * MOST_BYTES
 
 Scope = dict[str, Any]
@@ -27,11 +27,11 @@ def new_request_id() -> str:
 
 
 class Exchange:
-    """One call on its way through the edge."""
+    """One request on its way through the edge."""
 
     __slots__ = (
-        "address", "body", "errand", "headers", "key", "method", "path", "quota", "receive", "request_id", "route",
-        "scope",
+        "address", "body", "headers", "key", "method", "outbound_call", "path", "quota", "receive", "request_id",
+        "route", "scope",
     )  # fmt: skip
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
@@ -43,13 +43,13 @@ class Exchange:
         self.headers: dict[bytes, bytes] = {}
         self.address = ""
         self.body = b""
-        self.errand: OutboundCall | None = None
+        self.outbound_call: OutboundCall | None = None
         self.route: Route | None = None
         self.key: Key | None = None
         self.quota: list[tuple[bytes, bytes]] = []
 
     def read_headers(self) -> None:
-        """One value per name; a repeated header is joined, as HTTP says it may be."""
+        """One value per name; repeated headers are joined with commas, as HTTP allows."""
         headers = self.headers
         for name, value in self.scope["headers"]:
             headers[name] = headers[name] + b"," + value if name in headers else value
@@ -59,7 +59,7 @@ class Exchange:
         return None if value is None else value.decode("latin-1")
 
     def describe(self, base: str) -> RequestInfo:
-        """The request as it came in, for those who keep a record of it."""
+        """The request as it came in, for records of it."""
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in self.headers.items()}
         forwarded = [hop.strip() for hop in headers.get("x-forwarded-for", "").split(",") if hop.strip()]
         host = headers.get("host", "")
@@ -80,7 +80,7 @@ class Exchange:
 def build_query(raw: bytes) -> dict[str, Any]:
     """Each parameter's value, or the list of them where one is repeated."""
     values = parse_qs(raw.decode("latin-1"), keep_blank_values=True)
-    return {name: given[0] if len(given) == 1 else given for name, given in values.items()}
+    return {name: found[0] if len(found) == 1 else found for name, found in values.items()}
 
 
 async def read_body(exchange: Exchange, uploads: bool, is_needed: bool) -> tuple[str, bytes]:

@@ -1,4 +1,4 @@
-"""Runs a declared endpoint: for the edge, and for the console, which asks the same endpoints without the network."""
+"""Runs a declared endpoint: for the edge, and for the console, which calls the same endpoints without the network."""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -14,18 +14,18 @@ from sapa.http.outbound_call import OutboundCall, Replayed
 from sapa.http.responses import HttpResponse
 
 Note = Callable[[Tx], Awaitable[None]]
-"""Writes down who changed something."""
+"""Records who changed something."""
 
 
 class Executor:
-    """A read takes one connection, a write one transaction, a call that leads outside makes its own two.
+    """A read takes one connection, a write one transaction; an outbound call opens its own two.
 
-    The caller has identified the key, checked its rights and bound the arguments.
+    The caller has identified the key, checked its scope and bound the arguments.
     """
 
-    def __init__(self, kit: AppContext) -> None:
-        self._kit = kit
-        self._database = kit.database
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+        self._database = context.database
         self._flights = idempotency.SingleFlight()
 
     async def run(
@@ -33,38 +33,38 @@ class Executor:
         endpoint: Endpoint,
         key: Key,
         arguments: list[Any],
-        attempt: IdempotencyClaim | None,
+        claim: IdempotencyClaim | None,
         note: Note | None = None,
     ) -> HttpResponse:
-        """What has the same attempt happens once; a note is written with the change or not at all."""
+        """Requests with the same claim happen once; a note is written with the change or not at all."""
         if not endpoint.writes:
             async with self._database.connection() as db:
-                return await endpoint.run(Call(db, key, self._kit), arguments)
-        if attempt is None and note is None:
-            return await self._database.transact(lambda tx: endpoint.run(Call(tx, key, self._kit), arguments))
+                return await endpoint.run(Call(db, key, self._context), arguments)
+        if claim is None and note is None:
+            return await self._database.transact(lambda tx: endpoint.run(Call(tx, key, self._context), arguments))
 
         async def change(tx: Tx) -> HttpResponse:
-            if attempt is not None and (replay := await idempotency.claim(tx, attempt)):
+            if claim is not None and (replay := await idempotency.acquire(tx, claim)):
                 return replay
-            answer = await endpoint.run(Call(tx, key, self._kit), arguments)
-            if attempt is not None:
-                await idempotency.settle(tx, attempt, answer)
+            response = await endpoint.run(Call(tx, key, self._context), arguments)
+            if claim is not None:
+                await idempotency.settle(tx, claim, response)
             if note is not None:
                 await note(tx)
-            return answer
+            return response
 
-        async with self._flights.turn(attempt):
+        async with self._flights.turn(claim):
             return await self._database.transact(change)
 
-    async def run_outside(self, endpoint: Endpoint, errand: OutboundCall, arguments: list[Any]) -> HttpResponse:
-        """The handler gets the errand in place of a transaction."""
-        async with self._flights.turn(errand.attempt):
-            if known := await errand.find_answer():
-                return known
+    async def run_outside(self, endpoint: Endpoint, call: OutboundCall, arguments: list[Any]) -> HttpResponse:
+        """The handler gets the outbound call in place of a transaction."""
+        async with self._flights.turn(call.claim):
+            if stored := await call.find_response():
+                return stored
             try:
-                return await errand.build_answer(await endpoint.handler(errand, *arguments))
+                return await call.build_response(await endpoint.handler(call, *arguments))
             except Replayed as replay:
-                return replay.answer
+                return replay.response
             except (ApiError, SecretKeyMissing):
-                await errand.give_up()
+                await call.release()
                 raise

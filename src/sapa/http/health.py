@@ -17,7 +17,7 @@ from sapa.http.errors import ServiceUnavailable
 
 
 def health_routes(database: Database, collect_metrics: Callable[[Database], Awaitable[bytes]]) -> list[Route]:
-    """`collect_metrics` adds what is read from the database at the time of the request."""
+    """`collect_metrics` adds what is read from the database on each request."""
 
     async def healthz(_: Request) -> Response:
         """This process runs."""

@@ -1,4 +1,4 @@
-"""Where providers call: each hook's route, with the body read under limits."""
+"""The routes that providers call; bodies are read within limits."""
 
 import asyncio
 
@@ -12,21 +12,21 @@ from sapa.http.hooks import Hook, answer_hook
 from sapa.values.hook_calls import HookCall
 
 MOST_HOOK_BYTES = 32 * 1_048_576
-MOST_UNASKED_BYTES = 1_048_576
+MOST_UNADMITTED_BYTES = 1_048_576
 HOOK_SECONDS = 30
 
 
-def hook_route(kit: AppContext, hook: Hook[AppContext]) -> Route:
+def hook_route(context: AppContext, hook: Hook[AppContext]) -> Route:
     async def receive(request: Request) -> Response:
-        body = await _read_hook_body(kit, hook, request)
-        answer = await answer_hook(kit, [hook], _describe(request, body))
-        return Response(answer.body, answer.status, answer.headers)
+        body = await _read_hook_body(context, hook, request)
+        response = await answer_hook(context, [hook], _build_call(request, body))
+        return Response(response.body, response.status, response.headers)
 
     return Route(hook.prefix + "{rest:path}", receive, methods=["GET", "POST", "PUT", "PATCH", "DELETE"])
 
 
-async def _read_hook_body(kit: AppContext, hook: Hook[AppContext], request: Request) -> bytes:
-    """A large one is taken only from those who know an address of ours."""
+async def _read_hook_body(context: AppContext, hook: Hook[AppContext], request: Request) -> bytes:
+    """A large body is read only at a path that the hook admits."""
     body, is_admitted = bytearray(), hook.admits is None
     try:
         async with asyncio.timeout(HOOK_SECONDS):
@@ -34,8 +34,8 @@ async def _read_hook_body(kit: AppContext, hook: Hook[AppContext], request: Requ
                 body += chunk
                 if len(body) > MOST_HOOK_BYTES:
                     raise PayloadTooLarge(f"The request's body is larger than {MOST_HOOK_BYTES // 1_048_576} MiB.")
-                if len(body) > MOST_UNASKED_BYTES and not is_admitted and hook.admits is not None:
-                    is_admitted = await hook.admits(kit, request.url.path)
+                if len(body) > MOST_UNADMITTED_BYTES and not is_admitted and hook.admits is not None:
+                    is_admitted = await hook.admits(context, request.url.path)
                     if not is_admitted:
                         raise NotFound
     except TimeoutError:
@@ -43,7 +43,7 @@ async def _read_hook_body(kit: AppContext, hook: Hook[AppContext], request: Requ
     return bytes(body)
 
 
-def _describe(request: Request, body: bytes) -> HookCall:
+def _build_call(request: Request, body: bytes) -> HookCall:
     return HookCall(
         method=request.method,
         path=request.url.path,

@@ -1,4 +1,4 @@
-"""Where others call us by their own rules: providers' callbacks, and the simulators that play the providers."""
+"""Hooks: providers' callbacks, and the simulators that stand in for providers."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Generic, TypeVar
@@ -10,27 +10,27 @@ from sapa.db.connection import DatabaseAway
 from sapa.http.errors import InternalError, NotFound, ServiceUnavailable, translate
 from sapa.values.hook_calls import JSON, HookAnswer, HookCall
 
-Kit = TypeVar("Kit")
+Context = TypeVar("Context")
 
 log = structlog.get_logger()
 
 
-class Hook(Struct, Generic[Kit], frozen=True):
-    """What answers the calls under one prefix, which ends in a slash."""
+class Hook(Struct, Generic[Context], frozen=True):
+    """Handles the calls under one prefix, which ends in a slash."""
 
     prefix: str
-    answer: Callable[[Kit, HookCall], Awaitable[HookAnswer]]
-    admits: Callable[[Kit, str], Awaitable[bool]] | None = None
-    """Whether anybody may call at this path: asked before a large body is read."""
+    answer: Callable[[Context, HookCall], Awaitable[HookAnswer]]
+    admits: Callable[[Context, str], Awaitable[bool]] | None = None
+    """Whether the path is in use: checked before a large body is read."""
 
 
-async def answer_hook(kit: Kit, hooks: Sequence[Hook[Kit]], call: HookCall) -> HookAnswer:
-    """By the hook whose prefix the path begins with; what goes wrong leaves in the API's envelope."""
+async def answer_hook(context: Context, hooks: Sequence[Hook[Context]], call: HookCall) -> HookAnswer:
+    """Calls the hook whose prefix the path begins with; errors leave in the API's envelope."""
     hook = next((hook for hook in hooks if call.path.startswith(hook.prefix)), None)
     if hook is None:
         return HookAnswer(NotFound.status, NotFound().encode())
     try:
-        return await hook.answer(kit, call)
+        return await hook.answer(context, call)
     except DatabaseAway as error:
         log.warning(
             "database unavailable",
@@ -43,5 +43,5 @@ async def answer_hook(kit: Kit, hooks: Sequence[Hook[Kit]], call: HookCall) -> H
     except Exception as error:
         if refusal := translate(error):
             return HookAnswer(refusal.status, refusal.encode(), {**JSON, **refusal.headers})
-        log.exception("hook failed", hook=hook.prefix, request_id=call.request_id)  # the rest of the path is a secret
+        log.exception("hook failed", hook=hook.prefix, request_id=call.request_id)  # the rest of the path may be secret
         return HookAnswer(500, InternalError().encode())

@@ -1,4 +1,4 @@
-"""Idempotency-Key: the first success is stored with its change, and its twins get the same answer."""
+"""Idempotency-Key: the first success is stored with its change, and repeated requests get the same response."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,12 +16,12 @@ from sapa.http.responses import HttpResponse
 WAIT_SECONDS = 5.0
 KEPT_HOURS = 24
 LONGEST_OUTBOUND_CALL_SECONDS = 90
-"""After so long a call that led outside is not on its way any more: whoever made it died."""
+"""An outbound call is considered abandoned after 90 s."""
 LONGEST_KEY = 255
 
 
 class IdempotencyClaim(Struct, frozen=True):
-    """One request that asks to happen at most once."""
+    """One request that is to happen at most once."""
 
     company_id: int
     key: str
@@ -62,8 +62,8 @@ SETTLE = sql(
      WHERE company_id = $1 AND key = $2 AND target = $3"""
 )
 
-# What to answer if nobody settles it: an outcome that is not known.
-PROMISE = sql("UPDATE idempotency_records SET body = $4 WHERE company_id = $1 AND key = $2 AND target = $3")
+# The response if the process dies before it settles the claim: the outcome is unknown.
+STORE_PROVISIONAL = sql("UPDATE idempotency_records SET body = $4 WHERE company_id = $1 AND key = $2 AND target = $3")
 
 PURGE = sql(
     """
@@ -78,72 +78,72 @@ def build_claim(company_id: int, key: str, target: str, body: bytes) -> Idempote
     return IdempotencyClaim(company_id, key, target, sha256(body).digest())
 
 
-async def claim(tx: Tx, attempt: IdempotencyClaim) -> HttpResponse | None:
-    """None when this transaction is the first; otherwise the stored answer. Waits for a first that still runs."""
-    place = (attempt.company_id, attempt.key, attempt.target)
+async def acquire(tx: Tx, claim: IdempotencyClaim) -> HttpResponse | None:
+    """None when this transaction is the first; otherwise the stored response. Waits for a first that still runs."""
+    record_key = (claim.company_id, claim.key, claim.target)
     try:
-        if await CLAIM.value(tx, *place, attempt.fingerprint, KEPT_HOURS):
+        if await CLAIM.value(tx, *record_key, claim.fingerprint, KEPT_HOURS):
             return None
     except asyncpg.LockNotAvailableError:
-        raise in_progress() from None
-    replay = await find(tx, attempt)
+        raise build_in_progress() from None
+    replay = await find(tx, claim)
     if replay is None:
-        raise in_progress()
+        raise build_in_progress()
     return replay
 
 
-async def find(db: Connection, attempt: IdempotencyClaim) -> HttpResponse | None:
-    """The stored answer; None when there is none, or not yet."""
-    place = (attempt.company_id, attempt.key, attempt.target)
-    record = await FIND.find(db, *place, LONGEST_OUTBOUND_CALL_SECONDS, KEPT_HOURS)
-    if record is not None and record.fingerprint != attempt.fingerprint:
+async def find(db: Connection, claim: IdempotencyClaim) -> HttpResponse | None:
+    """The stored response; None when there is none yet."""
+    record_key = (claim.company_id, claim.key, claim.target)
+    record = await FIND.find(db, *record_key, LONGEST_OUTBOUND_CALL_SECONDS, KEPT_HOURS)
+    if record is not None and record.fingerprint != claim.fingerprint:
         raise IdempotencyKeyReused
     if record is None or record.is_under_way:
         return None
     return HttpResponse(record.status or 202, record.body, {"idempotency-replayed": "true"})
 
 
-async def settle(tx: Tx, attempt: IdempotencyClaim, answer: HttpResponse) -> None:
-    await SETTLE.run(tx, attempt.company_id, attempt.key, attempt.target, answer.status, answer.body)
+async def settle(tx: Tx, claim: IdempotencyClaim, response: HttpResponse) -> None:
+    await SETTLE.run(tx, claim.company_id, claim.key, claim.target, response.status, response.body)
 
 
-async def promise(tx: Tx, attempt: IdempotencyClaim, answer: HttpResponse) -> None:
-    """Keeps the answer of one that is still under way when the transaction commits."""
-    await PROMISE.run(tx, attempt.company_id, attempt.key, attempt.target, answer.body)
+async def store_provisional(tx: Tx, claim: IdempotencyClaim, response: HttpResponse) -> None:
+    """Stores what a repeated request gets while the outbound call is still running."""
+    await STORE_PROVISIONAL.run(tx, claim.company_id, claim.key, claim.target, response.body)
 
 
-async def purge(db: Connection, attempt: IdempotencyClaim) -> None:
-    await PURGE.run(db, attempt.company_id, attempt.key, attempt.target, attempt.fingerprint)
+async def purge(db: Connection, claim: IdempotencyClaim) -> None:
+    await PURGE.run(db, claim.company_id, claim.key, claim.target, claim.fingerprint)
 
 
-def in_progress() -> IdempotencyInProgress:
+def build_in_progress() -> IdempotencyInProgress:
     return IdempotencyInProgress(headers={"retry-after": "1"})
 
 
 class SingleFlight:
-    """Twins inside one process wait here in turn, without a database connection each."""
+    """Repeated requests inside one process wait here in turn, without holding a database connection."""
 
     def __init__(self) -> None:
         self._gates: dict[tuple[int, str, str], tuple[asyncio.Lock, list[None]]] = {}
 
     @asynccontextmanager
-    async def turn(self, attempt: IdempotencyClaim | None) -> AsyncIterator[None]:
-        if attempt is None:
+    async def turn(self, claim: IdempotencyClaim | None) -> AsyncIterator[None]:
+        if claim is None:
             yield
             return
-        place = (attempt.company_id, attempt.key, attempt.target)
-        gate, visitors = self._gates.setdefault(place, (asyncio.Lock(), []))
-        visitors.append(None)
+        record_key = (claim.company_id, claim.key, claim.target)
+        gate, waiting = self._gates.setdefault(record_key, (asyncio.Lock(), []))
+        waiting.append(None)
         try:
             try:
                 await asyncio.wait_for(gate.acquire(), WAIT_SECONDS)
             except TimeoutError:
-                raise in_progress() from None
+                raise build_in_progress() from None
             try:
                 yield
             finally:
                 gate.release()
         finally:
-            visitors.pop()
-            if not visitors:
-                del self._gates[place]
+            waiting.pop()
+            if not waiting:
+                del self._gates[record_key]

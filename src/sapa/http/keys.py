@@ -18,28 +18,28 @@ from sapa.values.company import Company
 
 PREFIXES = {"live": "svc_live_", "test": "svc_test_"}
 CHANNEL = "sapa_keys"
-"""NOTIFY on this channel with a company id: its keys changed, forget them."""
+"""NOTIFY on this channel with a company id drops its keys from every cache."""
 
 GRACE_SECONDS = 24 * 3600
-"""How long a key goes on working after it was rotated."""
+"""How long a rotated key still works."""
 
 _BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-_FORM = re.compile(r"(svc_(?:live|test)_[0-9A-Za-z]{32})([0-9A-Za-z]{6})").fullmatch
+_match_key = re.compile(r"(svc_(?:live|test)_[0-9A-Za-z]{32})([0-9A-Za-z]{6})").fullmatch
 _MOST_CACHED = 10_000
-_UNHEARD_SECONDS = 1.0
+_UNSUBSCRIBED_SECONDS = 1.0
 
 log = structlog.get_logger()
 
 
 class Retirement(Struct, frozen=True):
-    """A rotated key's last while, in Unix time."""
+    """When a rotated key was deprecated and when it stops, in Unix time."""
 
     since: int
     stops: int
 
 
 class Key(Struct, eq=False):
-    """What a valid key lets its bearer do."""
+    """A valid key and what it permits."""
 
     id: str
     company: Company
@@ -52,18 +52,18 @@ class Key(Struct, eq=False):
     retirement: Retirement | None
     """Set when the key was rotated."""
     full_until: float = 0.0
-    """The rest of the running minute is refused without asking PostgreSQL, once it is used up."""
+    """Once the rate limit is used up, the rest of the minute is refused without asking PostgreSQL."""
 
 
 def new_key(environment: str) -> str:
-    """Prefix, 32 random characters, 6 of checksum."""
+    """Prefix, 32 random characters, 6 characters of checksum."""
     body = PREFIXES[environment] + "".join(secrets.choice(_BASE62) for _ in range(32))
     return body + _checksum(body)
 
 
 def is_well_formed(raw: str) -> bool:
-    """Whether the checksum fits: tells typos and noise from keys without a look-up."""
-    parts = _FORM(raw)
+    """Whether the checksum matches: finds typos without a look-up."""
+    parts = _match_key(raw)
     return parts is not None and _checksum(parts[1]) == parts[2]
 
 
@@ -81,25 +81,25 @@ def _checksum(body: str) -> str:
 
 
 class KeyRing:
-    """The keys this process has seen. The hub tells of changes; while it is down, a key is believed for a second."""
+    """This process's cache of keys. The hub reports changes; while it is down, a key is cached for a second."""
 
     def __init__(self, database: Database, load: Callable[[Connection, bytes], Awaitable[Key | None]]) -> None:
         self._database = database
         self._load = load
         self._keys: dict[bytes, tuple[Key, float]] = {}
-        self._is_heard = False
+        self._is_subscribed = False
         self._generation = 0
         self._subscription: ChannelSubscription | None = None
         self.uses: dict[str, str] = {}
-        """Key id → the address it was last used from, until somebody records it."""
+        """Key id → the address it was last used from, until it is recorded."""
 
     async def identify(self, raw: str) -> Key:
-        """The key's bearer; refuses what is malformed, unknown, revoked or expired."""
+        """Raises when the key is malformed, unknown, revoked or expired."""
         digest = hash_key(raw)
-        known = self._keys.get(digest)
+        cached = self._keys.get(digest)
         now = time.monotonic()
-        if known is not None and (self._is_heard or now - known[1] < _UNHEARD_SECONDS):
-            key = known[0]
+        if cached is not None and (self._is_subscribed or now - cached[1] < _UNSUBSCRIBED_SECONDS):
+            key = cached[0]
         else:
             if not is_well_formed(raw):
                 raise InvalidApiKey
@@ -115,32 +115,32 @@ class KeyRing:
         if key is None:
             self._keys.pop(digest, None)
             raise InvalidApiKey
-        # What changed while we read may be newer than what we read: use it once, don't keep it.
+        # A change while we read may be newer than what we read: use the key once, don't cache it.
         if generation == self._generation:
             if len(self._keys) >= _MOST_CACHED:
                 self._keys.clear()
             self._keys[digest] = (key, now)
         return key
 
-    def forget(self, company_id: str) -> None:
+    def invalidate(self, company_id: str) -> None:
         self._generation += 1
         for digest in [digest for digest, (key, _) in self._keys.items() if str(key.company.id) == company_id]:
             del self._keys[digest]
 
     def start(self) -> None:
         hub = self._database.hub
-        self._subscription = hub.subscribe(CHANNEL, self.forget, self._begin_to_hear, self._stop_hearing)
+        self._subscription = hub.subscribe(CHANNEL, self.invalidate, self._on_up, self._on_down)
 
     def stop(self) -> None:
         if self._subscription is not None:
             self._database.hub.unsubscribe(self._subscription)
-            self._is_heard = False
+            self._is_subscribed = False
 
-    def _begin_to_hear(self) -> None:
+    def _on_up(self) -> None:
         self._generation += 1
         self._keys.clear()
-        self._is_heard = True
+        self._is_subscribed = True
 
-    def _stop_hearing(self) -> None:
-        self._is_heard = False
+    def _on_down(self) -> None:
+        self._is_subscribed = False
         log.warning("changes of keys are not received, so keys are cached for one second")

@@ -1,4 +1,4 @@
-"""What operators watch: counted per process, summed over processes when /metrics is read."""
+"""Metrics: counted per process, summed over processes when /metrics is read."""
 
 from prometheus_client import Counter, Histogram
 
@@ -12,7 +12,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 def method_label(method: str) -> str:
-    """Callers may make up methods, but not labels."""
+    """Callers can invent methods; labels stay a small set."""
     return method if method in METHODS else "other"
 
 

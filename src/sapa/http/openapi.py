@@ -1,4 +1,4 @@
-"""The OpenAPI document of a base, written from the declared endpoints and events."""
+"""The OpenAPI document of a base, built from the declared endpoints and events."""
 
 from collections.abc import Iterator, Sequence
 from inspect import cleandoc
@@ -11,9 +11,9 @@ from sapa.events import CATALOGUE, EVENT_ID, Event
 from sapa.http.bodies import UPLOADED_TYPES
 from sapa.http.endpoints import Base, Endpoint, Routes, camel
 from sapa.http.idempotency import LONGEST_KEY
-from sapa.http.openapi_answers import ERROR_EXAMPLES, Refusals, describe_headers, header_components
+from sapa.http.openapi_responses import ERROR_EXAMPLES, ErrorResponses, describe_headers, header_components
 from sapa.http.responses import OWN_STATUSES, is_envelope
-from sapa.http.schemas import Schema, SchemaBook, build_example, id_kind_of, is_struct, lend_examples
+from sapa.http.schemas import Schema, SchemaRegistry, build_example, id_kind_of, is_struct, share_examples
 
 VERSION = "1.0.0"
 INFO: dict[Base, Schema] = {
@@ -114,7 +114,7 @@ class Document:
 
 
 def build_document(base: Base, server: str, domains: Sequence[Routes]) -> Document:
-    """Everything that can be called under a base, and what it announces."""
+    """All endpoints and events of a base."""
     served = [routes for routes in domains if routes.base == base]
     writer = _Writer([endpoint for routes in served for endpoint in routes.endpoints])
     content: Schema = {
@@ -132,23 +132,23 @@ def build_document(base: Base, server: str, domains: Sequence[Routes]) -> Docume
 
 
 def scope_sentence(scope: str, product: str | None) -> str:
-    """What a key needs for a call: the last words of the call's description."""
+    """The scope and product that a call needs: the end of its description."""
     return f"Needs the scope `{scope}`" + (f" and the product `{product}`." if product else ".")
 
 
 class _Writer:
-    """Writes the operations of one document, and keeps what they share."""
+    """Builds the operations of one document and its shared components."""
 
     def __init__(self, endpoints: list[Endpoint]) -> None:
         self._endpoints = endpoints
-        self._book = SchemaBook()
-        self._refusals = Refusals(self._book)
+        self._schemas = SchemaRegistry()
+        self._error_responses = ErrorResponses(self._schemas)
 
     def paths(self) -> Schema:
         paths: Schema = {}
         names = [endpoint.handler.__name__ for endpoint in self._endpoints]
-        if twice := sorted({name for name in names if names.count(name) > 1}):
-            raise TypeError(f"Two handlers under one base are called {', '.join(twice)}; rename one.")
+        if duplicates := sorted({name for name in names if names.count(name) > 1}):
+            raise TypeError(f"Two handlers under one base are called {', '.join(duplicates)}; rename one.")
         for endpoint in self._endpoints:
             paths.setdefault(endpoint.path, {})[endpoint.method.lower()] = self._operation(endpoint)
         return paths
@@ -159,8 +159,8 @@ class _Writer:
 
     def components(self) -> Schema:
         return {
-            "schemas": self._book.components,
-            "responses": self._refusals.shared,
+            "schemas": self._schemas.components,
+            "responses": self._error_responses.shared,
             "headers": header_components(),
             "securitySchemes": SECURITY_SCHEMES,
         }
@@ -176,20 +176,23 @@ class _Writer:
             "x-sapa-scope": str(endpoint.scope),
             **({"x-sapa-product": str(product)} if product else {}),
             "parameters": self._parameters(endpoint),
-            "responses": self._successes(endpoint) | self._refusals.of(endpoint),
+            "responses": self._successes(endpoint) | self._error_responses.of(endpoint),
         }
         if endpoint.body is not None:
             file = {media_type: {"schema": {"type": "string"}} for media_type in UPLOADED_TYPES}
-            content = file if endpoint.uploads else _json(self._book.given(endpoint.body))
+            content = file if endpoint.uploads else _json(self._schemas.describe_request(endpoint.body))
             operation["requestBody"] = {"required": endpoint.needs_body, "content": content}
         return operation
 
     def _parameters(self, endpoint: Endpoint) -> list[Schema]:
         parameters = [
-            {"required": True, **_parameter("path", camel(name), self._book.given(endpoint.parameters[name]))}
+            {
+                "required": True,
+                **_parameter("path", camel(name), self._schemas.describe_request(endpoint.parameters[name])),
+            }
             for name in endpoint.path_ids
         ]
-        query = self._book.query(endpoint.query) if endpoint.query else {}
+        query = self._schemas.query(endpoint.query) if endpoint.query else {}
         for name, schema in query.get("properties", {}).items():
             required = {"required": True} if name in query.get("required", []) else {}
             parameters.append(required | _parameter("query", name, schema))
@@ -200,25 +203,29 @@ class _Writer:
         return parameters
 
     def _successes(self, endpoint: Endpoint) -> Schema:
-        answers = {str(status): self._success(endpoint, status, result) for status, result in _results(endpoint)}
+        responses = {str(status): self._success(endpoint, status, result) for status, result in _results(endpoint)}
         if endpoint.has_etag:
-            answers["304"] = {"description": "Still the same.", "headers": describe_headers(304, ["ETag"])}
-        return answers
+            responses["304"] = {"description": "Still the same.", "headers": describe_headers(304, ["ETag"])}
+        return responses
 
     def _success(self, endpoint: Endpoint, status: int, result: Any) -> Schema:
         headers = describe_headers(
             status, ["ETag"] if endpoint.has_etag else [], ["Idempotency-Replayed"] if endpoint.writes else []
         )
-        words = {201: "Created.", 202: "Under way; its outcome is not known yet.", 204: "Done; there is no body."}
-        answer: Schema = {"description": words.get(status, "Done."), "headers": headers}
+        descriptions = {
+            201: "Created.",
+            202: "Under way; its outcome is not known yet.",
+            204: "Done; there is no body.",
+        }
+        response: Schema = {"description": descriptions.get(status, "Done."), "headers": headers}
         if result is not None:
-            answer["content"] = _json(self._envelope(result))
+            response["content"] = _json(self._envelope(result))
         if status == 201:
-            answer["links"] = self._links(result)
-        return answer
+            response["links"] = self._links(result)
+        return response
 
     def _envelope(self, result: Any) -> Schema:
-        schema = self._book.answered(result)
+        schema = self._schemas.describe_response(result)
         if is_envelope(result):
             return schema
         return {"type": "object", "properties": {"data": schema}, "required": ["data"]}
@@ -250,7 +257,12 @@ class _Writer:
         }
 
     def _delivered(self, event: type[Event]) -> Schema:
-        return {"oneOf": [self._book.answered(event.resource_type), self._book.answered(TruncatedResource)]}
+        return {
+            "oneOf": [
+                self._schemas.describe_response(event.resource_type),
+                self._schemas.describe_response(TruncatedResource),
+            ]
+        }
 
 
 def _split_doc(doc: str | None) -> tuple[str, str]:
@@ -263,7 +275,7 @@ def _json(schema: Schema) -> Schema:
 
 
 def _parameter(place: str, name: str, schema: Schema) -> Schema:
-    """A parameter; a list is written with commas, and so its values have none."""
+    """A parameter; lists are comma-separated, so their values contain no commas."""
     parameter: Schema = {"name": name, "in": place}
     if "description" in schema:
         parameter["description"] = schema.pop("description")
@@ -281,7 +293,7 @@ def _delivery_header(name: str, event: type[Event]) -> Schema:
 
 
 def _results(endpoint: Endpoint) -> Iterator[tuple[int, Any]]:
-    """What the endpoint answers with, and with which status: `Customer | Created[Customer]` is two answers."""
+    """The endpoint's results and their statuses: `Customer | Created[Customer]` is two responses."""
     is_union = get_origin(endpoint.result) in {Union, UnionType}
     for result in get_args(endpoint.result) if is_union else (endpoint.result,):
         if own_status := OWN_STATUSES.get(get_origin(result)):
@@ -293,9 +305,9 @@ def _results(endpoint: Endpoint) -> Iterator[tuple[int, Any]]:
 
 
 def _add_examples(content: Schema) -> None:
-    """Gives every object, and every body that has none, an example made of its fields'."""
+    """Gives every object, and every body without one, an example made of its fields' examples."""
     components = content["components"]["schemas"]
-    lend_examples(components)
+    share_examples(components)
     for name, schema in components.items():
         if "properties" in schema:
             schema["examples"] = [ERROR_EXAMPLES.get(name) or build_example(schema, components)]

@@ -1,4 +1,4 @@
-"""A call whose work leads to an outside party: two transactions around it, and none while the other side thinks."""
+"""A call whose work leads to an outside party: one transaction before it, one after it, and none meanwhile."""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -16,7 +16,7 @@ from sapa.http.keys import Key
 from sapa.http.responses import Accepted, HttpResponse, encode_result
 from sapa.values.company import Company
 
-LOOK_SECONDS = 0.1
+POLL_SECONDS = 0.1
 
 Result = TypeVar("Result")
 
@@ -31,38 +31,38 @@ class RequestInfo(Struct, frozen=True):
     hostname: str
     address: str
     forwarded: list[str]
-    """The addresses it passed, as the proxies in front named them."""
+    """X-Forwarded-For, as the proxies in front set it."""
     headers: dict[str, str]
     query: dict[str, Any]
     body: bytes
 
 
 class Replayed(Exception):
-    """The call was made before: its answer is known."""
+    """The call was made before: its response is stored."""
 
-    def __init__(self, answer: HttpResponse) -> None:
-        self.answer = answer
+    def __init__(self, response: HttpResponse) -> None:
+        self.response = response
 
 
 class OutboundCall:
-    """What a handler that leads outside knows of its call, in place of a transaction.
+    """What the handler of an outbound call gets in place of a transaction.
 
-    `intend` stores what is about to happen, before the first byte leaves; `conclude` stores what came of it. With an
-    Idempotency-Key the first claims it, with the provisional answer that a retry gets if this process dies on the
-    way, and the second puts the final answer in its place. After a refusal the key is free again.
+    `intend` stores what is about to happen, before the first byte leaves; `conclude` stores the outcome. With an
+    Idempotency-Key, `intend` claims it with the provisional response that a retry gets if this process dies on the
+    way, and `conclude` replaces that with the final one. After a refusal the key is free again.
     """
 
-    __slots__ = ("_has_claimed", "_settled", "_status", "asked", "attempt", "is_recorded", "key", "kit")
+    __slots__ = ("_has_claimed", "_settled", "_status", "claim", "context", "is_recorded", "key", "request")
 
     def __init__(
-        self, kit: AppContext, key: Key, asked: RequestInfo, status: int, attempt: IdempotencyClaim | None
+        self, context: AppContext, key: Key, request: RequestInfo, status: int, claim: IdempotencyClaim | None
     ) -> None:
-        self.kit = kit
+        self.context = context
         self.key = key
-        self.asked = asked
-        self.attempt = attempt
+        self.request = request
+        self.claim = claim
         self.is_recorded = False
-        """Whether the handler itself keeps the record of this call that the endpoint's recorder would."""
+        """True when the handler recorded this call itself, so that the endpoint's recorder does not."""
         self._status = status
         self._has_claimed = False
         self._settled: HttpResponse | None = None
@@ -72,67 +72,67 @@ class OutboundCall:
         return self.key.company
 
     async def intend(
-        self, work: Callable[[Tx], Awaitable[Result]], shown: Callable[[Result], object] = lambda result: result
+        self, work: Callable[[Tx], Awaitable[Result]], present: Callable[[Result], object] = lambda result: result
     ) -> Result:
-        """One transaction before the call to the outside; `shown` is what a caller may be told of its result."""
+        """One transaction before the outside call; `present` turns its result into the provisional response's data."""
 
         async def claim_and_work(tx: Tx) -> Result:
-            if self.attempt is not None and (replay := await idempotency.claim(tx, self.attempt)):
+            if self.claim is not None and (replay := await idempotency.acquire(tx, self.claim)):
                 raise Replayed(replay)
             result = await work(tx)
-            if self.attempt is not None:
-                provisional = encode_result(Accepted(shown(result)), 202)
-                await idempotency.promise(tx, self.attempt, provisional)
+            if self.claim is not None:
+                provisional = encode_result(Accepted(present(result)), 202)
+                await idempotency.store_provisional(tx, self.claim, provisional)
             return result
 
         result = await retry(
             partial(self.transact, claim_and_work),
             IdempotencyInProgress,
             seconds=idempotency.WAIT_SECONDS,
-            pause=LOOK_SECONDS,
+            pause=POLL_SECONDS,
         )
         self._has_claimed = True
         return result
 
     async def conclude(self, work: Callable[[Tx], Awaitable[Result]]) -> Result:
-        """One transaction after it; its result is what the call answers."""
+        """One transaction after the outside call; its result is the response's data."""
 
         async def work_and_settle(tx: Tx) -> tuple[Result, HttpResponse]:
             result = await work(tx)
-            answer = encode_result(result, self._status)
-            if self.attempt is not None:
-                await idempotency.settle(tx, self.attempt, answer)
-            return result, answer
+            response = encode_result(result, self._status)
+            if self.claim is not None:
+                await idempotency.settle(tx, self.claim, response)
+            return result, response
 
         result, self._settled = await self.transact(work_and_settle)
         return result
 
     async def transact(self, work: Callable[[Tx], Awaitable[Result]]) -> Result:
-        """One transaction, run again when another one stood in its way."""
-        return await self.kit.database.transact(work)
+        """One transaction, retried when it conflicts with another."""
+        return await self.context.database.transact(work)
 
-    async def give_up(self) -> None:
-        """After a refusal the same key may be tried again."""
-        if self.attempt is not None and self._has_claimed and self._settled is None:
-            async with self.kit.database.connection() as db:
-                await idempotency.purge(db, self.attempt)
+    async def release(self) -> None:
+        """Frees the claim after a refusal, so that the same key can be used again."""
+        if self.claim is not None and self._has_claimed and self._settled is None:
+            async with self.context.database.connection() as db:
+                await idempotency.purge(db, self.claim)
 
-    async def find_answer(self) -> HttpResponse | None:
-        """What an earlier call with the same key was answered."""
-        if self.attempt is None:
+    async def find_response(self) -> HttpResponse | None:
+        """The response to an earlier call with the same key."""
+        if self.claim is None:
             return None
-        async with self.kit.database.connection() as db:
-            return await idempotency.find(db, self.attempt)
+        async with self.context.database.connection() as db:
+            return await idempotency.find(db, self.claim)
 
-    async def build_answer(self, result: object) -> HttpResponse:
-        """The answer to send; of a call that intended nothing it is kept only now."""
-        answer = self._settled or encode_result(result, self._status)
-        if self.attempt is None or self._has_claimed:
-            return answer
-        return await self.transact(partial(self._keep, self.attempt, answer))
+    async def build_response(self, result: object) -> HttpResponse:
+        """The response to send; for a call without `intend` it is stored only now."""
+        response = self._settled or encode_result(result, self._status)
+        if self.claim is None or self._has_claimed:
+            return response
+        return await self.transact(partial(self._store, self.claim, response))
 
-    async def _keep(self, attempt: IdempotencyClaim, answer: HttpResponse, tx: Tx) -> HttpResponse:
-        if replay := await idempotency.claim(tx, attempt):
+    async def _store(self, claim: IdempotencyClaim, response: HttpResponse, tx: Tx) -> HttpResponse:
+        if replay := await idempotency.acquire(tx, claim):
             return replay
-        await idempotency.settle(tx, attempt, answer)
-        return answer
+        await idempotency.settle(tx, claim, response)
+        return response

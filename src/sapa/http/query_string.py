@@ -11,8 +11,10 @@ from msgspec import Meta
 
 from sapa.http.errors import Invalid
 
-_INTEGER = re.compile(r"-?[0-9]{1,16}").fullmatch
-_DATE_TIME = re.compile(r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:[0-5]\d)", re.ASCII).fullmatch
+_is_integer = re.compile(r"-?[0-9]{1,16}").fullmatch
+_is_date_time = re.compile(
+    r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:[Zz]|[+-]\d\d:[0-5]\d)", re.ASCII
+).fullmatch
 _FRACTION = re.compile(r"\.(\d+)")
 
 DATE_TIME_ADVICE = "must be an ISO 8601 date-time with an offset, such as 2026-01-31T09:30:00Z"
@@ -35,19 +37,19 @@ class PageQuery(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class BadValue(ValueError):
-    """A parameter's value that cannot be read; the text says what would do."""
+    """A parameter's value that cannot be read; the text says what is accepted."""
 
 
 def parse_integer(text: str) -> int:
-    if not _INTEGER(text):
+    if not _is_integer(text):
         raise BadValue("must be a whole number")
     return int(text)
 
 
 def parse_date_time(text: str) -> datetime:
-    """Any RFC 3339 offset. A plus sign that was not percent-encoded arrives as a blank and is taken for what it was."""
+    """Any RFC 3339 offset. A plus sign that was not percent-encoded arrives as a blank and is restored."""
     text = text.replace(" ", "+")
-    if not _DATE_TIME(text):
+    if not _is_date_time(text):
         raise BadValue(DATE_TIME_ADVICE)
     text = _FRACTION.sub(lambda match: "." + match[1][:6].ljust(6, "0"), text.upper())
     try:
@@ -71,14 +73,14 @@ class QueryReader:
         self.struct = struct
         hints = get_type_hints(struct, include_extras=True)
         self._fields = {
-            field.encode_name: (field.name, parser_of(hints[field.name])) for field in msgspec.structs.fields(struct)
+            field.encode_name: (field.name, get_parser(hints[field.name])) for field in msgspec.structs.fields(struct)
         }
         self._required = {field.name: field.encode_name for field in msgspec.structs.fields(struct) if field.required}
-        self._nothing = None if self._required else struct()
+        self._default = None if self._required else struct()
 
     def read(self, query: bytes) -> Any:
-        if not query and self._nothing is not None:
-            return self._nothing
+        if not query and self._default is not None:
+            return self._default
         values: dict[str, Any] = {}
         for name, text in parse_pairs(query):
             if name not in self._fields:
@@ -102,11 +104,11 @@ def parse_pairs(query: bytes) -> list[tuple[str, str]]:
     for part in query.split(b"&"):
         if part:
             name, _, value = part.partition(b"=")
-            pairs.append((_text(name), _text(value)))
+            pairs.append((_decode(name), _decode(value)))
     return pairs
 
 
-def _text(encoded: bytes) -> str:
+def _decode(encoded: bytes) -> str:
     try:
         text = unquote_to_bytes(encoded.replace(b"+", b" ")).decode()
     except UnicodeDecodeError:
@@ -124,14 +126,14 @@ _PLAIN: dict[Any, Callable[[str], Any]] = {
 }
 
 
-def parser_of(hint: Any) -> Callable[[str], Any]:
-    """A reader for one parameter's type; a type that has none fails when the endpoint is declared."""
+def get_parser(hint: Any) -> Callable[[str], Any]:
+    """The parser of a parameter's type; an unsupported type fails when the endpoint is declared."""
     kind = _without_none(hint)
     if get_origin(kind) is Annotated:
         base, *metas = get_args(kind)
-        return _bounded(parser_of(base), [meta for meta in metas if isinstance(meta, Meta)])
+        return _build_bounded(get_parser(base), [meta for meta in metas if isinstance(meta, Meta)])
     if get_origin(kind) is Literal:
-        return _one_of(get_args(kind))
+        return _build_choice(get_args(kind))
     return _PLAIN[kind]
 
 
@@ -140,7 +142,7 @@ def _without_none(hint: Any) -> Any:
     return options[0] if type(None) in get_args(hint) and len(options) == 1 else hint
 
 
-def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
+def _build_choice(allowed: tuple[str, ...]) -> Callable[[str], str]:
     def parse(text: str) -> str:
         if text not in allowed:
             raise BadValue(f"must be one of {', '.join(allowed)}")
@@ -149,7 +151,7 @@ def _one_of(allowed: tuple[str, ...]) -> Callable[[str], str]:
     return parse
 
 
-def _bounded(parse: Callable[[str], Any], metas: list[Meta]) -> Callable[[str], Any]:
+def _build_bounded(parse: Callable[[str], Any], metas: list[Meta]) -> Callable[[str], Any]:
     def parse_bounded(text: str) -> Any:
         value = parse(text)
         for meta in metas:

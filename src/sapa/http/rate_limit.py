@@ -10,8 +10,8 @@ from sapa.db.pool import Database
 from sapa.db.sql import sql
 from sapa.http.keys import Key
 
-# The window comes from the database's clock, so that every machine agrees on it. `granted` says how many of this
-# batch fitted; those that did not add nothing.
+# The window comes from the database's clock, so that every machine agrees on it. `granted` is how many of this
+# batch fit; the rest are not counted.
 COUNT = sql(
     """
     INSERT INTO rate_windows AS w (company_id, key_id, window_start, used, granted)
@@ -27,7 +27,7 @@ COUNT = sql(
 
 
 class Quota(Struct, frozen=True):
-    """What is left of the running minute after this call."""
+    """What is left of the current minute after this call."""
 
     limit: int
     remaining: int
@@ -43,7 +43,7 @@ class Quota(Struct, frozen=True):
 
 
 class RateLimiter:
-    """Calls of one key that wait at the same time in one process are counted by one upsert."""
+    """Concurrent calls of one key in one process are counted by one upsert."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -51,31 +51,31 @@ class RateLimiter:
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def count(self, key: Key) -> Quota:
-        """Counts this call, or says that the minute is used up."""
+        """Counts this call, unless the minute is used up."""
         left = key.full_until - time.monotonic()
         if left > 0:
             return Quota(key.rate_limit, 0, int(left) + 1, granted=False)
-        turn: asyncio.Future[Quota] = asyncio.get_running_loop().create_future()
+        future: asyncio.Future[Quota] = asyncio.get_running_loop().create_future()
         waiting = self._waiting.get(key.id)
         if waiting is None:
-            self._waiting[key.id] = [turn]
+            self._waiting[key.id] = [future]
             task = asyncio.create_task(self._count_waiting(key))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         else:
-            waiting.append(turn)
-        return await turn
+            waiting.append(future)
+        return await future
 
     async def _count_waiting(self, key: Key) -> None:
-        """Counts all that wait, and again those that came meanwhile, until nobody waits."""
+        """Counts the waiting calls, then those that arrived meanwhile, until none waits."""
         while batch := self._waiting[key.id]:
             self._waiting[key.id] = []
             try:
-                self._hand_out(key, batch, *await self._count(key, len(batch)))
-            except Exception as error:  # each waiting call answers for itself
-                for turn in batch:
-                    if not turn.done():
-                        turn.set_exception(error)
+                self._resolve(key, batch, *await self._count(key, len(batch)))
+            except Exception as error:  # each waiting call raises it
+                for future in batch:
+                    if not future.done():
+                        future.set_exception(error)
         del self._waiting[key.id]
 
     async def _count(self, key: Key, calls: int) -> tuple[int, int, float]:
@@ -85,11 +85,11 @@ class RateLimiter:
         return row[0], row[1], row[2]
 
     @staticmethod
-    def _hand_out(key: Key, batch: list[asyncio.Future[Quota]], used: int, granted: int, left: float) -> None:
+    def _resolve(key: Key, batch: list[asyncio.Future[Quota]], used: int, granted: int, left: float) -> None:
         reset = max(1, ceil(left))
         if granted < len(batch) or used >= key.rate_limit:
             key.full_until = time.monotonic() + left
-        for place, turn in enumerate(batch, start=1):
-            remaining = max(key.rate_limit - used + granted - place, 0)
-            if not turn.done():
-                turn.set_result(Quota(key.rate_limit, remaining, reset, place <= granted))
+        for position, future in enumerate(batch, start=1):
+            remaining = max(key.rate_limit - used + granted - position, 0)
+            if not future.done():
+                future.set_result(Quota(key.rate_limit, remaining, reset, position <= granted))

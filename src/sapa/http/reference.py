@@ -1,4 +1,4 @@
-"""The reference page of a document: one page of HTML that asks for nothing else."""
+"""The reference page of a document: one self-contained HTML page."""
 
 import base64
 import json
@@ -85,7 +85,7 @@ class Webhook(Struct, frozen=True):
 
 
 def render_reference(document: Document) -> str:
-    """The whole page; its policy allows its own style and script and nothing from elsewhere."""
+    """The whole page; its policy allows only its own style and script."""
     content = document.content
     style, script = _read("reference.css"), _read("reference.js")
     return (
@@ -238,7 +238,7 @@ def _webhook(kind: str, operation: Schema) -> Webhook:
 
 
 def _delivery_headers(webhooks: Schema) -> list[SchemaField]:
-    """The headers of any delivery: that of the first event, with its kind as an example."""
+    """The headers of any delivery: those of the first event, with its kind as an example."""
     for kind, item in webhooks.items():
         headers = [_parameter(parameter) for parameter in item["post"]["parameters"]]
         return [
@@ -256,7 +256,7 @@ def _all_responses(content: Schema) -> list[Schema]:
 
 
 def _collect(responses: Any, content: Schema) -> list[ErrorRow]:
-    """The error codes of some answers, each once, with all its messages."""
+    """The error codes of some responses, each once, with all its messages."""
     meanings: dict[tuple[str, str], dict[str, None]] = {}
     for response in responses:
         name = response.get("$ref", "").removeprefix("#/components/responses/")
@@ -281,8 +281,8 @@ def _schemas(content: Schema) -> list[tuple[str, str, list[SchemaField]]]:
     ]
 
 
-def _value(schema: Schema) -> SchemaField:
-    """What stands for a schema that is no object: one of a few words."""
+def _build_value(schema: Schema) -> SchemaField:
+    """The row of a schema that is not an object: an enum."""
     return _field("value", {**schema, "description": ""}, True, 0)
 
 
@@ -292,18 +292,18 @@ def unfold(schema: Schema, components: Mapping[str, Schema], depth: int = 0) -> 
     fields = []
     for name, field in schema.get("properties", {}).items():
         fields.append(_field(name, field, name in schema.get("required", []), depth))
-        held = _held(field)
-        if held is not None and _schema_name(held) in components and depth < 4:
-            fields += unfold(held, components, depth + 1)
+        inner = _find_object(field)
+        if inner is not None and _schema_name(inner) in components and depth < 4:
+            fields += unfold(inner, components, depth + 1)
     return fields
 
 
-def _held(schema: Schema) -> Schema | None:
+def _find_object(schema: Schema) -> Schema | None:
     """The object inside a field: itself, a list's items, or the one that may be null."""
     if "items" in schema:
-        return _held(schema["items"])
+        return _find_object(schema["items"])
     if "anyOf" in schema:
-        return next((held for option in schema["anyOf"] if (held := _held(option))), None)
+        return next((inner for option in schema["anyOf"] if (inner := _find_object(option))), None)
     return schema if "$ref" in schema else None
 
 
@@ -315,12 +315,12 @@ def _parameter(parameter: Schema) -> SchemaField:
 def _field(
     name: str, schema: Schema, required: bool, depth: int, text: str | None = None, place: str = ""
 ) -> SchemaField:
-    held = _held(schema)
+    inner = _find_object(schema)
     return SchemaField(
         name=name,
         depth=depth,
         kind=f"{place} · {describe_type(schema)}" if place else describe_type(schema),
-        link=_schema_name(held) if held else None,
+        link=_schema_name(inner) if inner else None,
         required=required,
         text=text or schema.get("description", ""),
         rules=list(describe_rules(schema)),
@@ -340,7 +340,7 @@ def describe_type(schema: Schema) -> str:
 
 
 def describe_rules(schema: Schema) -> Iterator[str]:
-    """What a value must keep to, in words."""
+    """The constraints of a value, in words."""
     for least, most, unit in SPANS:
         if schema.get(least) or schema.get(most):
             yield _span(schema.get(least), schema.get(most), unit)

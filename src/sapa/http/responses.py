@@ -1,4 +1,4 @@
-"""What an endpoint answers: a resource, a page of resources, or nothing."""
+"""What an endpoint returns: a resource, a page of resources, or nothing."""
 
 from typing import Annotated, Any, Generic, TypeVar, get_origin
 
@@ -10,11 +10,11 @@ from sapa.values.json import encode
 Item = TypeVar("Item")
 
 Timestamp = Annotated[str, Meta(extra_json_schema={"format": "date-time"}, examples=["2026-01-31T09:30:00.000Z"])]
-"""An instant as the API prints it: RFC 3339 in UTC with three fractional digits."""
+"""A timestamp as the API writes it: RFC 3339 in UTC with three fractional digits."""
 
 
 class StoredJson:
-    """Marks a field kept as JSON and passed through unread: `Annotated[msgspec.Raw, StoredJson(list[Address])]`."""
+    """Marks a field that is stored as JSON and passed through: `Annotated[msgspec.Raw, StoredJson(list[Address])]`."""
 
     def __init__(self, shape: Any) -> None:
         self.shape = shape

@@ -1,4 +1,4 @@
-"""JSON Schemas of the declared types, as the wire has them, each with an example."""
+"""JSON Schemas of the declared types as they are on the wire, each with an example."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -28,57 +28,57 @@ _FILLERS: dict[str, Any] = {
 }
 
 
-class SchemaBook:
+class SchemaRegistry:
     """The named schemas of one document, collected while it is written."""
 
     def __init__(self) -> None:
         self.components: dict[str, Schema] = {}
-        self._given: dict[Any, type[Struct]] = {}
-        self._answered: dict[Any, type[Struct]] = {}
+        self._request_structs: dict[Any, type[Struct]] = {}
+        self._response_structs: dict[Any, type[Struct]] = {}
 
-    def given(self, hint: Any) -> Schema:
+    def describe_request(self, hint: Any) -> Schema:
         """The schema of what a caller sends."""
-        return self._describe(self._shape(hint, {}, answered=False))
+        return self._describe(self._shape(hint, {}, is_response=False))
 
-    def answered(self, hint: Any) -> Schema:
-        """The schema of what we send: every field is there, null when it has no value."""
-        return self._describe(self._shape(hint, {}, answered=True))
+    def describe_response(self, hint: Any) -> Schema:
+        """The schema of what we send: every field is present, null when it has no value."""
+        return self._describe(self._shape(hint, {}, is_response=True))
 
     def query(self, struct: type[Struct]) -> Schema:
-        """The schema of a query's parameters; in a query there is no null."""
-        shape = self._shape(struct, {}, answered=False)
+        """The schema of a query's parameters; a query has no null."""
+        shape = self._shape(struct, {}, is_response=False)
         _, parts = msgspec.json.schema_components([shape], ref_template=REF + "{name}")
         schema = tidy(parts.pop(shape.__name__))
-        self._keep(parts)
+        self._add(parts)
         schema["properties"] = {name: _without_null(field) for name, field in schema["properties"].items()}
         return schema
 
     def _describe(self, shape: Any) -> Schema:
         (schema,), parts = msgspec.json.schema_components([shape], ref_template=REF + "{name}")
-        self._keep(parts)
+        self._add(parts)
         return tidy(schema)
 
-    def _keep(self, parts: Mapping[str, Schema]) -> None:
+    def _add(self, parts: Mapping[str, Schema]) -> None:
         for name, part in parts.items():
             schema = tidy(part)
             if self.components.setdefault(name, schema) != schema:
                 raise TypeError(f"Two different types are called {name}; rename one.")
 
-    def _shape(self, hint: Any, variables: Mapping[Any, Any], *, answered: bool) -> Any:
-        """A type that msgspec describes as the wire has it; it knows nothing of our marks, and Decimals as text."""
+    def _shape(self, hint: Any, variables: Mapping[Any, Any], *, is_response: bool) -> Any:
+        """A type that msgspec describes as it is on the wire: without our annotations, and Decimals as numbers."""
         if isinstance(hint, TypeVar):
-            return self._shape(variables[hint], {}, answered=answered)
+            return self._shape(variables[hint], {}, is_response=is_response)
         origin, args = get_origin(hint), get_args(hint)
         if is_struct(origin or hint):
-            return self._struct(hint, answered=answered)
+            return self._struct(hint, is_response=is_response)
         if origin is Annotated:
-            return self._marked(args, variables, answered=answered)
+            return self._shape_annotated(args, variables, is_response=is_response)
         if args and origin is not Literal:
-            inner = tuple(self._shape(arg, variables, answered=answered) for arg in args if arg is not UnsetType)
+            inner = tuple(self._shape(arg, variables, is_response=is_response) for arg in args if arg is not UnsetType)
             return Union[inner] if origin in {Union, UnionType} else origin[inner]  # noqa: UP007
         return {Decimal: float, datetime: Annotated[datetime, Meta(tz=True)]}.get(hint, hint)
 
-    def _marked(self, args: tuple[Any, ...], variables: Mapping[Any, Any], *, answered: bool) -> Any:
+    def _shape_annotated(self, args: tuple[Any, ...], variables: Mapping[Any, Any], *, is_response: bool) -> Any:
         hint, *marks = args
         metas = []
         for mark in marks:
@@ -89,34 +89,34 @@ class SchemaBook:
             elif isinstance(mark, Meta):
                 metas.append(mark)
         has_zone = any(meta.tz is not None for meta in metas)
-        shape = hint if hint is datetime and has_zone else self._shape(hint, variables, answered=answered)
+        shape = hint if hint is datetime and has_zone else self._shape(hint, variables, is_response=is_response)
         return Annotated[(shape, *metas)] if metas else shape
 
-    def _struct(self, hint: Any, *, answered: bool) -> type[Struct]:
-        """A struct with its fields' shapes. What is the same in both directions is one struct and has one name."""
-        made = self._answered if answered else self._given
-        if hint not in made:
-            fields = self._fields(hint, answered=answered)
+    def _struct(self, hint: Any, *, is_response: bool) -> type[Struct]:
+        """A struct with its fields' shapes. A type that is the same in both directions is one struct."""
+        structs = self._response_structs if is_response else self._request_structs
+        if hint not in structs:
+            fields = self._fields(hint, is_response=is_response)
             name = readable_name(hint)
-            if not answered:
-                twin = self._struct(hint, answered=True)
-                if fields == self._fields(hint, answered=True):
-                    return made.setdefault(hint, twin)
+            if not is_response:
+                twin = self._struct(hint, is_response=True)
+                if fields == self._fields(hint, is_response=True):
+                    return structs.setdefault(hint, twin)
                 name = name if name.endswith(("In", "Patch", "Query")) else name + "In"
-            made[hint] = _define(name, get_origin(hint) or hint, fields)
-        return made[hint]
+            structs[hint] = _define(name, get_origin(hint) or hint, fields)
+        return structs[hint]
 
-    def _fields(self, hint: Any, *, answered: bool) -> list[tuple[Any, ...]]:
+    def _fields(self, hint: Any, *, is_response: bool) -> list[tuple[Any, ...]]:
         struct = get_origin(hint) or hint
         variables = dict(zip(getattr(struct, "__parameters__", ()), get_args(hint), strict=True))
         hints = get_type_hints(struct, include_extras=True)
-        may_lack = not answered or struct.__struct_config__.omit_defaults
+        may_lack = not is_response or struct.__struct_config__.omit_defaults
         fields: list[tuple[Any, ...]] = []
         for field in msgspec.structs.fields(struct):
-            shape = self._shape(hints[field.name], variables, answered=answered)
+            shape = self._shape(hints[field.name], variables, is_response=is_response)
             if field.required or not (may_lack or field.default is UNSET):
                 fields.append((field.name, shape))
-            elif answered:
+            elif is_response:
                 fields.append((field.name, _without_none(shape), UNSET))
             else:
                 fields.append((field.name, shape, UNSET if field.default is NODEFAULT else field.default))
@@ -124,8 +124,8 @@ class SchemaBook:
 
 
 def wire_type(hint: Any) -> Any:
-    """A type that takes what a caller may send for this one, amounts as numbers and not as strings."""
-    return SchemaBook()._shape(hint, {}, answered=False)
+    """A type that accepts what a caller may send for this one: amounts as numbers, not as strings."""
+    return SchemaRegistry()._shape(hint, {}, is_response=False)
 
 
 def is_struct(hint: Any) -> bool:
@@ -159,7 +159,7 @@ def _without_none(hint: Any) -> Any:
 
 
 def tidy(schema: Schema) -> Schema:
-    """The same schema in fewer words: no titles, no null defaults, nullable types as `["string", "null"]`."""
+    """The same schema, shorter: no titles, no null defaults, nullable types as `["string", "null"]`."""
     schema = {word: value for word, value in schema.items() if not _is_noise(word, value)}
     for word in ("items", "additionalProperties", "propertyNames"):
         if isinstance(schema.get(word), dict):
@@ -203,17 +203,17 @@ def _without_null(schema: Schema) -> Schema:
     return schema
 
 
-def lend_examples(components: Mapping[str, Schema]) -> None:
-    """A field without an example gets that of a field with the same name and type elsewhere, ids excepted."""
+def share_examples(components: Mapping[str, Schema]) -> None:
+    """A field without an example gets that of a field with the same name and type elsewhere, except for ids."""
     fields = [item for schema in components.values() for item in schema.get("properties", {}).items()]
-    known: dict[tuple[str, bool], Any] = {}
+    examples: dict[tuple[str, bool], Any] = {}
     for name, field in fields:
         if "examples" in field and "pattern" not in field:
-            known.setdefault((name, "string" in types_of(field)), field["examples"])
+            examples.setdefault((name, "string" in types_of(field)), field["examples"])
     for name, field in fields:
-        lent = known.get((name, "string" in types_of(field)))
-        if lent and not {"examples", "enum", "default", "$ref", "anyOf"} & field.keys():
-            field["examples"] = lent
+        borrowed = examples.get((name, "string" in types_of(field)))
+        if borrowed and not {"examples", "enum", "default", "$ref", "anyOf"} & field.keys():
+            field["examples"] = borrowed
 
 
 def types_of(schema: Schema) -> list[str]:
@@ -222,7 +222,7 @@ def types_of(schema: Schema) -> list[str]:
 
 
 def build_example(schema: Schema, components: Mapping[str, Schema]) -> Any:
-    """A value that the schema allows, made of its fields' examples; null where nothing better is known."""
+    """A value that the schema allows, made of its fields' examples; null where there is none."""
     if "$ref" in schema:
         return build_example(components[schema["$ref"].removeprefix(REF)], components)
     if "examples" in schema:

@@ -1,4 +1,4 @@
-"""What is not the API itself, as one ASGI app: every error leaves in the API's envelope."""
+"""All routes outside the API, as one ASGI app: every error leaves in the API's envelope."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -27,7 +27,7 @@ def build_site(routes: Sequence[Route]) -> ASGIApp:
 
 
 class RequestIdMiddleware:
-    """Every answer names its request, these ones too; so does the log line of one that failed."""
+    """Every response carries its request id; so does the log line of one that failed."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -35,20 +35,20 @@ class RequestIdMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request_id = new_request_id()
         scope["state"] = {**scope.get("state", {}), "request_id": request_id}
-        is_answered = False
+        is_complete = False
 
-        async def send_identified(message: Message) -> None:
-            nonlocal is_answered
+        async def send_with_id(message: Message) -> None:
+            nonlocal is_complete
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], (b"x-request-id", request_id.encode())]
             await send(message)
-            is_answered = message["type"] == "http.response.body" and not message.get("more_body", False)
+            is_complete = message["type"] == "http.response.body" and not message.get("more_body", False)
 
         try:
-            await self._app(scope, receive, send_identified)
+            await self._app(scope, receive, send_with_id)
         except Exception as error:
             log.error("internal error", request_id=request_id, method=scope["method"], exc_info=error)
-            if not is_answered:  # the server has to break off the answer that was begun
+            if not is_complete:  # the server has to abort the response that was begun
                 raise
 
 
@@ -57,8 +57,8 @@ async def _refuse(_: Request, error: Any) -> Response:
 
 
 async def _refuse_routing(request: Request, error: Any) -> Response:
-    known = {404: NotFound(), 405: MethodNotAllowed(headers=dict(error.headers or {}))}
-    return await _refuse(request, known.get(error.status_code) or InternalError())
+    errors = {404: NotFound(), 405: MethodNotAllowed(headers=dict(error.headers or {}))}
+    return await _refuse(request, errors.get(error.status_code) or InternalError())
 
 
 async def _fail(request: Request, _: Exception) -> Response:

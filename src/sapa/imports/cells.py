@@ -10,7 +10,7 @@ from msgspec import Raw, inspect
 
 from sapa.imports.lines import LONGEST_RECORD
 from sapa.imports.types import UnusableFile
-from sapa.values.spreadsheet_cells import rearm
+from sapa.values.spreadsheet_cells import unescape_formula
 
 SEPARATORS = ",;\t"
 MOST_SHOWN = 20
@@ -86,7 +86,7 @@ def _put(fields: dict[str | int, Any], column: Column, read: Reading, cell: str)
     for step in above:
         fields = fields.setdefault(step, {})
     try:
-        fields[last] = read(rearm(cell))
+        fields[last] = read(unescape_formula(cell))
     except BadCell as error:
         error.field = column.name
         raise

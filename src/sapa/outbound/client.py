@@ -1,4 +1,4 @@
-"""Calls to providers: bounded in time and size, and honest about what became of a request that got no answer."""
+"""Calls to providers, bounded in time and size; errors tell whether an unanswered request may have arrived."""
 
 import asyncio
 import socket
@@ -9,9 +9,9 @@ from typing import Any
 import aiohttp
 from msgspec import Struct
 
-from sapa.outbound.dialer import Dialer, connect_plainly
+from sapa.outbound.dialer import Dialer, connect_unguarded
 from sapa.outbound.guard import Guard
-from sapa.outbound.resolver import Names
+from sapa.outbound.resolver import GuardedResolver
 from sapa.settings import WebhookSettings
 
 SECONDS = 10.0
@@ -21,7 +21,7 @@ KEEP_ALIVE_SECONDS = 15.0
 
 
 class ProviderResponse(Struct, frozen=True):
-    """What a provider answered. Header names are in lower case."""
+    """Header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -29,18 +29,18 @@ class ProviderResponse(Struct, frozen=True):
 
 
 class NotSent(Exception):
-    """The request certainly did not reach the provider: it may be sent again."""
+    """The request did not reach the provider: it may be sent again."""
 
 
 class Unclear(Exception):
-    """The request may have reached the provider, and its answer did not reach us: it must not be sent again blindly."""
+    """The request may have reached the provider, but no response reached us: check before sending it again."""
 
 
 class Client:
-    """Calls over HTTP. Made when it is first used, since that has to be inside the event loop.
+    """Calls over HTTP. Sessions are opened on first use, because that has to be inside the event loop.
 
-    A provider's address comes from the operator and is trusted. An address that came with somebody's data is not: it
-    is fetched through the guard.
+    A provider's address comes from the operator and is trusted. An address that came with data is not: it is fetched
+    through the guard.
     """
 
     def __init__(self, settings: WebhookSettings) -> None:
@@ -62,7 +62,7 @@ class Client:
         connect_seconds: float = CONNECT_SECONDS,
         most_bytes: int = MOST_BYTES,
     ) -> ProviderResponse:
-        """One request to a provider; raises NotSent or Unclear when no whole answer came back in time."""
+        """One request to a provider; raises NotSent or Unclear when no complete response came back in time."""
         if self._plain is None:
             self._plain = _open_session(aiohttp.TCPConnector(limit=0, keepalive_timeout=KEEP_ALIVE_SECONDS))
         timeout = aiohttp.ClientTimeout(total=seconds, connect=connect_seconds)
@@ -72,11 +72,15 @@ class Client:
     async def fetch(
         self, url: str, most_bytes: int, *, headers: Mapping[str, str] | None = None, seconds: float = SECONDS
     ) -> ProviderResponse:
-        """What lies at an address that came from outside: only where the guard permits, and only so much of it."""
+        """Fetches an untrusted address, where the guard permits, up to `most_bytes`."""
         if self._guarded is None:
             guard = Guard(self._settings)
             connector = aiohttp.TCPConnector(
-                limit=0, force_close=True, use_dns_cache=False, resolver=Names(guard), socket_factory=guard.open_socket
+                limit=0,
+                force_close=True,
+                use_dns_cache=False,
+                resolver=GuardedResolver(guard),
+                socket_factory=guard.open_socket,
             )
             self._guarded = _open_session(connector)
         timeout = aiohttp.ClientTimeout(total=seconds, connect=CONNECT_SECONDS)
@@ -85,15 +89,15 @@ class Client:
     async def dial(
         self, host: str, port: int, *, is_trusted: bool = False, seconds: float = CONNECT_SECONDS
     ) -> socket.socket:
-        """A connection for another protocol than HTTP: where the guard permits, unless the address is our own."""
+        """A connection for a protocol other than HTTP; the guard checks the address unless it is trusted."""
         if self._dialer is None:
             self._dialer = Dialer(Guard(self._settings))
         try:
             if is_trusted:
-                return await connect_plainly(host, port, seconds)
+                return await connect_unguarded(host, port, seconds)
             return await self._dialer.open(host, port, seconds)
         except OSError as error:
-            raise NotSent(_words(error)) from error
+            raise NotSent(_describe(error)) from error
 
     async def close(self) -> None:
         if self._dialer is not None:
@@ -116,29 +120,29 @@ async def _exchange(
     session: aiohttp.ClientSession, method: str, url: str, most_bytes: int, **options: Any
 ) -> ProviderResponse:
     try:
-        async with session.request(method, url, allow_redirects=False, **options) as answer:
-            return ProviderResponse(answer.status, _lower(answer.headers), await _read(answer, most_bytes))
+        async with session.request(method, url, allow_redirects=False, **options) as response:
+            return ProviderResponse(response.status, _lower_names(response.headers), await _read(response, most_bytes))
     except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError, aiohttp.InvalidURL, ssl.SSLError) as error:
-        raise NotSent(_words(error)) from error
+        raise NotSent(_describe(error)) from error
     except (aiohttp.ClientError, TimeoutError, asyncio.IncompleteReadError, OSError) as error:
-        raise Unclear(_words(error)) from error
+        raise Unclear(_describe(error)) from error
 
 
-async def _read(answer: aiohttp.ClientResponse, most_bytes: int) -> bytes:
+async def _read(response: aiohttp.ClientResponse, most_bytes: int) -> bytes:
     body = bytearray()
-    async for chunk in answer.content.iter_chunked(65_536):
+    async for chunk in response.content.iter_chunked(65_536):
         body += chunk
         if len(body) > most_bytes:
-            answer.close()
+            response.close()
             raise Unclear(f"the answer is larger than {most_bytes:,} bytes")
     return bytes(body)
 
 
-def _lower(headers: Mapping[str, str]) -> dict[str, str]:
+def _lower_names(headers: Mapping[str, str]) -> dict[str, str]:
     return {name.lower(): value for name, value in headers.items()}
 
 
-def _words(error: BaseException) -> str:
+def _describe(error: BaseException) -> str:
     if isinstance(error, TimeoutError):
         return "there was no answer in time"
     return str(error) or type(error).__name__

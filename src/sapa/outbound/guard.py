@@ -1,7 +1,7 @@
-"""Where webhooks may go: never inside the network that this installation runs in, unless its operator says so.
+"""Which addresses webhooks may reach: none inside the installation's own network, unless the operator allows it.
 
-An address is looked at three times: when it is registered, when its name is resolved, and when a socket is opened,
-which is the final word since it sees what is really connected to.
+An address is checked three times: when it is registered, when its name is resolved, and when a socket is opened. The
+last check decides, because it sees the address that is really connected to.
 """
 
 import re
@@ -28,11 +28,11 @@ _CLOSED_V4 = [
     for network in (
         "0.0.0.0/8 10.0.0.0/8 100.64.0.0/10 127.0.0.0/8 169.254.0.0/16 172.16.0.0/12 192.0.0.0/24 192.0.2.0/24"
         " 192.88.99.0/24 192.168.0.0/16 198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 224.0.0.0/4 240.0.0.0/4"
-        " 168.63.129.16/32"  # looks public, and is the host's own agent on one large cloud
+        " 168.63.129.16/32"  # looks public, but is the host's agent on a large cloud
     ).split()
 ]
-# IPv6 has too many ways to write an IPv4 address in it; so only what is given out to the public is open, less its
-# own exceptions (protocol assignments, documentation, 6to4).
+# IPv6 has many ways to embed an IPv4 address. So only the global unicast range is open, without its exceptions
+# (protocol assignments, documentation, 6to4).
 _OPEN_V6 = ip_network("2000::/3")
 _CLOSED_V6 = [ip_network(network) for network in "2001::/23 2001:db8::/32 2002::/16 3fff::/20".split()]
 _NAT64 = ip_network("64:ff9b::/96")
@@ -43,11 +43,11 @@ _parse_url = re.compile(
 ).fullmatch
 _is_name = re.compile(r"(?=.{1,253}\Z)[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*", re.ASCII).fullmatch
 _looks_numeric = re.compile(r"(?:.*\.)?(?:[0-9]+|0x[0-9a-f]*)", re.ASCII).fullmatch
-_KEPT_IN_PATHS = "".join(map(chr, range(0x21, 0x7F)))
+_UNESCAPED_IN_PATHS = "".join(map(chr, range(0x21, 0x7F)))
 
 
 class BlockedAddress(OSError):
-    """An address that webhooks may not reach. An OSError, as whatever else can keep a socket from opening."""
+    """An address that webhooks may not reach. An OSError, like other failures to open a socket."""
 
 
 class AddressRefused(ValueError):
@@ -55,14 +55,14 @@ class AddressRefused(ValueError):
 
 
 class Guard:
-    """Tells the addresses that may be connected to from those that may not."""
+    """Decides which addresses may be connected to."""
 
     def __init__(self, settings: WebhookSettings) -> None:
         self._allow_all = settings.allow_insecure
         self._allowed = settings.allowed_networks
 
     def permits(self, text: str) -> bool:
-        """Whether this address, a literal and never a name, may be connected to."""
+        """Whether this literal address, never a name, may be connected to."""
         if self._allow_all:
             return True
         try:
@@ -77,9 +77,9 @@ class Guard:
         if not self.permits(text):
             raise BlockedAddress(f"{text} is an address that webhooks may not reach; {_HOW_TO_ALLOW}")
 
-    def open_socket(self, place: AddrInfoType) -> socket.socket:
-        """A socket for this place and no other."""
-        family, kind, protocol, _, address = place
+    def open_socket(self, address_info: AddrInfoType) -> socket.socket:
+        """A socket for this address only."""
+        family, kind, protocol, _, address = address_info
         self.check(str(address[0]))
         return socket.socket(family, kind, protocol)
 
@@ -105,8 +105,8 @@ def _is_public_v6(address: IPv6Address) -> bool:
 
 
 def check_url(text: str, settings: WebhookSettings) -> str:
-    """The receiver's address in its one form; raises AddressRefused. Names are looked up at delivery."""
-    found = _parse_url(_plain(text))
+    """The normalised URL; raises AddressRefused. Names are resolved at delivery."""
+    found = _parse_url(_check_text(text))
     if not found:
         raise AddressRefused("is not a complete address such as https://shop.example/hooks")
     scheme = found["scheme"].lower()
@@ -114,15 +114,15 @@ def check_url(text: str, settings: WebhookSettings) -> str:
         raise AddressRefused(
             f"must start with https://, not {scheme}://; for development, set SAPA_WEBHOOK_ALLOW_INSECURE=1"
         )
-    host = _host(found["host"], Guard(settings))
-    port = _port(found["port"], scheme, settings)
-    url = f"{scheme}://{host}{port}{_path(found['rest'] or '/')}"
+    host = _build_host(found["host"], Guard(settings))
+    port = _build_port(found["port"], scheme, settings)
+    url = f"{scheme}://{host}{port}{_build_path(found['rest'] or '/')}"
     if len(url) > MOST_CHARACTERS:
         raise AddressRefused(f"is longer than {MOST_CHARACTERS} characters")
     return url
 
 
-def _plain(text: str) -> str:
+def _check_text(text: str) -> str:
     if len(text) > MOST_CHARACTERS:
         raise AddressRefused(f"is longer than {MOST_CHARACTERS} characters")
     if any(character.isspace() or not character.isprintable() for character in text) or "\\" in text:
@@ -134,43 +134,43 @@ def _plain(text: str) -> str:
     return text
 
 
-def _host(text: str, guard: Guard) -> str:
+def _build_host(text: str, guard: Guard) -> str:
     if text.startswith("["):
-        return f"[{_v6_literal(text[1:-1], guard)}]"
+        return f"[{_check_v6(text[1:-1], guard)}]"
     try:
-        # The same reading as the sender's, so that both see one host.
+        # Parsed as the sender does, so that both see the same host.
         host = (URL.build(scheme="https", host=text).raw_host or "").rstrip(".")
     except ValueError:
         host = ""
     if not _is_name(host):
         raise AddressRefused(f"names a host that cannot exist: {text}")
     if _looks_numeric(host):
-        return _v4_literal(host, guard)
+        return _check_v4(host, guard)
     if (host == "localhost" or host.endswith(".localhost")) and not guard.permits("127.0.0.1"):
         raise AddressRefused(f"leads to this machine itself; {_HOW_TO_ALLOW}")
     return host
 
 
-def _v4_literal(text: str, guard: Guard) -> str:
-    """Other spellings (octal, hexadecimal, one number) are read differently by different programs: refused."""
+def _check_v4(text: str, guard: Guard) -> str:
+    """Other notations (octal, hexadecimal, one number) are refused: programs read them differently."""
     try:
         IPv4Address(text)
     except ValueError:
         raise AddressRefused(f"has a host of digits that is no plain IPv4 address: {text}") from None
-    return _permitted(text, guard)
+    return _check_permitted(text, guard)
 
 
-def _v6_literal(text: str, guard: Guard) -> str:
+def _check_v6(text: str, guard: Guard) -> str:
     try:
         address = IPv6Address(text)
     except ValueError:
         raise AddressRefused(f"has a host in brackets that is no IPv6 address: {text}") from None
     if address.scope_id is not None:
         raise AddressRefused("has an IPv6 address with a zone, which means something on one machine only")
-    return _permitted(address.compressed, guard)
+    return _check_permitted(address.compressed, guard)
 
 
-def _permitted(address: str, guard: Guard) -> str:
+def _check_permitted(address: str, guard: Guard) -> str:
     try:
         guard.check(address)
     except BlockedAddress as blocked:
@@ -178,7 +178,7 @@ def _permitted(address: str, guard: Guard) -> str:
     return address
 
 
-def _port(text: str | None, scheme: str, settings: WebhookSettings) -> str:
+def _build_port(text: str | None, scheme: str, settings: WebhookSettings) -> str:
     port = int(text) if text else _DEFAULT_PORTS[scheme]
     if port == _DEFAULT_PORTS[scheme]:
         return ""
@@ -188,6 +188,6 @@ def _port(text: str | None, scheme: str, settings: WebhookSettings) -> str:
     return f":{port}"
 
 
-def _path(rest: str) -> str:
-    """As given: a receiver may have signed it. Only what cannot stand in a request is encoded."""
-    return quote(rest if rest.startswith("/") else f"/{rest}", safe=_KEPT_IN_PATHS)
+def _build_path(rest: str) -> str:
+    """Unchanged, because a receiver may have signed it. Only characters that a request cannot hold are encoded."""
+    return quote(rest if rest.startswith("/") else f"/{rest}", safe=_UNESCAPED_IN_PATHS)

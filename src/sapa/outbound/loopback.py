@@ -1,4 +1,4 @@
-"""A server on the loopback address, for this process alone: where the simulators of the test environment listen."""
+"""An HTTP server on the loopback address for this process only: the simulators of the test environment."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -11,10 +11,10 @@ MOST_BYTES = 32 * 1_048_576
 
 
 class Loopback:
-    """Starts when its address is first asked for, on a port that the system chooses."""
+    """Starts when its address is first needed, on a port that the system chooses."""
 
-    def __init__(self, answer: Callable[[HookCall], Awaitable[HookAnswer]]) -> None:
-        self._answer = answer
+    def __init__(self, response: Callable[[HookCall], Awaitable[HookAnswer]]) -> None:
+        self._answer = response
         self._starting = asyncio.Lock()
         self._runner: web.ServerRunner | None = None
         self._address = ""
@@ -48,5 +48,5 @@ class Loopback:
             body=await request.read(),
             address=request.remote or "",
         )
-        answer = await self._answer(call)
-        return web.Response(status=answer.status, body=answer.body, headers=answer.headers)
+        response = await self._answer(call)
+        return web.Response(status=response.status, body=response.body, headers=response.headers)

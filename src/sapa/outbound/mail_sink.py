@@ -1,4 +1,4 @@
-"""A mail server on the loopback address, for this process alone: what is sent in the test environment ends here."""
+"""A mail server on the loopback address for this process only: it receives the mail of the test environment."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -12,14 +12,14 @@ PATH = "/sandbox/mail/"
 
 
 class MailSink:
-    """Starts when its address is first asked for, on a port that the system chooses.
+    """Starts when its address is first needed, on a port that the system chooses.
 
-    A mail is handed over like any other call to a simulator: the envelope in its headers, the mail itself as its body.
-    The answer's status and text are what the sending side is told.
+    A mail is passed on like any other call to a simulator: the envelope in its headers, the mail itself as its body.
+    The sender gets the status and the text of the response.
     """
 
-    def __init__(self, answer: Callable[[HookCall], Awaitable[HookAnswer]]) -> None:
-        self._answer = answer
+    def __init__(self, response: Callable[[HookCall], Awaitable[HookAnswer]]) -> None:
+        self._answer = response
         self._starting = asyncio.Lock()
         self._server: asyncio.Server | None = None
         self._address = ""
@@ -50,7 +50,7 @@ class MailSink:
             data_size_limit=MOST_BYTES,
             enable_SMTPUTF8=True,
             auth_require_tls=False,
-            authenticator=_take_login,
+            authenticator=_accept_login,
             loop=loop,
         )
 
@@ -63,12 +63,14 @@ class MailSink:
             "password": login.password.decode("utf-8", "replace"),
         }
         content = envelope.content if isinstance(envelope.content, bytes) else (envelope.content or "").encode()
-        answer = await self._answer(HookCall("MAIL", PATH, {}, headers, content, "127.0.0.1"))
-        if answer.status >= 600 or answer.status < 200 or answer.body.startswith(b"{"):
+        response = await self._answer(HookCall("MAIL", PATH, {}, headers, content, "127.0.0.1"))
+        if response.status >= 600 or response.status < 200 or response.body.startswith(b"{"):
             return "451 4.3.0 The simulator failed"
-        return f"{answer.status} {answer.body.decode()}"
+        return f"{response.status} {response.body.decode()}"
 
 
-def _take_login(server: SMTP, session: Session, envelope: Envelope, mechanism: str, login: LoginPassword) -> AuthResult:
-    """Whose it is, the simulator says when the mail is there."""
+def _accept_login(
+    server: SMTP, session: Session, envelope: Envelope, mechanism: str, login: LoginPassword
+) -> AuthResult:
+    """Accepts any login: the simulator checks it when the mail arrives."""
     return AuthResult(success=True, auth_data=login)

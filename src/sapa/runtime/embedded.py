@@ -45,7 +45,7 @@ SETTINGS = {
     "random_page_cost": "1.1",
     "jit": "off",
     "timezone": "UTC",
-    # A refused statement is the API's to report, and its details would put customers' data into the log.
+    # The API reports refused statements; their details would put customers' data into this log.
     "log_min_messages": "log",
     "log_checkpoints": "off",
     "log_line_prefix": "%m [%p] ",
@@ -91,16 +91,16 @@ class EmbeddedServer:
         folder = self.data / "socket"
         if len(os.fsencode(folder / ".s.PGSQL.5432")) <= _SOCKET_LIMIT and not set(str(folder)) & set(',"'):
             return folder
-        # Not the temp directory of the environment: every command must find the same one.
+        # Not the environment's temp directory: every command must use the same one.
         return Path("/tmp") / f"sapa-{hashlib.sha256(os.fsencode(self.data)).hexdigest()[:16]}"  # noqa: S108
 
     async def start(self) -> None:
-        """Starts the server, made anew when the folder is empty, and returns when it accepts connections."""
-        with _usable(self.data):
+        """Starts the server, creating the cluster in an empty folder, and returns when it accepts connections."""
+        with _report_unusable(self.data):
             account = self._prepare()
-            await _stop_outlived(self.cluster)
+            await _stop_orphan(self.cluster)
             self._process = self._launch(account)
-        await self.accepting(seconds=300)
+        await self.wait_until_accepting(seconds=300)
 
     def _prepare(self) -> ProcessUser | None:
         account = find_account(self.data, self.cluster)
@@ -117,17 +117,17 @@ class EmbeddedServer:
         with _open_log(self.log) as log:
             return spawn(command, SIGINT, account=account, env=ENVIRONMENT, cwd="/", output=log)
 
-    async def accepting(self, seconds: float) -> None:
+    async def wait_until_accepting(self, seconds: float) -> None:
         """Returns when the server accepts connections; raises CannotStart when it does not in time."""
         deadline = time.monotonic() + seconds
-        while not await self._answers():
+        while not await self._accepts():
             if self._process and self._process.poll() is not None:
                 raise CannotStart(f"The embedded PostgreSQL did not start; the reason stands at the end of {self.log}.")
             if time.monotonic() > deadline:
                 raise CannotStart(f"The embedded PostgreSQL accepts no connections; see {self.log} for the reason.")
             await asyncio.sleep(0.03)
 
-    async def _answers(self) -> bool:
+    async def _accepts(self) -> bool:
         try:
             connection = await asyncpg.connect(self.app_url, timeout=10)
         except asyncpg.InvalidPasswordError:
@@ -149,19 +149,19 @@ class EmbeddedServer:
         if process := self._process:
             await _shut_down(process.pid, lambda: process.poll() is not None)
 
-    def hurry(self) -> None:
-        """An immediate shutdown: as safe, but the next start replays the write-ahead log."""
+    def stop_at_once(self) -> None:
+        """An immediate shutdown: safe, but the next start replays the write-ahead log."""
         if self._process and self._process.poll() is None:
             self._process.send_signal(SIGQUIT)
 
 
 @asynccontextmanager
 async def open_embedded(data: Path) -> AsyncIterator[EmbeddedServer]:
-    """The folder's server for one command: the one `sapa serve` runs, else one of our own until the block ends."""
+    """The folder's server for one command: that of a running `sapa serve`, else our own until the block ends."""
     server = EmbeddedServer(data)
-    async with _lock(server.data, "cli") as held:
-        if not held:
-            await _accepting_elsewhere(server)
+    async with _lock(server.data, "cli") as is_held:
+        if not is_held:
+            await _wait_for_other(server)
             yield server
             return
         try:
@@ -175,8 +175,8 @@ async def open_embedded(data: Path) -> AsyncIterator[EmbeddedServer]:
 async def claim_folder(data: Path) -> AsyncIterator[EmbeddedServer]:
     """Holds the folder for `sapa serve`, its server not yet started; raises CannotStart when another one holds it."""
     server = EmbeddedServer(data)
-    async with _lock(server.data, "serve") as held:
-        if not held:
+    async with _lock(server.data, "serve") as is_held:
+        if not is_held:
             raise CannotStart(
                 f"Sapa already runs on the data folder {server.data}; "
                 "stop it first, or choose another folder with --data or SAPA_DATA."
@@ -184,10 +184,10 @@ async def claim_folder(data: Path) -> AsyncIterator[EmbeddedServer]:
         yield server
 
 
-async def _accepting_elsewhere(server: EmbeddedServer) -> None:
+async def _wait_for_other(server: EmbeddedServer) -> None:
     if not await wait_until((server.data / "secrets.json").exists, 30):
         raise CannotStart(f"The server on {server.data} is not ready yet; try again in a moment.")
-    await server.accepting(seconds=30)
+    await server.wait_until_accepting(seconds=30)
 
 
 @asynccontextmanager
@@ -195,33 +195,33 @@ async def _lock(data: Path, kind: Literal["serve", "cli"]) -> AsyncIterator[bool
     """Yields True while we hold the folder, or False when `sapa serve` holds it."""
     lock = _open_lock(data)
     try:
-        held = await _take_turn(lock, data)
-        if held:
+        is_held = await _acquire_lock(lock, data)
+        if is_held:
             os.ftruncate(lock, 0)
             os.pwrite(lock, f"{kind} {os.getpid()}\n".encode(), 0)
-        yield held
+        yield is_held
     finally:
         os.close(lock)
 
 
 def _open_lock(data: Path) -> int:
-    with _usable(data):
-        # Others may pass, not look: the server may run as another user than we do.
+    with _report_unusable(data):
+        # Others may enter, not list: the server may run as another user.
         data.mkdir(mode=0o711, parents=True, exist_ok=True)
         return os.open(data / "lock", os.O_RDWR | os.O_CREAT, 0o600)
 
 
-async def _take_turn(lock: int, data: Path) -> bool:
+async def _acquire_lock(lock: int, data: Path) -> bool:
     """Waits while a short command holds the folder, not while `sapa serve` does."""
-    deadline, seen = time.monotonic() + 30, b""
+    deadline, last_holder = time.monotonic() + 30, b""
     while not _try_lock(lock):
         holder = os.pread(lock, 100, 0)
-        # Read twice: who has just taken the lock may not have written its name over its predecessor's.
-        if holder.startswith(b"serve") and holder == seen:
+        # Read twice: a new holder may not have overwritten its predecessor's name yet.
+        if holder.startswith(b"serve") and holder == last_holder:
             return False
         if time.monotonic() > deadline:
             raise CannotStart(f"Another sapa command has held {data} for half a minute; wait for it or end it.")
-        seen = holder
+        last_holder = holder
         await asyncio.sleep(0.03)
     return True
 
@@ -235,7 +235,7 @@ def _try_lock(lock: int) -> bool:
 
 
 @contextmanager
-def _usable(data: Path) -> Iterator[None]:
+def _report_unusable(data: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
@@ -257,32 +257,32 @@ def _open_log(path: Path) -> Iterator[int]:
         os.close(log)
 
 
-async def _stop_outlived(cluster: Path) -> None:
-    """Ends a server that outlived whoever started it; a stale number that another process has now is forgotten."""
-    pid = _recorded_pid(cluster)
+async def _stop_orphan(cluster: Path) -> None:
+    """Stops a server that outlived its parent; removes a stale pid file whose pid belongs to another process now."""
+    pid = _read_pid(cluster)
     if pid is None:
         return
     if _serves(pid, cluster) and not await _shut_down(pid, lambda: not _serves(pid, cluster)):
         raise CannotStart(
             f"A PostgreSQL server of an earlier start (process {pid}) does not stop; end it and try again."
         )
-    _forget_if_alive(pid, cluster)
+    _remove_stale_pid(pid, cluster)
 
 
-def _recorded_pid(cluster: Path) -> int | None:
+def _read_pid(cluster: Path) -> int | None:
     with suppress(FileNotFoundError, ValueError):
         return int((cluster / "postmaster.pid").read_text().split("\n", 1)[0])
     return None
 
 
-def _forget_if_alive(pid: int, cluster: Path) -> None:
-    # PostgreSQL takes any living process with that number for its predecessor, and refuses to start.
+def _remove_stale_pid(pid: int, cluster: Path) -> None:
+    # PostgreSQL takes any living process with that pid for its predecessor, and refuses to start.
     if Path(f"/proc/{pid}").exists():
         (cluster / "postmaster.pid").unlink(missing_ok=True)
 
 
 def _serves(pid: int, cluster: Path) -> bool:
-    """Whether that process is a PostgreSQL server on this cluster, by its command line, which any user may read."""
+    """Whether the process is a PostgreSQL server on this cluster, by its command line, which any user may read."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
     except OSError:
@@ -290,11 +290,11 @@ def _serves(pid: int, cluster: Path) -> bool:
     return Path(os.fsdecode(command[0])).name == "postgres" and os.fsencode(cluster) in command
 
 
-async def _shut_down(pid: int, gone: Callable[[], bool]) -> bool:
+async def _shut_down(pid: int, is_gone: Callable[[], bool]) -> bool:
     for request in (SIGINT, SIGQUIT):
         with suppress(ProcessLookupError):
-            if not gone():
+            if not is_gone():
                 os.kill(pid, request)
-        if await wait_until(gone, 20):
+        if await wait_until(is_gone, 20):
             return True
     return False

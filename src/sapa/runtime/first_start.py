@@ -28,7 +28,7 @@ Try it:
 
 
 async def prepare(app_url: str, settings: Settings) -> str | None:
-    """Makes the demo company when there is no company yet; answers with the words that show its keys."""
+    """Creates the demo company when there is no company yet; returns the text that shows its keys."""
     async with open_database(app_url) as database, database.transaction() as tx:
         await actions.lock_first_start(tx)
         if await actions.list_companies(tx):

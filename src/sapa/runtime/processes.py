@@ -20,11 +20,11 @@ _libc = ctypes.CDLL(None)
 
 
 class CannotStart(Exception):
-    """Why Sapa cannot start; the text says how to mend it."""
+    """Why Sapa cannot start; the text says how to fix it."""
 
 
 class ProcessUser(Struct, frozen=True):
-    """Another user for a child process, and the capability it needs where plain file rights do not suffice."""
+    """Another user for a child process, and the capability it needs where file permissions are not enough."""
 
     uid: int
     gid: int
@@ -32,7 +32,7 @@ class ProcessUser(Struct, frozen=True):
 
 
 def die_with_parent(death: signal.Signals, parent: int) -> None:
-    """For a child's start: the kernel sends it `death` when the thread that started it ends, whatever ended it."""
+    """Called at a child's start: the kernel sends it `death` when the thread that started it ends."""
     if sys.platform != "linux":
         return
     _libc.prctl(_PR_SET_PDEATHSIG, int(death), 0, 0, 0)
@@ -50,7 +50,7 @@ def spawn(
     stdin: int | None = subprocess.DEVNULL,
     output: int | None = None,
 ) -> subprocess.Popen[bytes]:
-    """A child in a session of its own, so that only we signal it, and that gets `death` when we die."""
+    """A child in its own session, so that only we signal it; it gets `death` when we die."""
     parent = os.getpid()
     # With a capability, setpriv changes the user: a plain change would lose it.
     user, group = (account.uid, account.gid) if account and not account.capability else (None, None)
@@ -89,7 +89,7 @@ async def ended(process: subprocess.Popen[bytes]) -> int:
 
 
 async def wait_until(condition: Callable[[], bool], seconds: float = math.inf, every: float = 0.02) -> bool:
-    """Whether the condition came true in time."""
+    """Returns whether the condition became true in time."""
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
@@ -99,7 +99,7 @@ async def wait_until(condition: Callable[[], bool], seconds: float = math.inf, e
 
 
 def signal_group(leader: int, what: signal.Signals) -> None:
-    """Signals every process left of the session that a child leads, even when the child itself is gone."""
+    """Signals every remaining process of a child's session, even when the child itself has ended."""
     with suppress(ProcessLookupError):
         os.killpg(leader, what)
 
@@ -107,7 +107,7 @@ def signal_group(leader: int, what: signal.Signals) -> None:
 async def check_port(host: str, port: int) -> str:
     """The numeric address to listen on; raises CannotStart when another program listens there.
 
-    Processes of ours that are just ending get a moment to let go of the port.
+    Our own processes that are ending get three seconds to release the port.
     """
     found = _addresses(host, port)
     if not await wait_until(lambda: all(_can_bind(family, address) for family, address in found), 3):
@@ -127,7 +127,7 @@ def _addresses(host: str, port: int) -> list[tuple[int, tuple[object, ...]]]:
 
 
 def _can_bind(family: int, address: tuple[object, ...]) -> bool:
-    # SO_REUSEADDR forgives closed connections that linger, never a listener; SO_REUSEPORT would share with one.
+    # SO_REUSEADDR ignores connections in TIME_WAIT, never a listener; SO_REUSEPORT would share with one.
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -31,15 +31,15 @@ from sapa.settings import ServerSettings, Settings
 _STOP_SECONDS = 25
 _HEALTHY_SECONDS = 30
 _LONGEST_PAUSE = 5.0
-_EVERYWHERE = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
+_LOCAL_HOSTS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104
 
 
 def serve(settings: Settings) -> int:
-    """Runs everything until SIGTERM or Ctrl-C: 0 after a requested stop, 1 when it could not start."""
+    """Runs everything until SIGTERM or Ctrl-C. Returns 0 after a requested stop, 1 when it could not start."""
     try:
         asyncio.run(Supervisor(settings).run())
     except CannotStart as reason:
-        _say(str(reason), sys.stderr)
+        _print(str(reason), sys.stderr)
         return 1
     return 0
 
@@ -51,25 +51,25 @@ class Supervisor:
         self._children: dict[str, Popen[bytes]] = {}
 
     async def run(self) -> None:
-        work = asyncio.create_task(self._work())
+        work = asyncio.create_task(self._run())
         for request in (SIGTERM, SIGINT):
             asyncio.get_running_loop().add_signal_handler(request, self._stop, work)
         try:
             await work
         except asyncio.CancelledError:
-            _say("Sapa has stopped.")
+            _print("Sapa has stopped.")
 
     def _stop(self, work: asyncio.Task[None]) -> None:
         if not work.cancelling():
-            _say("Stopping Sapa …")
+            _print("Stopping Sapa …")
             work.cancel()
             return
         for child in self._children.values():
             signal_group(child.pid, SIGKILL)
         if self._server:
-            self._server.hurry()
+            self._server.stop_at_once()
 
-    async def _work(self) -> None:
+    async def _run(self) -> None:
         server = self.settings.server
         async with AsyncExitStack() as stack:
             if self.settings.database.url is None:
@@ -78,10 +78,10 @@ class Supervisor:
             owner_url, app_url = await self._open_database(stack)
             await self._prepare_database(owner_url, app_url)
             metrics = self._metrics_folder(stack)
-            await self._keep_everything(self._environment(app_url, metrics))
+            await self._run_children(self._environment(app_url, metrics))
 
     def _metrics_folder(self, stack: AsyncExitStack) -> str:
-        """Empty at every start; in the data folder, where there is one, so that a kill leaves nothing elsewhere."""
+        """Empty at every start; in the data folder where there is one, so that a kill leaves nothing elsewhere."""
         if self._server is None:
             return stack.enter_context(TemporaryDirectory(prefix="sapa-metrics-"))
         folder = self.settings.data / "metrics"
@@ -108,10 +108,10 @@ class Supervisor:
             where = self._server.log if self._server else "SAPA_DATABASE_URL"
             raise CannotStart(f"The database cannot be used ({error}); check {where}.") from error
         if welcome:
-            _say(welcome)
+            _print(welcome)
 
     def _environment(self, app_url: str, metrics: str) -> dict[str, str]:
-        """What the children are told: the settings as they are here, and never the owner's password."""
+        """The children's environment: the current settings, without the owner's password."""
         server = self.settings.server
         environment = {name: value for name, value in os.environ.items() if name != "SAPA_DATABASE_OWNER_URL"}
         environment |= {
@@ -128,34 +128,34 @@ class Supervisor:
             environment["SAPA_SECRET_KEY"] = self._server.secret_key
         return environment
 
-    async def _keep_everything(self, environment: dict[str, str]) -> None:
+    async def _run_children(self, environment: dict[str, str]) -> None:
         async with asyncio.TaskGroup() as group:
             for name in ("api", "worker"):
-                group.create_task(self._keep_child(name, environment))
+                group.create_task(self._keep_child_running(name, environment))
             if self._server:
-                group.create_task(_keep_server(self._server))
+                group.create_task(_keep_server_running(self._server))
             group.create_task(_announce(self.settings.server))
 
-    async def _keep_child(self, name: str, environment: dict[str, str]) -> None:
-        pauses = Pauses()
+    async def _keep_child_running(self, name: str, environment: dict[str, str]) -> None:
+        pauses = RestartPauses()
         while True:
             child = self._children[name] = spawn([sys.executable, "-m", "sapa", name], SIGTERM, env=environment)
             try:
                 code = await ended(child)
             finally:
                 await _end(child)
-            _say(f"sapa {name} {_how(code)}; starting it again.", sys.stderr)
-            await pauses.rest()
+            _print(f"sapa {name} {_describe_exit(code)}; starting it again.", sys.stderr)
+            await pauses.wait()
 
 
-class Pauses:
-    """Before a restart: none at first, then longer and longer, and none again after a healthy while."""
+class RestartPauses:
+    """Before a restart: none at first, then longer and longer; none again after 30 healthy seconds."""
 
     def __init__(self) -> None:
         self._next = 0.0
         self._since = time.monotonic()
 
-    async def rest(self) -> None:
+    async def wait(self) -> None:
         if time.monotonic() - self._since > _HEALTHY_SECONDS:
             self._next = 0.0
         pause, self._next = self._next, min(max(0.25, self._next * 2), _LONGEST_PAUSE)
@@ -163,19 +163,19 @@ class Pauses:
         self._since = time.monotonic()
 
 
-async def _keep_server(server: EmbeddedServer) -> None:
-    pauses = Pauses()
+async def _keep_server_running(server: EmbeddedServer) -> None:
+    pauses = RestartPauses()
     while True:
-        _say(f"The embedded PostgreSQL {_how(await server.ended())}; starting it again.", sys.stderr)
-        await pauses.rest()
+        _print(f"The embedded PostgreSQL {_describe_exit(await server.ended())}; starting it again.", sys.stderr)
+        await pauses.wait()
         try:
             await server.start()
         except CannotStart as reason:
-            _say(str(reason), sys.stderr)
+            _print(str(reason), sys.stderr)
 
 
 async def _end(child: Popen[bytes]) -> None:
-    """Asks a child to stop, and leaves nothing of its session behind, so that no one shares its successor's port."""
+    """Stops a child and its whole session, so that nothing shares its successor's port."""
     if child.poll() is None:
         child.terminate()
         await wait_until(lambda: child.poll() is not None, _STOP_SECONDS)
@@ -186,20 +186,20 @@ async def _end(child: Popen[bytes]) -> None:
 async def _announce(server: ServerSettings) -> None:
     while True:
         if await _is_ready(server):
-            return _say(f"Sapa is running at {server.address} — Ctrl-C stops it.")
+            return _print(f"Sapa is running at {server.address} — Ctrl-C stops it.")
         await asyncio.sleep(0.05)
 
 
 async def _is_ready(server: ServerSettings) -> bool:
     with suppress(OSError, EOFError):
         async with asyncio.timeout(10):
-            return b" 200" in await _first_line(server, "/readyz")
+            return b" 200" in await _read_status_line(server, "/readyz")
     return False
 
 
-async def _first_line(server: ServerSettings, path: str) -> bytes:
-    host = _EVERYWHERE.get(server.host, server.host)
-    encryption = _trust_ourselves() if server.tls_cert else None
+async def _read_status_line(server: ServerSettings, path: str) -> bytes:
+    host = _LOCAL_HOSTS.get(server.host, server.host)
+    encryption = _build_unverified_tls() if server.tls_cert else None
     reader, writer = await asyncio.open_connection(host, server.port, ssl=encryption)
     try:
         writer.write(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
@@ -208,17 +208,17 @@ async def _first_line(server: ServerSettings, path: str) -> bytes:
         writer.close()
 
 
-def _trust_ourselves() -> ssl.SSLContext:
+def _build_unverified_tls() -> ssl.SSLContext:
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     return context
 
 
-def _how(code: int) -> str:
+def _describe_exit(code: int) -> str:
     return f"was ended by {Signals(-code).name}" if code < 0 else f"ended with exit code {code}"
 
 
-def _say(sentence: str, where: TextIO | None = None) -> None:
+def _print(sentence: str, where: TextIO | None = None) -> None:
     with suppress(OSError):
         print(sentence, file=where or sys.stdout, flush=True)

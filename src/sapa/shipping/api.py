@@ -41,7 +41,7 @@ async def create_shipment(errand: OutboundCall, body: ShipmentIn) -> Shipment | 
     twice. `instant_carrier` shipments become `awaiting` instead, without a call to the carrier. Without `autoBook` the
     shipment is a `draft`. `storeLocationId` fills `sender`; fields of `sender` itself win.
     """
-    connected, context = await actions.prepare(errand.kit, errand.company, body.provider, body.auto_book, True)
+    connected, context = await actions.prepare(errand.context, errand.company, body.provider, body.auto_book, True)
     return await _carry_out(errand, connected, lambda tx: actions.create(tx, errand.company, body, context))
 
 
@@ -61,11 +61,11 @@ async def update_shipment(errand: OutboundCall, id: ShipmentId, body: ShipmentCh
     pick-up is requested, after the edits, as `autoBook` does on creation; what is booked already stays as it is. What
     a person found out about a `booking_unknown` shipment is told with `resolveBooking`.
     """
-    async with errand.kit.database.connection() as db:
+    async with errand.context.database.connection() as db:
         stored = await shipments.get_shipment(db, errand.company.id, id)
     is_booking = body.trigger_booking and stored.shipping_status in BOOKABLE
     names_city = body.pickup_city is not UNSET
-    connected, context = await actions.prepare(errand.kit, errand.company, stored.provider, is_booking, names_city)
+    connected, context = await actions.prepare(errand.context, errand.company, stored.provider, is_booking, names_city)
     return await _carry_out(errand, connected, lambda tx: actions.update(tx, errand.company, id, body, context))
 
 
@@ -73,11 +73,11 @@ async def _carry_out(
     errand: OutboundCall, connected: ConnectedCarrier | None, work: Callable[[Tx], Awaitable[BookingStart]]
 ) -> Shipment | Accepted[Shipment]:
     """The intent, the call to the carrier where there is one, and the outcome."""
-    start = await errand.intend(work, shown=lambda start: start.stored.shipment)
+    start = await errand.intend(work, present=lambda start: start.stored.shipment)
     attempt = start.attempt
     if attempt is None or connected is None:
         return await errand.conclude(lambda tx: _same(start.stored.shipment))
-    outcome = await bookings.send(errand.kit, connected, start.stored, attempt)
+    outcome = await bookings.send(errand.context, connected, start.stored, attempt)
 
     async def conclude(tx: Tx) -> Shipment | Accepted[Shipment]:
         stored = await bookings.settle(tx, errand.company, attempt.shipment_id, attempt.number, outcome, "api")

@@ -13,7 +13,7 @@ from sapa.support.types import ReplyIn
 
 async def reply(errand: OutboundCall, id: str, given: ReplyIn) -> Message | Accepted[Message]:
     company = errand.company
-    async with errand.kit.database.connection() as db:
+    async with errand.context.database.connection() as db:
         place = await queries.get_place(db, company.id, id)
         agent = await agents.get_able(db, company, given.agent_id)
     context = SendContext(

@@ -4,7 +4,7 @@ from msgspec import Struct
 
 
 class Company(Struct, frozen=True):
-    """One environment of one company: the owner of every row it may see."""
+    """One environment of one company: the owner of its rows."""
 
     id: int
     environment: str

@@ -1,10 +1,10 @@
-"""E-mail addresses in their one form. The only module that asks the validator, and so the only one with a rule."""
+"""Normalised e-mail addresses. Only this module uses the validator, so there is one rule."""
 
 import email_validator
 from email_validator import EmailNotValidError, validate_email
 
-# A shop's own mail server, a test domain: an address is not refused because it cannot be reached from everywhere.
-# The validator takes this from its global list and from no argument, so nothing else may import it.
+# Addresses on private or test domains are valid here. The validator takes this only from its global list, so no other
+# module may import it.
 email_validator.SPECIAL_USE_DOMAIN_NAMES.clear()
 
 

@@ -1,4 +1,4 @@
-"""Calls that others make by their own rules, and our answers to them: providers' callbacks, calls to simulators."""
+"""Calls to hooks and the responses: providers' callbacks, and calls to simulators."""
 
 import msgspec
 from msgspec import Struct
@@ -7,7 +7,7 @@ JSON = {"content-type": "application/json"}
 
 
 class HookCall(Struct, frozen=True):
-    """A call as it came in, whatever server took it. Header names are in lower case."""
+    """A call as it came in, over HTTP or mail. Header names are in lower case."""
 
     method: str
     path: str
@@ -16,7 +16,7 @@ class HookCall(Struct, frozen=True):
     body: bytes
     address: str
     request_id: str | None = None
-    """None where one process calls itself."""
+    """None when the process calls its own loopback address."""
 
 
 class HookAnswer(Struct, frozen=True):

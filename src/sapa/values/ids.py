@@ -23,12 +23,12 @@ class IdKind:
         return new_id(self.prefix)
 
     def matches(self, text: str) -> bool:
-        """Whether a text could be such an id at all; asked before SQL is."""
+        """Whether a text has the form of such an id; checked before SQL runs."""
         return self._matches(text) is not None
 
 
 def new_id(prefix: str) -> str:
-    """Sortable by its millisecond of making, unguessable in its rest."""
+    """Sortable by the millisecond of its creation; the rest is random."""
     bits = new_bits()
     return prefix + "".join(_PAIRS[bits >> shift & 0x3FF] for shift in range(120, -1, -10))
 
@@ -63,10 +63,10 @@ class NumberKind(IdKind):
         self._matches = re.compile(self.pattern[:-1]).fullmatch
 
     def new(self) -> str:
-        """One that the database will hardly ever come to."""
+        """Far above the numbers that the database assigns."""
         return str(10**14 + int.from_bytes(os.urandom(5)))
 
 
 CUSTOMER_ID = IdKind("cust_")
 CustomerId = Annotated[str, CUSTOMER_ID]
-"""Every room that speaks of customers names them by this id, those below `customers` too."""
+"""Here, because rooms below `customers` use it, too."""

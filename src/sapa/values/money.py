@@ -28,7 +28,7 @@ Amount = Annotated[Decimal, Meta(examples=[150000], description="In major units,
 
 
 class BadMoney(ValueError):
-    """An amount or a currency that cannot be used; the text says how to mend it."""
+    """An amount or a currency that cannot be used; the text says how to fix it."""
 
 
 def parse_currency(code: str) -> str:
@@ -41,7 +41,7 @@ def parse_amount(amount: Decimal, currency: str) -> Decimal:
     """A price or total in its shortest form; raises when it is negative or has digits that the currency lacks."""
     if not amount.is_finite() or amount < 0:
         raise BadMoney("must be a number from 0")
-    # Looked at before anything is computed: 1e999999 is a short text and a very long number.
+    # Checked before any computation: 1e999999 is a short text and a very long number.
     if amount.adjusted() >= MOST_DIGITS:
         raise BadMoney(f"must have at most {MOST_DIGITS} digits")
     short = shorten(amount)
@@ -56,10 +56,10 @@ def parse_amount(amount: Decimal, currency: str) -> Decimal:
 
 def shorten(amount: Decimal) -> Decimal:
     """Without zeros at the end of the fraction and without an exponent: 0.30 → 0.3, 1.5E+5 → 150000."""
-    # With room for every digit that was given: Decimal's own 28 would round away what is to be refused.
+    # Room for every digit of the input: Decimal's default of 28 would round away digits that must be refused.
     short = amount.normalize(Context(prec=max(28, len(amount.as_tuple().digits))))
     if not short:
-        return Decimal(0)  # there is a zero below zero, too
+        return Decimal(0)  # also for negative zero
     return short.quantize(Decimal(1)) if _exponent(short) > 0 else short
 
 

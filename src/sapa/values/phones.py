@@ -1,4 +1,4 @@
-"""Phone numbers in their one international form."""
+"""Phone numbers in E.164."""
 
 import phonenumbers
 
@@ -9,7 +9,7 @@ LONGEST = len("+") + 15
 
 
 class BadPhone(ValueError):
-    """A text that is no phone number; the message says how to write one."""
+    """A text that is not a phone number; the message says how to write one."""
 
 
 def is_region(code: str) -> bool:
@@ -17,22 +17,22 @@ def is_region(code: str) -> bool:
 
 
 def parse_phone(text: str, region: str) -> str:
-    """E.164. A number without a country code is one of the region's."""
-    if text.startswith("00"):  # how most of the world dials a country code
+    """E.164. A number without a country code belongs to the region."""
+    if text.startswith("00"):  # the international prefix in most countries
         text = "+" + text[2:]
     try:
         number = phonenumbers.parse(text, region)
     except phonenumbers.NumberParseException:
-        raise BadPhone(_advice(region)) from None
+        raise BadPhone(_build_advice(region)) from None
     if number.extension or not phonenumbers.is_possible_number(number):
-        raise BadPhone(_advice(region))
+        raise BadPhone(_build_advice(region))
     e164 = phonenumbers.format_number(number, phonenumbers.PhoneNumberFormat.E164)
     if len(e164) > LONGEST or phonenumbers.parse(e164, region) != number:
-        raise BadPhone(_advice(region))
+        raise BadPhone(_build_advice(region))
     return e164
 
 
-def _advice(region: str) -> str:
+def _build_advice(region: str) -> str:
     example = phonenumbers.example_number_for_type(region, phonenumbers.PhoneNumberType.MOBILE)
-    written = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.E164) if example else "+628123456789"
-    return f"must be a phone number with its country code, such as {written}"
+    formatted = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.E164) if example else "+628123456789"
+    return f"must be a phone number with its country code, such as {formatted}"

@@ -4,14 +4,14 @@ from msgspec import Struct
 
 
 class AccountField(Struct, frozen=True):
-    """One part of an account, for commands and pages that ask for it."""
+    """One field of an account, as commands and pages ask for it."""
 
     name: str
     label: str
     is_secret: bool = True
     is_required: bool = True
     is_generated: bool = False
-    """Made by us when nobody gives it, and shown once."""
+    """Generated when it is left out, and shown once."""
     pattern: str = r".*"
     """What its value looks like."""
 

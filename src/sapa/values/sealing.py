@@ -1,4 +1,4 @@
-"""Secrets that must be read back: sealed with the installation's key, each bound to its company and its row."""
+"""Secrets that are read back: encrypted with the installation's key, each bound to its company and its row."""
 
 import base64
 import binascii
@@ -31,14 +31,14 @@ class Vault:
 
     def seal(self, secret: bytes, company_id: int, row: str) -> bytes:
         nonce = os.urandom(_NONCE_BYTES)
-        return nonce + self._cipher.encrypt(nonce, secret, _place(company_id, row))
+        return nonce + self._cipher.encrypt(nonce, secret, _associated_data(company_id, row))
 
     def open(self, sealed: bytes, company_id: int, row: str) -> bytes:
         try:
-            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], _place(company_id, row))
+            return self._cipher.decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], _associated_data(company_id, row))
         except InvalidTag:
             raise BadSecretKey("SAPA_SECRET_KEY is not the key that the stored secrets were sealed with.") from None
 
 
-def _place(company_id: int, row: str) -> bytes:
+def _associated_data(company_id: int, row: str) -> bytes:
     return f"{company_id}/{row}".encode()

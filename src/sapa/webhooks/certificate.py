@@ -1,4 +1,4 @@
-"""The certificate behind a refused handshake: why it was refused stands in it, and not in the refusal."""
+"""Why a certificate was refused: the reason is in the certificate, not in the error."""
 
 import asyncio
 import socket
@@ -10,14 +10,14 @@ from aiohttp import AddrInfoType
 from cryptography import x509
 from cryptography.x509.oid import NameOID
 
-PATIENCE_SECONDS = 3
+TIMEOUT_SECONDS = 3
 _MOST_NAMES = 3
 _MOST_CHARACTERS = 100
 
 NOT_YET_VALID, EXPIRED, SELF_SIGNED, SELF_SIGNED_ROOT, NO_ISSUER, NO_INTERMEDIATE, WRONG_HOST, WRONG_ADDRESS = (
     9, 10, 18, 19, 20, 21, 62, 64,
 )  # fmt: skip
-"""OpenSSL's numbers of what a verification can find."""
+"""OpenSSL's verification error codes."""
 
 _UNKNOWN_ISSUER = "the certificate's issuer is not known; the server has to send its intermediate certificates with it"
 _BY_CODE = {
@@ -35,7 +35,7 @@ async def explain_refusal(
     port: int,
     host: str,
 ) -> str:
-    """A sentence on why a certificate was refused; asks the server for it once more where that tells more."""
+    """A sentence on why a certificate was refused; fetches it again where that gives details."""
     code = error.verify_code
     if code in _BY_CODE:
         return _BY_CODE[code]
@@ -47,18 +47,18 @@ async def explain_refusal(
 
 def _explain(code: int, certificate: x509.Certificate, host: str) -> str | None:
     if code == EXPIRED:
-        # Which certificate of the chain expired is not told: the server's own is the likely one.
+        # OpenSSL does not say which certificate of the chain expired; the server's own is the likely one.
         ended = certificate.not_valid_after_utc
-        return f"the certificate expired on {_day(ended)}" if ended < datetime.now(UTC) else None
+        return f"the certificate expired on {_format_day(ended)}" if ended < datetime.now(UTC) else None
     if code == NOT_YET_VALID:
-        return f"the certificate is not valid before {_day(certificate.not_valid_before_utc)}"
+        return f"the certificate is not valid before {_format_day(certificate.not_valid_before_utc)}"
     if code in {WRONG_HOST, WRONG_ADDRESS}:
         return f"the certificate is for {_list_names(certificate)}, not for {host}"
     return None
 
 
-def _day(moment: datetime) -> str:
-    return f"{moment.day} {moment:%B %Y}"
+def _format_day(date: datetime) -> str:
+    return f"{date.day} {date:%B %Y}"
 
 
 def _list_names(certificate: x509.Certificate) -> str:
@@ -75,25 +75,25 @@ def _list_names(certificate: x509.Certificate) -> str:
 async def _find_certificate(
     open_socket: Callable[[AddrInfoType], socket.socket], address: str, port: int, host: str
 ) -> x509.Certificate | None:
-    """A handshake and nothing more: no byte of a delivery goes to a server that proved nothing."""
+    """Only a handshake: nothing of a delivery goes to an unverified server."""
     try:
-        async with asyncio.timeout(PATIENCE_SECONDS):
-            encoded = await _shake_hands(open_socket, address, port, host)
+        async with asyncio.timeout(TIMEOUT_SECONDS):
+            encoded = await _fetch_certificate(open_socket, address, port, host)
         return x509.load_der_x509_certificate(encoded) if encoded else None
     except (OSError, ValueError):
         return None
 
 
-async def _shake_hands(
+async def _fetch_certificate(
     open_socket: Callable[[AddrInfoType], socket.socket], address: str, port: int, host: str
 ) -> bytes | None:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     loop = asyncio.get_running_loop()
-    with open_socket((family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port))) as opened:
-        opened.setblocking(False)
-        await loop.sock_connect(opened, (address, port))
+    with open_socket((family, socket.SOCK_STREAM, socket.IPPROTO_TCP, "", (address, port))) as raw_socket:
+        raw_socket.setblocking(False)
+        await loop.sock_connect(raw_socket, (address, port))
         transport, _ = await loop.create_connection(
-            asyncio.Protocol, sock=opened.dup(), ssl=_unverified(), server_hostname=host
+            asyncio.Protocol, sock=raw_socket.dup(), ssl=_build_unverified_tls(), server_hostname=host
         )
         try:
             certificate: bytes | None = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)
@@ -102,7 +102,7 @@ async def _shake_hands(
             transport.abort()
 
 
-def _unverified() -> ssl.SSLContext:
+def _build_unverified_tls() -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

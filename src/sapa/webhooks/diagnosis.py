@@ -1,4 +1,4 @@
-"""What went wrong with an attempt: a class for programs, a sentence for the people who have to mend it."""
+"""Why an attempt failed: an error code for programs, a sentence for people."""
 
 import errno
 import socket
@@ -58,11 +58,11 @@ class DeliveryFailure(Struct, frozen=True):
     error: str
     message: str
     is_ours: bool = False
-    """Nothing of the receiver's doing: tried again without being counted."""
+    """Not the receiver's fault: retried without being counted."""
 
 
 def find_refusal(status: int, location: str | None, url: str) -> DeliveryFailure | None:
-    """What an answer other than 2xx means."""
+    """The failure that a status other than 2xx means."""
     if 200 <= status < 300:
         return None
     if 300 <= status < 400:
@@ -86,24 +86,24 @@ def _redirect(status: int, location: str | None, url: str) -> str:
 
 
 def printable(text: str) -> str:
-    """What an outsider sent, fit for a sentence and for a database: no control characters, no broken Unicode."""
+    """Untrusted text, fit for a message and the database: no control characters, no broken Unicode."""
     whole = text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     shown = "".join(character if character.isprintable() else "�" for character in whole)
     return shown if len(shown) <= _MOST_CHARACTERS else shown[:_MOST_CHARACTERS] + "…"
 
 
-def describe_timeout(has_connection: bool, place: str, seconds: float) -> DeliveryFailure:
+def describe_timeout(has_connection: bool, address: str, seconds: float) -> DeliveryFailure:
     if has_connection:
         return DeliveryFailure("timeout_response", f"no answer within {seconds:g} s")
-    return DeliveryFailure("timeout_connect", f"no connection to {place} within {seconds:g} s")
+    return DeliveryFailure("timeout_connect", f"no connection to {address} within {seconds:g} s")
 
 
-def describe(error: Exception, host: str, place: str) -> DeliveryFailure:
-    """An error of the network, told in words; what is none of these is our own fault."""
+def describe(error: Exception, host: str, address: str) -> DeliveryFailure:
+    """Describes a network error; any other error is our own."""
     if isinstance(error, BlockedAddress):
         return DeliveryFailure("blocked_address", str(error))
     if isinstance(error, aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError):
-        return _describe_connecting(error, host, place)
+        return _describe_connecting(error, host, address)
     if tls := _find_tls(error):
         return DeliveryFailure("tls", _describe_tls(tls))
     if isinstance(error, aiohttp.ClientResponseError):
@@ -115,7 +115,7 @@ def describe(error: Exception, host: str, place: str) -> DeliveryFailure:
 
 
 def _describe_connecting(
-    error: aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError, host: str, place: str
+    error: aiohttp.ClientConnectorError | aiohttp.ClientConnectorCertificateError, host: str, address: str
 ) -> DeliveryFailure:
     cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error.certificate_error
     if isinstance(cause, BlockedAddress):
@@ -124,7 +124,7 @@ def _describe_connecting(
         return _describe_name(cause, host)
     if isinstance(cause, ssl.SSLError | ssl.CertificateError):
         return DeliveryFailure("tls", _describe_tls(cause))
-    return _describe_socket(cause, place)
+    return _describe_socket(cause, address)
 
 
 def _describe_name(cause: Exception, host: str) -> DeliveryFailure:
@@ -142,17 +142,17 @@ def _describe_name(cause: Exception, host: str) -> DeliveryFailure:
     return DeliveryFailure("dns", f"the name {host} cannot be looked up: {printable(str(cause))}")
 
 
-def _describe_socket(cause: Exception, place: str) -> DeliveryFailure:
+def _describe_socket(cause: Exception, address: str) -> DeliveryFailure:
     number = cause.errno if isinstance(cause, OSError) else None
     if number in _OUR_SHORTAGES:
         return DeliveryFailure(
             "internal", f"this machine cannot open more connections: {printable(str(cause))}", is_ours=True
         )
     if number in _BY_ERRNO:
-        return DeliveryFailure("tcp", f"{place} {_BY_ERRNO[number]}")
-    if isinstance(cause, ConnectionError):  # it was open already, or it had been refused
+        return DeliveryFailure("tcp", f"{address} {_BY_ERRNO[number]}")
+    if isinstance(cause, ConnectionError):  # the socket was connected, else it would have been refused
         return DeliveryFailure("tls", _BY_TLS_REASON["UNEXPECTED_EOF_WHILE_READING"])
-    return DeliveryFailure("tcp", f"{place} cannot be connected to: {printable(str(cause))}")
+    return DeliveryFailure("tcp", f"{address} cannot be connected to: {printable(str(cause))}")
 
 
 def _describe_tls(error: Exception) -> str:
@@ -163,7 +163,7 @@ def _describe_tls(error: Exception) -> str:
 
 
 def _find_tls(error: BaseException | None) -> ssl.SSLError | None:
-    """An alert that comes after the handshake, as TLS 1.3 has them, arrives like any other broken connection."""
+    """A TLS 1.3 alert after the handshake arrives like any other broken connection."""
     while error is not None:
         if isinstance(error, ssl.SSLError):
             return error

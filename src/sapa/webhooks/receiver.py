@@ -1,4 +1,4 @@
-"""For receivers: is this request really from here? Needs Python's standard library only, so the file can be copied.
+"""For receivers: checks that a request comes from here. Needs only the standard library, so the file can be copied.
 
 `verify` is the check; `explain` says what is wrong with a request that does not pass it.
 """
@@ -44,18 +44,18 @@ class VerificationError(ValueError):
 def verify(headers: Headers, body: Body, secret: Secrets, tolerance: float | None = TOLERANCE_SECONDS) -> str | None:
     """Raises VerificationError unless the request was signed with the secret (or one of several) just now.
 
-    `body` is the request's body as it came, never a parsed and printed one. Returns the event's id, for telling a
+    `body` is the raw request body, never a re-serialised one. Returns the event's id, for telling a
     repeated delivery from a new one, when the request proves that too: it does with its `webhook-signature`.
     """
     now = time.time()
-    found = _gather(headers)
+    found = _read_headers(headers)
     secrets = _check_secrets(secret)
     raw = _check_body(body)
-    moment, signatures = _parse_signature(_get(found, SIGNATURE_HEADER))
-    if found.get(TIMESTAMP_HEADER, moment) != moment:
+    timestamp, signatures = _parse_signature(_get(found, SIGNATURE_HEADER))
+    if found.get(TIMESTAMP_HEADER, timestamp) != timestamp:
         raise VerificationError(f"{TIMESTAMP_HEADER} is not the t of {SIGNATURE_HEADER}")
-    _check_age(moment, now, tolerance)
-    if not _matches(signatures, [_sign(known, moment, raw) for known in secrets]):
+    _check_age(timestamp, now, tolerance)
+    if not _matches(signatures, [_sign(secret, timestamp, raw) for secret in secrets]):
         raise VerificationError("no signature matches: another secret, or the body is not the one that was sent")
     return _verify_id(found, raw, secrets, now, tolerance)
 
@@ -65,24 +65,24 @@ def _verify_id(
 ) -> str | None:
     if not any(name in found for name in STANDARD_HEADERS):
         return None
-    id, moment, given = (_get(found, name) for name in STANDARD_HEADERS)
-    if not _is_seconds(moment):
+    id, timestamp, value = (_get(found, name) for name in STANDARD_HEADERS)
+    if not _is_seconds(timestamp):
         raise VerificationError("webhook-timestamp is not a whole number of seconds")
-    _check_age(moment, now, tolerance)
-    signatures = [field[3:] for field in given.split(" ") if field.startswith("v1,")]
-    if not _matches(signatures, [_sign_standard(known, id, moment, body) for known in secrets]):
+    _check_age(timestamp, now, tolerance)
+    signatures = [field[3:] for field in value.split(" ") if field.startswith("v1,")]
+    if not _matches(signatures, [_sign_standard(secret, id, timestamp, body) for secret in secrets]):
         raise VerificationError("webhook-signature does not match")
     if found.get(ID_HEADER, id) != id:
         raise VerificationError(f"{ID_HEADER} is not the webhook-id that was signed")
     return id
 
 
-def _gather(headers: Headers) -> dict[str, str]:
+def _read_headers(headers: Headers) -> dict[str, str]:
     """Names in lower case; what the check looks at must be there once and in plain ASCII."""
     found: dict[str, str] = {}
-    for given, value in _list_pairs(headers):
-        name = given.lower()
-        if name not in _LOOKED_AT:
+    for value, value in _list_pairs(headers):
+        name = value.lower()
+        if name not in _CHECKED_HEADERS:
             continue
         if name in found:
             raise VerificationError(f"{name} was sent more than once")
@@ -102,15 +102,15 @@ def _list_pairs(headers: Headers) -> list[tuple[str, str]]:
     return [(_text(name, "a header's name"), _text(value, f"the header {name!r}")) for name, value in pairs]
 
 
-def _text(given: Text, what: str) -> str:
-    if isinstance(given, bytes):
-        return given.decode("latin-1")
-    if not isinstance(given, str):
+def _text(value: Text, what: str) -> str:
+    if isinstance(value, bytes):
+        return value.decode("latin-1")
+    if not isinstance(value, str):
         raise VerificationError(f"{what} is not text")
-    return given
+    return value
 
 
-_LOOKED_AT = {SIGNATURE_HEADER, TIMESTAMP_HEADER, ID_HEADER, *STANDARD_HEADERS}
+_CHECKED_HEADERS = {SIGNATURE_HEADER, TIMESTAMP_HEADER, ID_HEADER, *STANDARD_HEADERS}
 
 
 def _get(found: dict[str, str], name: str) -> str:
@@ -133,7 +133,7 @@ def _list_secrets(secret: Secrets) -> list[str]:
         secrets: list[Text] = [secret] if isinstance(secret, str | bytes) else list(secret)
     except TypeError:
         raise VerificationError("give the secret as text, or several in a list") from None
-    return [_text(one, "the secret") for one in secrets]
+    return [_text(item, "the secret") for item in secrets]
 
 
 def _check_body(body: Body) -> bytes:
@@ -149,38 +149,38 @@ def _parse_signature(text: str) -> tuple[str, list[str]]:
     fields = text.split(",")
     if not all(map(_is_field, fields)):
         raise VerificationError(f"{SIGNATURE_HEADER} is not of the form t=…,v1=…")
-    moments = [field[2:] for field in fields if field.startswith("t=")]
+    timestamps = [field[2:] for field in fields if field.startswith("t=")]
     signatures = [field[3:] for field in fields if field.startswith("v1=")]
-    if len(moments) != 1 or not _is_seconds(moments[0]):
+    if len(timestamps) != 1 or not _is_seconds(timestamps[0]):
         raise VerificationError(f"{SIGNATURE_HEADER} must have one t, in whole seconds")
     if not signatures or not all(map(_is_hex_digest, signatures)):
         raise VerificationError(f"{SIGNATURE_HEADER} must have a v1 of 64 hexadecimal digits")
-    return moments[0], signatures
+    return timestamps[0], signatures
 
 
-def _check_age(moment: str, now: float, tolerance: float | None) -> None:
-    if tolerance is not None and abs(now - int(moment)) > tolerance:
-        direction = "old" if int(moment) < now else "far in the future"
-        raise VerificationError(f"the timestamp is too {direction}: it differs by {abs(now - int(moment)):.0f} s")
+def _check_age(timestamp: str, now: float, tolerance: float | None) -> None:
+    if tolerance is not None and abs(now - int(timestamp)) > tolerance:
+        direction = "old" if int(timestamp) < now else "far in the future"
+        raise VerificationError(f"the timestamp is too {direction}: it differs by {abs(now - int(timestamp)):.0f} s")
 
 
-def _matches(given: Iterable[str], expected: Sequence[str]) -> bool:
+def _matches(value: Iterable[str], expected: Sequence[str]) -> bool:
     """Every pair is compared, and each in constant time."""
-    return any([compare_digest(one.encode(), other.encode()) for one in given for other in expected])  # noqa: C419
+    return any([compare_digest(item.encode(), other.encode()) for item in value for other in expected])  # noqa: C419
 
 
-def _sign(secret: str, moment: str, body: bytes) -> str:
-    return digest(secret.encode(), moment.encode() + b"." + body, "sha256").hex()
+def _sign(secret: str, timestamp: str, body: bytes) -> str:
+    return digest(secret.encode(), timestamp.encode() + b"." + body, "sha256").hex()
 
 
-def _sign_standard(secret: str, id: str, moment: str, body: bytes) -> str:
+def _sign_standard(secret: str, id: str, timestamp: str, body: bytes) -> str:
     try:
         key = b64decode(secret.removeprefix("whsec_") + "==")
     except ValueError:
         key = b""
     if not key:
         raise VerificationError("the secret is not whsec_ and base64, as it was shown")
-    return b64encode(digest(key, f"{id}.{moment}.".encode() + body, "sha256")).decode()
+    return b64encode(digest(key, f"{id}.{timestamp}.".encode() + body, "sha256")).decode()
 
 
 def explain(headers: Headers, body: Body, secret: Secrets, now: float | None = None) -> list[str]:
@@ -191,19 +191,23 @@ def explain(headers: Headers, body: Body, secret: Secrets, now: float | None = N
         raw = _check_body(body)
     except VerificationError as error:
         return [str(error)]
-    given = next((value for name, value in pairs if name.lower() == SIGNATURE_HEADER), None)
-    if given is None:
-        return [*_doubt_secrets(secrets), _miss_header([name for name, _ in pairs])]
-    found = [*_doubt_secrets(secrets), *_doubt_form(given)]
+    value = next((value for name, value in pairs if name.lower() == SIGNATURE_HEADER), None)
+    if value is None:
+        return [*_explain_secrets(secrets), _explain_missing([name for name, _ in pairs])]
+    found = [*_explain_secrets(secrets), *_explain_form(value)]
     try:
-        gathered = _gather(pairs)
-        moment, signatures = _parse_signature(given)
+        checked = _read_headers(pairs)
+        timestamp, signatures = _parse_signature(value)
     except VerificationError as error:
         return found or [str(error)]
-    return [*found, *_doubt_time(moment, gathered, now), *_doubt_match(gathered, raw, secrets, moment, signatures)]
+    return [
+        *found,
+        *_explain_time(timestamp, checked, now),
+        *_explain_match(checked, raw, secrets, timestamp, signatures),
+    ]
 
 
-def _doubt_secrets(secrets: list[str]) -> Iterator[str]:
+def _explain_secrets(secrets: list[str]) -> Iterator[str]:
     for secret in secrets or [""]:
         if not secret:
             yield "the secret is empty; is its variable set?"
@@ -215,7 +219,7 @@ def _doubt_secrets(secrets: list[str]) -> Iterator[str]:
             yield "the secret does not start with whsec_; use it whole, as it was shown"
 
 
-def _miss_header(names: list[str]) -> str:
+def _explain_missing(names: list[str]) -> str:
     plain = {re.sub(r"[^a-z]", "", name.lower().removeprefix("http_")): name for name in names}
     renamed = plain.get(SIGNATURE_HEADER.replace("-", ""))
     if renamed:
@@ -225,16 +229,16 @@ def _miss_header(names: list[str]) -> str:
     return f"{SIGNATURE_HEADER} is missing{others}: does a proxy in front drop headers?"
 
 
-def _doubt_form(given: str) -> Iterator[str]:
-    fields = [field.strip() for field in given.split(",")]
-    moment = next((field[2:] for field in fields if field.startswith("t=")), None)
-    if not given.isascii():
+def _explain_form(value: str) -> Iterator[str]:
+    fields = [field.strip() for field in value.split(",")]
+    timestamp = next((field[2:] for field in fields if field.startswith("t=")), None)
+    if not value.isascii():
         yield "the signature contains characters that are not ASCII; copy it again"
-    elif re.search(r"\s", given):
+    elif re.search(r"\s", value):
         yield "the signature has blanks in it; it is one word, t=…,v1=…"
-    if moment is None:
+    if timestamp is None:
         yield "the signature has no t=…; use the whole header, not only the part after v1="
-    elif not _is_seconds(moment):
+    elif not _is_seconds(timestamp):
         yield "the t of the signature is not a whole number of seconds"
     for field in fields:
         if field.startswith("v1="):
@@ -252,18 +256,18 @@ def _doubt_digest(text: str) -> Iterator[str]:
         yield f"v1 has {len(text)} characters instead of 64 hexadecimal digits; was it cut off?"
 
 
-def _doubt_time(moment: str, found: dict[str, str], now: float) -> Iterator[str]:
-    apart = int(moment) - now
-    if abs(int(moment) / 1000 - now) < 10 * 365 * 86_400:
+def _explain_time(timestamp: str, found: dict[str, str], now: float) -> Iterator[str]:
+    apart = int(timestamp) - now
+    if abs(int(timestamp) / 1000 - now) < 10 * 365 * 86_400:
         yield "the timestamp is in milliseconds; here it is in seconds"
     elif apart < -TOLERANCE_SECONDS:
         yield f"the timestamp is too old by {_span(-apart - TOLERANCE_SECONDS)}: a stored request, or a clock is wrong"
     elif apart > TOLERANCE_SECONDS:
         yield f"the timestamp is {_span(apart)} in the future: this machine's clock is behind"
-    if found.get(TIMESTAMP_HEADER, moment) != moment:
-        yield f"{TIMESTAMP_HEADER} says {found[TIMESTAMP_HEADER]}, but {moment} is what was signed"
-    other = found.get("webhook-timestamp", moment)
-    if other != moment and _is_seconds(other) and abs(int(other) - now) > TOLERANCE_SECONDS:
+    if found.get(TIMESTAMP_HEADER, timestamp) != timestamp:
+        yield f"{TIMESTAMP_HEADER} says {found[TIMESTAMP_HEADER]}, but {timestamp} is what was signed"
+    other = found.get("webhook-timestamp", timestamp)
+    if other != timestamp and _is_seconds(other) and abs(int(other) - now) > TOLERANCE_SECONDS:
         yield f"webhook-timestamp is {_span(abs(int(other) - now))} away from now, unlike the t of {SIGNATURE_HEADER}"
 
 
@@ -274,13 +278,13 @@ def _span(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def _doubt_match(
-    found: dict[str, str], body: bytes, secrets: list[str], moment: str, signatures: list[str]
+def _explain_match(
+    found: dict[str, str], body: bytes, secrets: list[str], timestamp: str, signatures: list[str]
 ) -> Iterator[str]:
     if not all(secrets) or not secrets:
         return
-    if not _matches(signatures, [_sign(secret, moment, body) for secret in secrets]):
-        yield next(_find_reasons(found, body, secrets, moment, signatures), _NO_REASON)
+    if not _matches(signatures, [_sign(secret, timestamp, body) for secret in secrets]):
+        yield next(_find_reasons(found, body, secrets, timestamp, signatures), _NO_REASON)
         return
     try:
         _verify_id(found, body, secrets, 0, None)
@@ -294,14 +298,14 @@ _NO_REASON = (
 
 
 def _find_reasons(
-    found: dict[str, str], body: bytes, secrets: list[str], moment: str, signatures: list[str]
+    found: dict[str, str], body: bytes, secrets: list[str], timestamp: str, signatures: list[str]
 ) -> Iterator[str]:
     """Tries what receivers commonly get wrong, and yields what would have matched."""
     for meant, other in _other_secrets(secrets):
-        if _matches(signatures, [digest(other, f"{moment}.".encode() + body, "sha256").hex()]):
+        if _matches(signatures, [digest(other, f"{timestamp}.".encode() + body, "sha256").hex()]):
             yield f"the secret is not used as it was shown: it matches {meant}"
     for secret in secrets:
-        for meant, signed in _other_texts(found, body, moment):
+        for meant, signed in _other_texts(found, body, timestamp):
             if _matches(signatures, [digest(secret.strip().encode(), signed, "sha256").hex()]):
                 yield meant
     if not body:
@@ -320,10 +324,10 @@ def _other_secrets(secrets: list[str]) -> Iterator[tuple[str, bytes]]:
             continue
 
 
-def _other_texts(found: dict[str, str], body: bytes, moment: str) -> Iterator[tuple[str, bytes]]:
-    stamp = f"{moment}.".encode()
+def _other_texts(found: dict[str, str], body: bytes, timestamp: str) -> Iterator[tuple[str, bytes]]:
+    stamp = f"{timestamp}.".encode()
     yield "the body alone is signed here; sign the timestamp, a dot and the body", body
-    yield "the timestamp and the body are joined without a dot", moment.encode() + body
+    yield "the timestamp and the body are joined without a dot", timestamp.encode() + body
     for meant, other in _other_bodies(body):
         yield meant, stamp + other
     if id := found.get("webhook-id") or found.get(ID_HEADER):

@@ -1,4 +1,4 @@
-"""One attempt at one delivery: a signed POST through the guard, bounded in time and memory, and what came of it."""
+"""One attempt of one delivery: a signed POST through the guard, bounded in time and memory, and its outcome."""
 
 import asyncio
 import re
@@ -37,7 +37,7 @@ from sapa.webhooks.diagnosis import (
 from sapa.webhooks.signing import build_headers
 
 DEADLINE_SECONDS = 30
-"""For connecting, TLS, the request and the answer's headers together."""
+"""For connecting, TLS, the request and the response's headers together."""
 
 CAPTURE_SECONDS = 2
 CAPTURED_BYTES = 4096
@@ -45,7 +45,7 @@ MOST_BODY_BYTES = 65_536
 KEEP_ALIVE_SECONDS = 4
 """Shorter than the five seconds after which many servers close an idle connection."""
 
-MOST_INTERIM_ANSWERS = 16
+MOST_INTERIM_RESPONSES = 16
 MOST_HEADERS = 64
 MOST_HEADER_BYTES = 16_384
 _READ_BYTES = 8192
@@ -71,26 +71,22 @@ class Target(Struct, frozen=True):
 
 
 class WebhookMessage(Struct, frozen=True):
-    """What is delivered."""
-
     event_id: str
     kind: str
     body: bytes
 
 
 class Outcome(Struct, frozen=True):
-    """What came of an attempt."""
-
     started_at: datetime
     milliseconds: int
     status: int | None
     error: str | None
-    """A class of failures, for programs."""
+    """An error code, for programs."""
     message: str | None
     """A sentence on the failure, for people."""
     address: str | None
     response: bytes
-    """The first 4 KB of the answer's body, whatever bytes they are."""
+    """The first 4 KB of the response's body, as raw bytes."""
     retry_uncounted: bool = False
 
     @property
@@ -98,8 +94,8 @@ class Outcome(Struct, frozen=True):
         return self.error is None
 
 
-class _Trip:
-    """What is known of a request under way, also when no answer comes of it."""
+class _ConnectionInfo:
+    """The connection of a running request, also when no response comes."""
 
     __slots__ = ("address", "is_fresh", "transport")
 
@@ -109,46 +105,46 @@ class _Trip:
         self.transport: asyncio.Transport | None = None
 
     def abort(self) -> None:
-        """Nothing more is read: a farewell in TLS would wait for a receiver that goes on sending."""
+        """Without a TLS shutdown, which would wait for a receiver that goes on sending."""
         if self.transport is not None:
             self.transport.abort()
 
 
-_TRIP: ContextVar[_Trip] = ContextVar("trip")
+_CONNECTION_INFO: ContextVar[_ConnectionInfo] = ContextVar("connection_info")
 
 
-class _Line(ResponseHandler):
-    """A connection that takes one answer to each request, after a few interim ones, and hangs up on more.
+class _Protocol(ResponseHandler):
+    """A connection that accepts one response to each request, after a few interim ones, and closes on more.
 
-    Without it a receiver could keep us busy with interim answers, and fill our memory with answers to nothing.
+    Otherwise a receiver could keep us busy with interim responses, and fill our memory with unsolicited ones.
     """
 
     interim = 0
-    is_answered = False
+    has_response = False
     heads = 0
     before = b""
 
     def begin(self) -> None:
         self.interim = 0
-        self.is_answered = False
+        self.has_response = False
         self.heads = 0
         self.before = b""
 
     def data_received(self, data: bytes) -> None:
-        """Looked through piece by piece: hanging up spares us the rest, and an answer stands whatever follows it."""
+        """Parsed piece by piece: closing skips the rest, and a response is valid whatever follows it."""
         start = self._take(data, 0)
         while start < len(data) and self.is_connected():
             start = self._take(data, start)
 
     def _take(self, data: bytes, start: int) -> int:
         piece = data[start : start + _READ_BYTES]
-        if not self.is_answered and self.heads <= MOST_INTERIM_ANSWERS:
+        if not self.has_response and self.heads <= MOST_INTERIM_RESPONSES:
             piece = self._cut_after_head(piece)
         super().data_received(piece)
         return start + len(piece)
 
     def _cut_after_head(self, piece: bytes) -> bytes:
-        """The parser forgets a good head when what it is given with it is bad."""
+        """The parser drops a valid head when invalid bytes follow it in the same piece."""
         end = _HEAD_END.search(self.before + piece)
         if end is None:
             self.before = (self.before + piece)[-2:]
@@ -161,36 +157,36 @@ class _Line(ResponseHandler):
     def feed_data(self, data: tuple[RawResponseMessage, aiohttp.StreamReader], size: int = 0) -> None:
         is_interim = data[0].code < 200
         self.interim += is_interim
-        if self.is_answered or self.interim > MOST_INTERIM_ANSWERS:
-            self._hang_up()
+        if self.has_response or self.interim > MOST_INTERIM_RESPONSES:
+            self._close()
             return
-        self.is_answered = not is_interim
+        self.has_response = not is_interim
         super().feed_data(data, size)
 
-    def _hang_up(self) -> None:
+    def _close(self) -> None:
         if self.transport is not None:
             self.transport.abort()
-        if not self.is_answered:
+        if not self.has_response:
             self.set_exception(HttpProcessingError(code=400, message="too many interim answers"))
 
 
 class _Connector(aiohttp.TCPConnector):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
-        self._factory = cast("partial[ResponseHandler]", partial(_Line, loop=self._loop))
+        self._factory = cast("partial[ResponseHandler]", partial(_Protocol, loop=self._loop))
 
 
 class _Request(ClientRequest):
-    """Adds no headers of its own, and tells the trip which connection it got."""
+    """Adds no headers of its own, and records the connection it got."""
 
     DEFAULT_HEADERS: ClassVar[dict[istr, str]] = {}  # type: ignore[misc]
 
     async def send(self, conn: Connection) -> ClientResponse:
-        trip = _TRIP.get()
-        trip.transport = transport = conn.transport
+        connection_info = _CONNECTION_INFO.get()
+        connection_info.transport = transport = conn.transport
         if transport is not None and (peer := transport.get_extra_info("peername")):
-            trip.address = peer[0]
-        if isinstance(line := conn.protocol, _Line):
+            connection_info.address = peer[0]
+        if isinstance(line := conn.protocol, _Protocol):
             line.begin()
             if self.server_hostname is not None:
                 line.force_close()
@@ -198,7 +194,7 @@ class _Request(ClientRequest):
 
 
 class WebhookSender:
-    """Sends deliveries. Made inside the event loop that it is used in."""
+    """Sends deliveries. Create it inside the event loop that uses it."""
 
     def __init__(
         self,
@@ -209,13 +205,13 @@ class WebhookSender:
         self.deadline = deadline
         self._schemes = {"https", "http"} if settings.allow_insecure else {"https"}
         self._guard = Guard(settings)
-        self._names = resolver.Names(self._guard, look_up)
+        self._resolver = resolver.GuardedResolver(self._guard, look_up)
         self._session = aiohttp.ClientSession(
             connector=_Connector(
                 limit=0,
                 keepalive_timeout=KEEP_ALIVE_SECONDS,
                 use_dns_cache=False,
-                resolver=self._names,
+                resolver=self._resolver,
                 socket_factory=self._open_socket,
                 ssl=_build_tls(),
             ),
@@ -231,49 +227,49 @@ class WebhookSender:
         )
 
     async def send(self, target: Target, message: WebhookMessage) -> Outcome:
-        """One attempt. Whatever the outside does is an outcome, never an exception."""
+        """One attempt. Every failure of the receiver is an outcome, never an exception."""
         started_at, began = datetime.now(UTC), time.monotonic()
-        trip = _Trip()
+        connection_info = _ConnectionInfo()
         status, response = None, b""
         try:
-            answer = await self._post(trip, target, message)
-            response = await self._capture(trip, answer, began)
+            answer = await self._post(connection_info, target, message)
+            response = await self._capture(connection_info, answer, began)
             status = answer.status
             failure = find_refusal(status, answer.headers.get("Location"), target.url)
         except Exception as error:
-            trip.abort()
-            failure = await self._explain(error, trip, parse_url(target.url))
+            connection_info.abort()
+            failure = await self._explain(error, connection_info, parse_url(target.url))
         return Outcome(
             started_at=started_at,
             milliseconds=round((time.monotonic() - began) * 1000),
             status=status,
             error=failure.error if failure else None,
             message=failure.message if failure else None,
-            address=trip.address,
+            address=connection_info.address,
             response=response,
             retry_uncounted=failure.is_ours if failure else False,
         )
 
     async def close(self) -> None:
         await self._session.close()
-        await self._names.close()
+        await self._resolver.close()
 
-    async def _post(self, trip: _Trip, target: Target, message: WebhookMessage) -> ClientResponse:
+    async def _post(self, connection_info: _ConnectionInfo, target: Target, message: WebhookMessage) -> ClientResponse:
         url = parse_url(target.url)
         if url.scheme not in self._schemes:
             raise BlockedAddress(f"{url.scheme}:// is not allowed any more; register an address with https://")
         headers = build_headers(target.secrets, message.event_id, message.kind, message.body, int(time.time()))
         if target.headers:
             headers |= {name: text for name, text in target.headers.items() if name.lower() not in RESERVED_HEADERS}
-        _TRIP.set(trip)
+        _CONNECTION_INFO.set(connection_info)
         async with asyncio.timeout(self.deadline):
             try:
                 return await self._request(url, headers, message.body)
             except (aiohttp.ServerDisconnectedError, aiohttp.ClientOSError, ConnectionResetError) as error:
-                if trip.is_fresh or not _is_unanswered(error):
+                if connection_info.is_fresh or not _is_unanswered(error):
                     raise
-            # The receiver closed a connection that it had kept open, as it may at any time; this is no failure. To
-            # name the host once more asks for a connection beside those that wait, which may be as stale.
+            # The receiver closed a kept-alive connection, as it may at any time; this is not a failure. Setting
+            # server_hostname opens a new connection instead of another pooled one, which may be stale, too.
             return await self._request(url, headers, message.body, server_hostname=url.host)
 
     async def _request(
@@ -283,8 +279,8 @@ class WebhookSender:
             url, data=body, headers=headers, allow_redirects=False, server_hostname=server_hostname
         )
 
-    async def _capture(self, trip: _Trip, answer: ClientResponse, began: float) -> bytes:
-        """The answer stands, so whatever keeps its body from coming is no failure."""
+    async def _capture(self, connection_info: _ConnectionInfo, answer: ClientResponse, began: float) -> bytes:
+        """The response is valid already, so an incomplete body is not a failure."""
         content = answer.content
         if content.is_eof() and content.exception() is None:
             return content.read_nowait(CAPTURED_BYTES)
@@ -293,25 +289,25 @@ class WebhookSender:
             return await _read_start(content, min(left, CAPTURE_SECONDS))
         finally:
             if not content.is_eof():
-                trip.abort()
+                connection_info.abort()
             answer.release()
 
     def _open_socket(self, place: AddrInfoType) -> socket:
-        trip = _TRIP.get()
-        trip.is_fresh = True
-        trip.address = str(place[4][0])
+        connection_info = _CONNECTION_INFO.get()
+        connection_info.is_fresh = True
+        connection_info.address = str(place[4][0])
         return self._guard.open_socket(place)
 
-    async def _explain(self, error: Exception, trip: _Trip, url: URL) -> DeliveryFailure:
+    async def _explain(self, error: Exception, connection_info: _ConnectionInfo, url: URL) -> DeliveryFailure:
         host, port = url.host or "", url.port or 0
-        place = f"{trip.address or host} port {port}"
+        place = f"{connection_info.address or host} port {port}"
         if isinstance(error, TimeoutError) and not isinstance(error, aiohttp.ClientConnectorError):
-            return describe_timeout(trip.transport is not None, place, self.deadline)
+            return describe_timeout(connection_info.transport is not None, place, self.deadline)
         if isinstance(error, aiohttp.ClientConnectorCertificateError):
             cause = error.certificate_error
             if isinstance(cause, ssl.SSLCertVerificationError):
                 return DeliveryFailure(
-                    "tls", await explain_refusal(cause, self._guard.open_socket, trip.address, port, host)
+                    "tls", await explain_refusal(cause, self._guard.open_socket, connection_info.address, port, host)
                 )
         failure = describe(error, host, place)
         if failure.error == "internal":
@@ -320,7 +316,7 @@ class WebhookSender:
 
 
 def shorten(body: bytes, resource_id: str, url: str | None) -> bytes:
-    """The body as it is delivered: one over 64 KB is replaced by where to get it."""
+    """The body as it is delivered: one over 64 KB is replaced by a link to the resource."""
     if len(body) <= MOST_BODY_BYTES:
         return body
     return encode({"id": resource_id, "truncated": True, "url": url})
@@ -336,7 +332,7 @@ async def _read_start(content: aiohttp.StreamReader, seconds: float) -> bytes:
 
 
 def _is_unanswered(error: Exception) -> bool:
-    """Not a byte of an answer came before the connection ended."""
+    """The connection ended before any byte of a response."""
     if isinstance(error, aiohttp.ServerDisconnectedError):
         return isinstance(error.message, str)
     return not isinstance(error, aiohttp.ClientConnectorError)

@@ -1,4 +1,4 @@
-"""What a delivery carries to prove where it comes from: our own signature, and that of Standard Webhooks beside it."""
+"""The headers that authenticate a delivery: our own signature, and that of Standard Webhooks."""
 
 import os
 from base64 import b64decode, b64encode
@@ -17,24 +17,24 @@ def new_secret() -> str:
 
 def build_headers(secrets: Sequence[str], event_id: str, kind: str, body: bytes, t: int) -> dict[str, str]:
     """The headers of one attempt at the time `t`, signed with each secret, the current one first."""
-    moment = str(t)
-    signed = moment.encode() + b"." + body
-    identified = event_id.encode() + b"." + signed
+    timestamp = str(t)
+    signed = timestamp.encode() + b"." + body
+    signed_with_id = event_id.encode() + b"." + signed
     own = [f"v1={digest(secret.encode(), signed, 'sha256').hex()}" for secret in secrets]
-    standard = ["v1," + b64encode(digest(_raw(secret), identified, "sha256")).decode() for secret in secrets]
+    standard = ["v1," + b64encode(digest(_decode(secret), signed_with_id, "sha256")).decode() for secret in secrets]
     return {
         "Content-Type": "application/json",
         "User-Agent": USER_AGENT,
         "X-Service-Webhook-Id": event_id,
         "X-Service-Webhook-Event": kind,
-        "X-Service-Webhook-Timestamp": moment,
-        "X-Service-Webhook-Signature": ",".join([f"t={moment}", *own]),
+        "X-Service-Webhook-Timestamp": timestamp,
+        "X-Service-Webhook-Signature": ",".join([f"t={timestamp}", *own]),
         "webhook-id": event_id,
-        "webhook-timestamp": moment,
+        "webhook-timestamp": timestamp,
         "webhook-signature": " ".join(standard),
     }
 
 
-def _raw(secret: str) -> bytes:
+def _decode(secret: str) -> bytes:
     """Standard Webhooks signs with the bytes behind the base64, padded or not."""
     return b64decode(secret.removeprefix(SECRET_PREFIX) + "==")

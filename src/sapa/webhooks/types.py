@@ -14,7 +14,7 @@ EndpointId = Annotated[str, ENDPOINT_ID]
 
 MOST_ENDPOINTS = 10
 OVERLAP_SECONDS = 24 * 3600
-"""How long a rotated secret goes on signing beside its successor, by company time."""
+"""How long a rotated secret still signs beside its successor, by company time."""
 
 
 class Missed(StrEnum):
@@ -26,7 +26,7 @@ class Missed(StrEnum):
 
 
 class DeliveryStatus(StrEnum):
-    """Where a delivery stands; the first three are still in the queue."""
+    """The state of a delivery; the first three are still in the queue."""
 
     PENDING = "pending"
     RETRYING = "retrying"
@@ -37,7 +37,7 @@ class DeliveryStatus(StrEnum):
 
 
 class EndpointIn(Struct, frozen=True, kw_only=True):
-    """What is asked of a new endpoint; no events means all of them."""
+    """A new endpoint; no events means all of them."""
 
     url: str
     events: list[str] = []
@@ -46,7 +46,7 @@ class EndpointIn(Struct, frozen=True, kw_only=True):
 
 
 class EndpointPatch(Struct, frozen=True, kw_only=True):
-    """Changes to an endpoint: what is absent stays as it is. Headers replace all that there were."""
+    """Changes to an endpoint: absent fields stay as they are. Headers replace all existing ones."""
 
     url: str | UnsetType = UNSET
     events: list[str] | UnsetType = UNSET
@@ -73,15 +73,35 @@ class WebhookEndpoint(Struct, frozen=True, rename="camel"):
     updated_at: Timestamp
 
 
+class StoredEndpoint(Struct, frozen=True):
+    """An endpoint with its secrets sealed; the previous secret only while it still signs."""
+
+    id: str
+    company_id: int
+    url: str
+    kinds: list[str]
+    description: str | None
+    status: str
+    reason: str | None
+    failures: int
+    catch_up: str | None
+    headers: bytes | None
+    secret: bytes
+    previous_secret: bytes | None
+    previous_until: str | None
+    created_at: str
+    updated_at: str
+
+
 class NewSecret(Struct, frozen=True):
-    """An endpoint whose secret was just made; the only time it is seen."""
+    """An endpoint with its new secret, which cannot be read again."""
 
     secret: str
     endpoint: WebhookEndpoint
 
 
 class Delivery(Struct, frozen=True, rename="camel"):
-    """One event on its way to one endpoint, or arrived, or given up."""
+    """One event for one endpoint: queued, delivered or failed."""
 
     id: str
     endpoint_id: EndpointId
@@ -97,7 +117,7 @@ class Delivery(Struct, frozen=True, rename="camel"):
 
 
 class DeliveryAttempt(Struct, frozen=True, rename="camel"):
-    """One try of a delivery, and what came back."""
+    """One attempt of a delivery, and the response."""
 
     number: int
     started_at: Timestamp
@@ -111,7 +131,7 @@ class DeliveryAttempt(Struct, frozen=True, rename="camel"):
 
 
 class DeliveryRequest(Struct, frozen=True, rename="camel"):
-    """What is sent: the body is gone once the event is older than events are kept."""
+    """The request that is sent; the body is None once the event is past its retention."""
 
     url: str | None
     headers: list[str]
@@ -119,7 +139,7 @@ class DeliveryRequest(Struct, frozen=True, rename="camel"):
 
 
 class DeliveryDetails(Struct, frozen=True, rename="camel"):
-    """A delivery with all its tries."""
+    """A delivery with all its attempts."""
 
     delivery: Delivery
     request: DeliveryRequest
@@ -138,7 +158,7 @@ class DeliveryFilter(Struct, frozen=True, kw_only=True):
 
 
 class Notice(Struct, frozen=True, rename="camel"):
-    """Something that the company's people should know of."""
+    """A notice for the company's people."""
 
     id: str
     kind: str
@@ -148,7 +168,7 @@ class Notice(Struct, frozen=True, rename="camel"):
 
 
 class Token(Struct, frozen=True, rename="camel"):
-    """A developer token as it is listed: its id tells tokens apart and opens nothing."""
+    """A developer token as it is listed: its id identifies it and grants nothing."""
 
     id: str
     company_id: int
@@ -157,7 +177,7 @@ class Token(Struct, frozen=True, rename="camel"):
 
 
 class NewToken(Struct, frozen=True):
-    """A token just made; the only time its raw value is seen."""
+    """A new token with its raw value, which cannot be read again."""
 
     token: str
     info: Token

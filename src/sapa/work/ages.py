@@ -1,4 +1,4 @@
-"""How far the worker is behind, asked of the database when /metrics is read."""
+"""How far the worker is behind, read from the database when /metrics is requested."""
 
 from collections.abc import Iterator
 
@@ -22,7 +22,7 @@ AGES = sql(
 
 MOST_COUNTED = 100_000
 
-# The oldest of each lane, by the index, of lanes that are served.
+# The oldest delivery of each active lane, by the index.
 DELIVERIES = sql(
     """
     SELECT (SELECT coalesce(extract(epoch FROM max(now() + c.clock_offset - oldest.due_at)), 0)::float8
@@ -46,7 +46,7 @@ DRIFT = sql(
 
 
 class QueueAges(Collector):
-    """Plain figures: a Gauge would also write itself into the files that all processes share."""
+    """Plain figures: a Gauge would also write to the files that all processes share."""
 
     def __init__(self, figures: dict[str, tuple[str, float | None]]) -> None:
         self._figures = figures
@@ -64,8 +64,8 @@ async def collect_queue_ages(database: Database) -> bytes:
             ((overdue, deliveries, suspended),) = await db.fetch(DELIVERIES.text, MOST_COUNTED)
             drifting = await DRIFT.value(db)
     except DatabaseAway:
-        return _print({"sapa_database_up": (UP, 0)})
-    return _print(
+        return _encode({"sapa_database_up": (UP, 0)})
+    return _encode(
         {
             "sapa_database_up": (UP, 1),
             "sapa_counter_oldest_seconds": (
@@ -81,7 +81,7 @@ async def collect_queue_ages(database: Database) -> bytes:
             ),
             "sapa_webhook_suspended": ("Endpoints that are suspended.", suspended),
             "sapa_loyalty_drift": ("Wallets that contradict their own entries, as last checked.", drifting),
-            "sapa_pool_connections": ("Connections of the process that answered.", database.opened),
+            "sapa_pool_connections": ("Connections of the process that answered.", database.open_count),
             "sapa_pool_idle": ("Idle ones of them.", database.idle),
         }
     )
@@ -90,7 +90,7 @@ async def collect_queue_ages(database: Database) -> bytes:
 UP = "1 when PostgreSQL answers."
 
 
-def _print(figures: dict[str, tuple[str, float | None]]) -> bytes:
+def _encode(figures: dict[str, tuple[str, float | None]]) -> bytes:
     registry = CollectorRegistry()
     registry.register(QueueAges(figures))
     return generate_latest(registry)

@@ -1,4 +1,4 @@
-"""Leases: the right to do a piece of work, for a while, that one worker holds at a time."""
+"""Leases: the right to run a job, held by one worker at a time, for a limited time."""
 
 import os
 import socket
@@ -9,7 +9,7 @@ from sapa.db.sql import sql
 
 WORKERS = "leases belong to the installation, not to a company"
 
-# The epoch grows whenever the holder changes, so that a late writer can be told from the present one.
+# The epoch grows whenever the holder changes, so that a late writer can be recognised.
 TAKE = sql(
     """
     INSERT INTO leases AS l (name, holder, expires_at)
@@ -26,7 +26,7 @@ RELEASE = sql("UPDATE leases SET expires_at = '-infinity' WHERE holder = $1", cr
 
 
 def new_holder() -> str:
-    """Names whoever takes leases: the machine, the process, and an instant that tells its parts from one another."""
+    """A unique name for a holder of leases: the machine, the process, and the time."""
     return f"{socket.gethostname()}:{os.getpid()}:{time.time_ns()}"
 
 

@@ -1,4 +1,4 @@
-"""What operators watch of the worker."""
+"""Metrics of the worker."""
 
 from prometheus_client import Counter, Histogram
 

@@ -1,4 +1,4 @@
-"""What is kept only for a while."""
+"""Rows that are deleted after their retention."""
 
 from sapa.db.pool import Database
 from sapa.db.sql import sql
@@ -10,7 +10,7 @@ MONTHS_AHEAD = 2
 HISTORY_MONTHS = 12
 _BATCH = 5_000
 
-DROP_IDEMPOTENCY = sql(
+PURGE_IDEMPOTENCY = sql(
     """
     DELETE FROM idempotency_records
      WHERE (company_id, key, target) IN (
@@ -26,15 +26,15 @@ KEEP_MONTHS = sql("SELECT keep_month_partitions($1, $2, $3)", crosses="partition
 
 
 async def purge_idempotency_records(database: Database) -> None:
-    """In small batches, so that nobody waits for a long delete."""
-    gone = _BATCH
-    while gone == _BATCH:
+    """In small batches, so that no request waits for a long delete."""
+    deleted = _BATCH
+    while deleted == _BATCH:
         async with database.transaction() as tx:
-            gone = await DROP_IDEMPOTENCY.run(tx, KEPT_HOURS, _BATCH)
+            deleted = await PURGE_IDEMPOTENCY.run(tx, KEPT_HOURS, _BATCH)
 
 
 async def keep_partitions(database: Database, history_months: int = HISTORY_MONTHS) -> None:
-    """Makes the partitions of the coming days and months and drops those past their time."""
+    """Creates the partitions of the coming days and months and drops those past their retention."""
     for parent, days_kept in DAYS_KEPT.items():
         async with database.transaction() as tx:
             await KEEP_PARTITIONS.value(tx, parent, DAYS_AHEAD, days_kept)

@@ -14,7 +14,7 @@ from sapa.context import AppContext
 from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.work import leases
-from sapa.work.loops import keep_on, repeat
+from sapa.work.loops import keep_running, repeat
 from sapa.work.metrics import RUNS, SECONDS
 
 LEASE_SECONDS = 30.0
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 
 class Job(Struct, frozen=True):
-    """Something to do every so often. It must be safe to stop anywhere and run again."""
+    """A periodic job. It must be safe to stop anywhere and run again."""
 
     name: str
     every_seconds: float
@@ -35,36 +35,36 @@ class Job(Struct, frozen=True):
 
 
 class Service(Struct, frozen=True):
-    """Something that goes on as long as the worker does, on every worker. It ends soon after `stopping` is set."""
+    """Runs on every worker as long as the worker does. It ends soon after `stopping` is set."""
 
     name: str
     run: Callable[[AppContext, asyncio.Event], Awaitable[None]]
 
 
 class Worker:
-    def __init__(self, kit: AppContext, jobs: Sequence[Job], services: Sequence[Service] = ()) -> None:
-        self._kit = kit
-        self._database = kit.database
+    def __init__(self, context: AppContext, jobs: Sequence[Job], services: Sequence[Service] = ()) -> None:
+        self._context = context
+        self._database = context.database
         self._jobs = jobs
         self._services = services
         self._holder = leases.new_holder()
         self._stopping = asyncio.Event()
 
     async def run(self) -> None:
-        """Works until it is told to stop; then finishes what is under way and releases its leases."""
+        """Runs until SIGTERM or SIGINT; then finishes running jobs and releases its leases."""
         loop = asyncio.get_running_loop()
         for signum in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(signum, self._stopping.set)
         log.info("worker started", jobs=[job.name for job in self._jobs])
-        await asyncio.gather(*map(self._repeat, self._jobs), *map(self._keep, self._services))
+        await asyncio.gather(*map(self._repeat, self._jobs), *map(self._keep_running, self._services))
         await self._release()
-        await self._kit.close()
+        await self._context.close()
         log.info("worker stopped")
 
-    async def _keep(self, service: Service) -> None:
-        """A service that ends before its time is started again."""
-        run = partial(service.run, self._kit, self._stopping)
-        await keep_on(service.name, run, self._stopping, every=RESTART_SECONDS, pause=RESTART_SECONDS)
+    async def _keep_running(self, service: Service) -> None:
+        """A service that ends early is started again."""
+        run = partial(service.run, self._context, self._stopping)
+        await keep_running(service.name, run, self._stopping, every=RESTART_SECONDS, pause=RESTART_SECONDS)
 
     async def _repeat(self, job: Job) -> None:
         await repeat(partial(self._run_once, job), self._stopping, every=job.every_seconds)

@@ -101,7 +101,7 @@ async def test_a_slow_channel_delays_no_other(
     while len(peer.asked) < 200 and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.02)
     assert len(peer.asked) == 200
-    assert kit.database.opened == kit.database.idle
+    assert kit.database.open_count == kit.database.idle
     async with open_peer() as quick:
         quick.answers = [(200, {"message_id": "m_1"})]
         await send(Source.SOCIAL_NETWORK, quick.address)

@@ -15,4 +15,4 @@ async def list_requests(call: Call, query: RecordsQuery) -> RecordsPage:
     The newest first, refused calls included; each as it came in, with the caller's key, so treat the answer as a
     secret. The retry of a call with the same Idempotency-Key leaves no record of its own.
     """
-    return await actions.list_page(call.db, call.kit.vault, call.company, query)
+    return await actions.list_page(call.db, call.context.vault, call.company, query)

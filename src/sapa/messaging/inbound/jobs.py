@@ -25,7 +25,7 @@ from sapa.messaging.inbound.actions import CallbackContext
 from sapa.messaging.inbound.queries import CallbackLane, StoredChannelCallback
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.templates import actions as templates
-from sapa.work.loops import repeat, rest_beside
+from sapa.work.loops import repeat, wait_for_any
 
 REST_SECONDS = 0.2
 TURN_SECONDS = 0.5
@@ -71,7 +71,7 @@ class CompanyTurns:
             self._turn += 1
             self._served[lane] = self._turn
             self._running[lane] = asyncio.create_task(self._serve(lane))
-        await rest_beside(self._running, REST_SECONDS, self._stopping)
+        await wait_for_any(self._running, REST_SECONDS, self._stopping)
 
     async def end(self) -> None:
         await asyncio.gather(*self._running.values(), return_exceptions=True)

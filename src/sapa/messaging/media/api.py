@@ -17,4 +17,4 @@ async def get_message_media(call: Call, message_id2: MessageId2) -> MessageFiles
     Each has an address at which it can be fetched without a key for a quarter of an hour. A file that has just come in
     is `waiting` until it was fetched from the channel.
     """
-    return await pages.describe(call.kit, call.db, call.company, message_id2)
+    return await pages.describe(call.context, call.db, call.company, message_id2)

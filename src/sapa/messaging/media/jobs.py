@@ -16,7 +16,7 @@ from sapa.messaging.media.actions import MOST_BYTES
 from sapa.messaging.media.queries import MediaRow, WaitingFile
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
-from sapa.work.loops import repeat, rest_beside
+from sapa.work.loops import repeat, wait_for_any
 
 MOST_TRIES = 5
 CLAIM_SECONDS = 60.0
@@ -38,7 +38,7 @@ async def fetch_waiting(kit: AppContext, stopping: asyncio.Event) -> None:
             waiting = await queries.list_waiting(db, MOST_OF_A_COMPANY, TOGETHER)
         for each in _choose(waiting, running):
             running[each] = asyncio.create_task(_fetch(kit, each))
-        await rest_beside(running, REST_SECONDS, stopping)
+        await wait_for_any(running, REST_SECONDS, stopping)
 
     try:
         await repeat(step, stopping)

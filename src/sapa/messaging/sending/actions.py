@@ -47,12 +47,12 @@ async def reply(
 
 
 async def _send(errand: OutboundCall, body: AnySendIn, context: SendContext) -> Message | Accepted[Message]:
-    plan = await preflight.prepare(errand.kit, errand.company, body, context)
+    plan = await preflight.prepare(errand.context, errand.company, body, context)
     key = history.new_key(plan.clock) if context.ticket_id is None else None
     message = await errand.intend(partial(_record, errand, plan, key, context))
     errand.is_recorded = True
     # A caller who hangs up does not stop what is on its way.
-    return await errand.kit.run_to_end(deliver(errand, plan, key, message))
+    return await errand.context.run_to_end(deliver(errand, plan, key, message))
 
 
 async def _record(errand: OutboundCall, plan: SendPlan, key: RecordKey | None, context: SendContext, tx: Tx) -> Message:
@@ -92,7 +92,7 @@ async def _record(errand: OutboundCall, plan: SendPlan, key: RecordKey | None, c
     )
     message = await messages.record_outbound(tx, company, new)
     if key is not None:
-        await history.record(tx, errand.kit.vault, company, key, errand.asked, message)
+        await history.record(tx, errand.context.vault, company, key, errand.request, message)
     return message
 
 

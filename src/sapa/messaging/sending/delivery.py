@@ -151,4 +151,4 @@ async def _record_answer(
 ) -> None:
     """In the record of the call, if there is one."""
     if key is not None:
-        await history.answer(tx, errand.kit.vault, errand.company, key, errand.asked, result)
+        await history.answer(tx, errand.context.vault, errand.company, key, errand.request, result)

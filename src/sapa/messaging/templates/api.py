@@ -119,8 +119,8 @@ async def preview_template(call: Call, id: TemplateId, body: PreviewIn) -> Previ
 
 
 async def _find_book(errand: OutboundCall) -> TemplateAccount | None:
-    async with errand.kit.database.connection() as db:
-        return await sync.find_book(errand.kit, db, errand.company)
+    async with errand.context.database.connection() as db:
+        return await sync.find_book(errand.context, db, errand.company)
 
 
 async def _delete_there(book: TemplateAccount, name: str) -> None:

@@ -20,7 +20,7 @@ from sapa.messaging.channels.widget.messages import BELL
 from sapa.messaging.channels.widget.types import TooManyPages, WidgetMessage
 from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.visits import WidgetVisit
-from sapa.work.loops import rest
+from sapa.work.loops import wait
 
 MOST_AT_ONCE = 50
 LOOK_SECONDS = 2.0
@@ -79,7 +79,7 @@ class Streams:
                 page.news.set()
                 yield build_event("message", msgspec.json.encode(line), line.number)
             if not page.news.is_set():
-                await rest(heartbeat - time.monotonic(), page.news)
+                await wait(heartbeat - time.monotonic(), page.news)
             if time.monotonic() >= heartbeat:
                 if not await self._is_valid(page):
                     return
@@ -108,7 +108,7 @@ class Streams:
         subscription = self._database.hub.subscribe(BELL, lambda _: self._bell.set())
         try:
             while self._pages and not self._closing.is_set():
-                await rest(LOOK_SECONDS, self._bell, self._closing)
+                await wait(LOOK_SECONDS, self._bell, self._closing)
                 self._bell.clear()
                 with suppress(DatabaseAway, asyncpg.PostgresError):
                     await self._look()

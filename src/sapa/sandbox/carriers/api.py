@@ -34,5 +34,5 @@ async def advance_shipment(call: Call, id: ShipmentId, body: AdvanceIn = Advance
         raise NotBookable("Only shipments of a test environment can be moved on.")
     if shipment.adapter is None or shipment.reference is None:
         raise NotBookable(f"No simulated carrier has the shipment; it is {shipment.shipping_status}.")
-    await advance(call.kit, call.db, call.company.id, shipment.adapter, shipment.reference, body.to)
+    await advance(call.context, call.db, call.company.id, shipment.adapter, shipment.reference, body.to)
     return shipment.shipment

@@ -88,5 +88,5 @@ async def _list(errand: OutboundCall, query: ProvincesQuery, level: Level, paren
     if query.search is not None and not query.search.strip():
         raise Invalid.field("search", "must hold more than blanks")
     wanted = AreaRequest(query.provider, level, parent)
-    found = await actions.list_coverage(errand.kit, errand.company, wanted, query.search)
+    found = await actions.list_coverage(errand.context, errand.company, wanted, query.search)
     return [CoverageArea(area.id, area.name, area.parent_id, area.zip) for area in found]

@@ -45,14 +45,14 @@ async def cancel_shipment(
     a 202. Cancelling again changes nothing.
     """
     company = errand.company
-    async with errand.kit.database.connection() as db:
+    async with errand.context.database.connection() as db:
         now = await shipments.get_stored(db, company.id, id)
         needs_carrier = cancel.choose_way(now) == "carrier"
-        connected = await get_carrier(errand.kit, db, company, now.provider) if needs_carrier else None
+        connected = await get_carrier(errand.context, db, company, now.provider) if needs_carrier else None
     if connected is not None and connected.carrier.name != now.adapter:
         raise ProviderNotConnected(f"{now.provider} is served by another carrier now; {now.adapter} has this shipment.")
     shipment, way = await errand.intend(
-        lambda tx: cancel.begin_cancel(tx, company, id, body.reason, "api"), shown=lambda begun: begun[0].shipment
+        lambda tx: cancel.begin_cancel(tx, company, id, body.reason, "api"), present=lambda begun: begun[0].shipment
     )
     if way != "carrier" or connected is None:
         return await errand.conclude(lambda tx: _same(shipment.shipment))

@@ -45,7 +45,7 @@ async def list_providers(call: Call) -> list[ProviderEntry]:
     custom and parcel_carrier are kept here only and need no connection. In the test environment simulators stand in for
     the carriers, so that all providers are connected.
     """
-    connected = await list_connected(call.kit, call.db, call.company)
+    connected = await list_connected(call.context, call.db, call.company)
     return [build_entry(provider, connected.get(provider.name)) for provider in PROVIDERS.values()]
 
 

@@ -20,5 +20,5 @@ async def calculate_fee(errand: OutboundCall, body: QuoteIn) -> QuoteAnswer:
     and how to mend it. aggregator_carrier needs `districtId` at both ends, instant_carrier and ev_courier need
     `coordinates`, ev_courier a `pickupCity` as well. Prices are remembered for some minutes.
     """
-    result = await actions.quote(errand.kit, errand.company, body)
+    result = await actions.quote(errand.context, errand.company, body)
     return QuoteAnswer(result, result.options)

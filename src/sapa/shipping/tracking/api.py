@@ -22,7 +22,7 @@ async def track_shipment(errand: OutboundCall, id: ShipmentId) -> Tracking:
     The carrier is asked now, and its answer put to the history that is known. When it is away the last known state is
     answered, with `stale` true and the reason in `error`.
     """
-    company, kit = errand.company, errand.kit
+    company, kit = errand.company, errand.context
     async with kit.database.connection() as db:
         shipment = await shipments.get_stored(db, company.id, id)
         is_tracked = actions.is_tracked(shipment)

@@ -1,0 +1,82 @@
+"""Settling: the results of attempts become history, a scheduled retry, or the suspension of an endpoint.
+
+Results are settled in batches, a transaction for each company. Only deliveries that a batch really moves are recorded
+and counted, so settling the same result again after a lost connection does nothing.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from sapa.db.pool import Database, Tx
+from sapa.values.ids import IdKind
+from sapa.webhooks.dispatch import queries
+from sapa.webhooks.dispatch.lanes import queue_transaction
+from sapa.webhooks.dispatch.types import MOST_FAILURES, RETRY_SECONDS, LockedLane, Result
+
+NOTICE_ID = IdKind("ntc_")
+
+SUSPENDED = "webhook.suspended"
+
+
+async def settle(database: Database, company_id: int, owner: str, results: Sequence[Result]) -> list[str]:
+    """Records one company's results in the order in which they came; returns the endpoints that they suspend."""
+    async with queue_transaction(database, commits_late=True) as tx:
+        endpoint_ids = {result.endpoint_id for result in results}
+        lanes = {lane.endpoint_id: lane for lane in await queries.lock_lanes(tx, company_id, list(endpoint_ids))}
+        owned = [_is_owned(lanes.get(result.endpoint_id), owner, result.epoch) for result in results]
+        # A success counts even when it comes too late. A late failure does not: the present owner finds out by itself.
+        valid = [result for result, is_owned in zip(results, owned, strict=True) if is_owned or result.error is None]
+        moved = await _move(tx, company_id, valid)
+        counted = [
+            result
+            for result, is_owned in zip(results, owned, strict=True)
+            if is_owned and result.delivery_id in moved and result.is_counted
+        ]
+        return await _count_failures(tx, company_id, lanes, counted)
+
+
+def _is_owned(lane: LockedLane | None, owner: str, epoch: int) -> bool:
+    return lane is not None and (lane.owner, lane.epoch) == (owner, epoch)
+
+
+async def _move(tx: Tx, company_id: int, results: Sequence[Result]) -> set[str]:
+    """Takes deliveries out of the queue, or schedules their retry; returns those that were still queued."""
+    postponed = [result.delivery_id for result in results if result.is_ours]
+    if postponed:
+        await queries.postpone(tx, company_id, postponed, RETRY_SECONDS[0])
+    counted = [result for result in results if not result.is_ours]
+    finished = await queries.finish(tx, company_id, [result for result in counted if result.outcome != "retrying"])
+    retried = await queries.schedule_retry(
+        tx, company_id, [result for result in counted if result.outcome == "retrying"]
+    )
+    return {*finished, *retried}
+
+
+async def _count_failures(
+    tx: Tx, company_id: int, lanes: dict[str, LockedLane], results: Iterable[Result]
+) -> list[str]:
+    by_endpoint: dict[str, list[Result]] = {}
+    for result in results:
+        by_endpoint.setdefault(result.endpoint_id, []).append(result)
+    suspended = []
+    for endpoint_id, own in by_endpoint.items():
+        failures, is_over = fold_failures(lanes[endpoint_id].failures, [result.error is not None for result in own])
+        if failures != lanes[endpoint_id].failures:
+            await queries.set_failures(tx, company_id, endpoint_id, failures)
+        if is_over and await _suspend(tx, company_id, endpoint_id, own):
+            suspended.append(endpoint_id)
+    return suspended
+
+
+def fold_failures(failures: int, outcomes: Iterable[bool]) -> tuple[int, bool]:
+    """Failures in a row after more attempts, True for each that failed, and whether they ever reached the limit."""
+    is_over = False
+    for failed in outcomes:
+        failures = failures + 1 if failed else 0
+        is_over = is_over or failures >= MOST_FAILURES
+    return failures, is_over
+
+
+async def _suspend(tx: Tx, company_id: int, endpoint_id: str, results: Sequence[Result]) -> bool:
+    last = next(result.message for result in reversed(results) if result.error is not None)
+    reason = f"{MOST_FAILURES} attempts in a row failed, so deliveries are held. The last failure: {last}"
+    return await queries.suspend(tx, company_id, endpoint_id, reason, NOTICE_ID.new(), SUSPENDED)

@@ -1,0 +1,145 @@
+"""How webhook endpoints change. The console and the command line both call these."""
+
+from msgspec import UNSET
+
+from sapa.access.types import CompanyNotFound
+from sapa.db.pool import Connection, Tx, notify_after_commit
+from sapa.events import CHANNEL
+from sapa.settings import WebhookSettings
+from sapa.values.sealing import Vault
+from sapa.webhooks.endpoints import queries
+from sapa.webhooks.endpoints.fields import (
+    build_endpoint,
+    check_description,
+    check_events,
+    check_headers,
+    check_url,
+    open_headers,
+    seal_headers,
+    seal_secret,
+)
+from sapa.webhooks.signing import new_secret
+from sapa.webhooks.types import (
+    ENDPOINT_ID,
+    MOST_ENDPOINTS,
+    EndpointActive,
+    EndpointIn,
+    EndpointNotActive,
+    EndpointNotFound,
+    EndpointPatch,
+    Missed,
+    NewSecret,
+    Notice,
+    OverlapRuns,
+    StoredEndpoint,
+    WebhookEndpoint,
+    WebhookLimit,
+)
+
+MOST_NOTICES = 100
+
+
+async def create(tx: Tx, vault: Vault, settings: WebhookSettings, company_id: int, body: EndpointIn) -> NewSecret:
+    """The endpoint gets events from now on. Its secret is returned here and cannot be read again."""
+    url = check_url(body.url, settings)
+    kinds, description = check_events(body.events), check_description(body.description)
+    headers = check_headers(body.headers)
+    if not await queries.lock_company(tx, company_id):
+        raise CompanyNotFound
+    if await queries.count_endpoints(tx, company_id) >= MOST_ENDPOINTS:
+        raise WebhookLimit
+    id, secret = ENDPOINT_ID.new(), new_secret()
+    stored = await queries.insert_endpoint(
+        tx, company_id, id, url, kinds, description,
+        seal_headers(vault, company_id, id, headers), seal_secret(vault, company_id, id, secret),
+    )  # fmt: skip
+    return NewSecret(secret, build_endpoint(vault, stored))
+
+
+async def update(
+    tx: Tx, vault: Vault, settings: WebhookSettings, company_id: int, id: str, patch: EndpointPatch
+) -> WebhookEndpoint:
+    """Queued deliveries use the changed fields, too."""
+    locked = await queries.lock_endpoint(tx, company_id, id)
+    url = locked.url if patch.url is UNSET else check_url(patch.url, settings)
+    kinds = locked.kinds if patch.events is UNSET else check_events(patch.events)
+    description = locked.description if patch.description is UNSET else check_description(patch.description)
+    headers = open_headers(vault, locked) if patch.headers is UNSET else check_headers(patch.headers)
+    stored = await queries.update_endpoint(
+        tx, company_id, id, url, kinds, description, seal_headers(vault, company_id, id, headers)
+    )
+    return build_endpoint(vault, stored)
+
+
+async def pause(tx: Tx, vault: Vault, company_id: int, id: str) -> WebhookEndpoint:
+    """Holds deliveries until the endpoint is resumed. Pausing it again changes nothing."""
+    await queries.lock_lane(tx, company_id, id)
+    return build_endpoint(vault, await queries.pause_endpoint(tx, company_id, id))
+
+
+async def resume(tx: Tx, vault: Vault, company_id: int, id: str, missed: Missed) -> WebhookEndpoint:
+    """Reactivates a paused or suspended endpoint; `missed` chooses which missed events it gets."""
+    await queries.get_endpoint(tx, company_id, id)
+    if not await queries.resume_endpoint(tx, company_id, id, missed):
+        raise EndpointActive
+    notify_after_commit(tx, CHANNEL)
+    return build_endpoint(vault, await queries.get_endpoint(tx, company_id, id))
+
+
+async def rotate(tx: Tx, vault: Vault, company_id: int, id: str, end_overlap: bool = False) -> NewSecret:
+    """Makes a new secret. For 24 hours deliveries are also signed with the old one; an even older one ends at once."""
+    locked = await queries.lock_endpoint(tx, company_id, id)
+    if locked.previous_until is not None and not end_overlap:
+        raise OverlapRuns(
+            f"The secret before this one still signs until {locked.previous_until}; "
+            "rotating again would end it at once. Wait, or say so with --end-overlap."
+        )
+    secret = new_secret()
+    stored = await queries.rotate_secret(tx, company_id, id, seal_secret(vault, company_id, id, secret))
+    return NewSecret(secret, build_endpoint(vault, stored))
+
+
+async def delete(tx: Tx, company_id: int, id: str) -> None:
+    """Deletes the endpoint and its queued deliveries; the history of its deliveries stays."""
+    await queries.lock_lane(tx, company_id, id)
+    await queries.lock_endpoint(tx, company_id, id)
+    await queries.delete_endpoint(tx, company_id, id)
+
+
+async def get(db: Connection, vault: Vault, company_id: int, id: str) -> WebhookEndpoint:
+    return build_endpoint(vault, await queries.get_endpoint(db, company_id, id))
+
+
+async def list_endpoints(db: Connection, vault: Vault, company_id: int) -> list[WebhookEndpoint]:
+    return [build_endpoint(vault, stored) for stored in await queries.list_endpoints(db, company_id)]
+
+
+async def list_stored(db: Connection, company_id: int) -> list[StoredEndpoint]:
+    """With sealed secrets, for the dispatcher."""
+    return await queries.list_endpoints(db, company_id)
+
+
+async def get_stored(db: Connection, company_id: int, id: str) -> StoredEndpoint:
+    return await queries.get_endpoint(db, company_id, id)
+
+
+async def get_active(db: Connection, company_id: int, id: str) -> StoredEndpoint:
+    """Raises when the endpoint is paused, suspended or still catching up."""
+    stored = await queries.get_endpoint(db, company_id, id)
+    if stored.status != "active":
+        raise EndpointNotActive
+    if stored.catch_up is not None:
+        raise EndpointNotActive("The webhook endpoint is still catching up; try again in a moment.")
+    return stored
+
+
+async def get_company_of(db: Connection, id: str) -> int:
+    company_id = await queries.find_company(db, id) if ENDPOINT_ID.matches(id) else None
+    if company_id is None:
+        raise EndpointNotFound
+    return company_id
+
+
+async def list_notices(db: Connection, company_id: int) -> list[Notice]:
+    """Newest first."""
+    return await queries.list_notices(db, company_id, MOST_NOTICES)

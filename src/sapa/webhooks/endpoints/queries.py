@@ -1,0 +1,170 @@
+"""How webhook endpoints are stored."""
+
+from sapa.db.pool import Connection, Tx
+from sapa.db.sql import sql
+from sapa.webhooks.types import OVERLAP_SECONDS, EndpointNotFound, Notice, StoredEndpoint
+
+_ENDPOINTS = """
+    SELECT e.id, e.company_id, e.url, e.kinds, e.description, e.status, e.reason,
+           coalesce(l.failures, 0) AS failures, e.catch_up, e.headers, e.secret,
+           CASE WHEN e.previous_until > now() + c.clock_offset THEN e.previous_secret END AS previous_secret,
+           CASE WHEN e.previous_until > now() + c.clock_offset THEN e.previous_until END AS previous_until,
+           e.created_at, e.updated_at
+      FROM webhook_endpoints e
+      JOIN companies c ON c.company_id = $1
+      LEFT JOIN webhook_lanes l ON l.company_id = $1 AND l.endpoint_id = e.id
+     WHERE e.company_id = $1"""
+
+GET = sql(f"{_ENDPOINTS} AND e.id = $2", row=StoredEndpoint)
+
+LOCK = sql(f"{_ENDPOINTS} AND e.id = $2 FOR NO KEY UPDATE OF e", row=StoredEndpoint)
+
+LIST = sql(f"{_ENDPOINTS} ORDER BY e.created_at, e.id", row=StoredEndpoint)
+
+FIND_COMPANY = sql(
+    "SELECT company_id FROM webhook_endpoints WHERE id = $1",
+    crosses="a command brings an endpoint's id and nothing else: it tells the company",
+)
+
+LOCK_COMPANY = sql("SELECT company_id FROM companies WHERE company_id = $1 FOR NO KEY UPDATE")
+
+COUNT = sql("SELECT count(*) FROM webhook_endpoints WHERE company_id = $1")
+
+INSERT = sql(
+    """
+    WITH lane AS (
+        INSERT INTO webhook_lanes (company_id, endpoint_id) VALUES ($1, $2)
+    )
+    INSERT INTO webhook_endpoints (company_id, id, url, kinds, description, headers, secret)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)"""
+)
+
+UPDATE = sql(
+    """
+    UPDATE webhook_endpoints
+       SET url = $3, kinds = $4, description = $5, headers = $6, updated_at = GREATEST(clock_timestamp(), updated_at)
+     WHERE company_id = $1 AND id = $2"""
+)
+
+# An endpoint that is paused while it catches up still misses what it has not caught up with.
+PAUSE = sql(
+    """
+    UPDATE webhook_endpoints
+       SET status = 'paused', reason = NULL, missed_since = coalesce(missed_since, now()),
+           catch_up = NULL, resumed_at = NULL,
+           updated_at = GREATEST(clock_timestamp(), updated_at)
+     WHERE company_id = $1 AND id = $2 AND status <> 'paused'"""
+)
+
+RESUME = sql(
+    """
+    UPDATE webhook_endpoints
+       SET status = 'active', reason = NULL, catch_up = $3, resumed_at = now(),
+           missed_since = coalesce(missed_since, now()), updated_at = GREATEST(clock_timestamp(), updated_at)
+     WHERE company_id = $1 AND id = $2 AND status <> 'active'"""
+)
+
+LOCK_LANE = sql("SELECT failures FROM webhook_lanes WHERE company_id = $1 AND endpoint_id = $2 FOR UPDATE")
+
+RESET_FAILURES = sql("UPDATE webhook_lanes SET failures = 0 WHERE company_id = $1 AND endpoint_id = $2")
+
+ROTATE = sql(
+    f"""
+    UPDATE webhook_endpoints AS e
+       SET previous_secret = e.secret,
+           previous_until = now() + c.clock_offset + interval '{OVERLAP_SECONDS} seconds',
+           secret = $3, updated_at = GREATEST(clock_timestamp(), e.updated_at)
+      FROM companies AS c
+     WHERE c.company_id = $1 AND e.company_id = $1 AND e.id = $2"""
+)
+
+DELETE_QUEUED = sql("DELETE FROM webhook_queue WHERE company_id = $1 AND endpoint_id = $2")
+
+DELETE = sql("DELETE FROM webhook_endpoints WHERE company_id = $1 AND id = $2")
+
+LIST_NOTICES = sql(
+    """
+    SELECT id, kind, resource_id, message, created_at
+      FROM notices
+     WHERE company_id = $1
+     ORDER BY id DESC
+     LIMIT $2""",
+    row=Notice,
+)
+
+
+async def get_endpoint(db: Connection, company_id: int, id: str) -> StoredEndpoint:
+    return _or_not_found(await GET.find(db, company_id, id))
+
+
+async def lock_endpoint(tx: Tx, company_id: int, id: str) -> StoredEndpoint:
+    return _or_not_found(await LOCK.find(tx, company_id, id))
+
+
+async def list_endpoints(db: Connection, company_id: int) -> list[StoredEndpoint]:
+    return await LIST.all(db, company_id)
+
+
+async def find_company(db: Connection, id: str) -> int | None:
+    company_id: int | None = await FIND_COMPANY.value(db, id)
+    return company_id
+
+
+async def lock_company(tx: Tx, company_id: int) -> bool:
+    """Endpoints of one company are added one at a time. False when the company does not exist."""
+    return await LOCK_COMPANY.value(tx, company_id) is not None
+
+
+async def count_endpoints(tx: Tx, company_id: int) -> int:
+    return int(await COUNT.value(tx, company_id))
+
+
+async def insert_endpoint(
+    tx: Tx, company_id: int, id: str, url: str, kinds: list[str], description: str | None, headers: bytes | None,
+    secret: bytes,
+) -> StoredEndpoint:  # fmt: skip
+    await INSERT.run(tx, company_id, id, url, kinds, description, headers, secret)
+    return await get_endpoint(tx, company_id, id)
+
+
+async def update_endpoint(
+    tx: Tx, company_id: int, id: str, url: str, kinds: list[str], description: str | None, headers: bytes | None
+) -> StoredEndpoint:
+    await UPDATE.run(tx, company_id, id, url, kinds, description, headers)
+    return await get_endpoint(tx, company_id, id)
+
+
+async def lock_lane(tx: Tx, company_id: int, id: str) -> None:
+    """Lock the lane before the endpoint, as the dispatcher does."""
+    await LOCK_LANE.value(tx, company_id, id)
+
+
+async def pause_endpoint(tx: Tx, company_id: int, id: str) -> StoredEndpoint:
+    await PAUSE.run(tx, company_id, id)
+    return await get_endpoint(tx, company_id, id)
+
+
+async def resume_endpoint(tx: Tx, company_id: int, id: str, missed: str) -> bool:
+    """False when the endpoint is active already."""
+    await RESET_FAILURES.run(tx, company_id, id)
+    return await RESUME.run(tx, company_id, id, missed) == 1
+
+
+async def rotate_secret(tx: Tx, company_id: int, id: str, secret: bytes) -> StoredEndpoint:
+    await ROTATE.run(tx, company_id, id, secret)
+    return await get_endpoint(tx, company_id, id)
+
+
+async def delete_endpoint(tx: Tx, company_id: int, id: str) -> None:
+    await DELETE_QUEUED.run(tx, company_id, id)
+    await DELETE.run(tx, company_id, id)
+
+
+async def list_notices(db: Connection, company_id: int, limit: int) -> list[Notice]:
+    return await LIST_NOTICES.all(db, company_id, limit)
+
+
+def _or_not_found(endpoint: StoredEndpoint | None) -> StoredEndpoint:
+    if endpoint is None:
+        raise EndpointNotFound
+    return endpoint

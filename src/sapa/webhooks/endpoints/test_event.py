@@ -1,0 +1,48 @@
+"""A sample delivery, to test an endpoint."""
+
+from functools import lru_cache
+
+from sapa.db.pool import Connection
+from sapa.events import CATALOGUE, EVENT_ID
+from sapa.http.errors import Invalid
+from sapa.http.openapi import build_document
+from sapa.settings import WebhookSettings
+from sapa.values.json import encode
+from sapa.values.sealing import Vault
+from sapa.webhooks.endpoints import queries
+from sapa.webhooks.endpoints.fields import build_target, check_events
+from sapa.webhooks.sender import (
+    Outcome,
+    Target,
+    WebhookMessage,
+    WebhookSender,
+)
+
+
+async def build_test_event(
+    db: Connection, vault: Vault, company_id: int, id: str, kind: str | None
+) -> tuple[Target, WebhookMessage]:
+    """A signed sample event, by default of the endpoint's first kind. It is not recorded."""
+    stored = await queries.get_endpoint(db, company_id, id)
+    chosen = kind or next(iter(stored.kinds or CATALOGUE))
+    check_events([chosen])
+    return build_target(vault, stored), WebhookMessage(EVENT_ID.new(), chosen, build_sample(chosen))
+
+
+async def send_test_event(settings: WebhookSettings, target: Target, message: WebhookMessage) -> Outcome:
+    sender = WebhookSender(settings)
+    try:
+        return await sender.send(target, message)
+    finally:
+        await sender.close()
+
+
+@lru_cache
+def build_sample(kind: str) -> bytes:
+    """The example that the reference shows for this kind."""
+    described = build_document(CATALOGUE[kind].base, "", []).content["webhooks"][kind]["post"]
+    media = described["requestBody"]["content"]["application/json"]
+    example = media.get("example")
+    if example is None:
+        raise Invalid.field("event", f"there is no sample of {kind}")
+    return encode(example)

@@ -1,0 +1,39 @@
+"""The stream of a company's events, for `sapa listen`."""
+
+from functools import partial
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from sapa.db.connection import DatabaseAway
+from sapa.http.errors import Invalid, MethodNotAllowed, ServiceUnavailable
+from sapa.http.event_stream import EventStreamResponse
+from sapa.webhooks.listen.streams import Listeners
+
+
+def listen_route(listeners: Listeners) -> Route:
+    async def listen(request: Request) -> Response:
+        """A company's events as they happen, for `sapa listen`."""
+        if request.method != "GET":
+            raise MethodNotAllowed(headers={"allow": "GET"})
+        try:
+            last_id = request.headers.get("last-event-id")
+            stream = await listeners.open(_get_token(request), _get_kinds(request), last_id)
+        except DatabaseAway:
+            raise ServiceUnavailable from None
+        release = partial(listeners.close, stream)
+        return EventStreamResponse(listeners.run(stream), release, {"cache-control": "no-store"})
+
+    return Route("/listen", listen)
+
+
+def _get_token(request: Request) -> str:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token if scheme.lower() == "bearer" else ""
+
+
+def _get_kinds(request: Request) -> list[str]:
+    if unknown := set(request.query_params) - {"kinds"}:
+        raise Invalid.field(min(unknown), "is not a parameter of this call; kinds is")
+    return [kind for part in request.query_params.getlist("kinds") for kind in part.split(",") if kind]
