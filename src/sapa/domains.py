@@ -150,7 +150,7 @@ SERVICES: list[Service] = [
     Service("tracking", shipping_jobs.ask_carriers),
 ]
 
-HOOKS: list[Hook[AppContext]] = [Hook(connections.HOOKS, carrier_callbacks.answer), *inbound.HOOKS]
+HOOKS: list[Hook[AppContext]] = [Hook(connections.HOOKS, carrier_callbacks.receive_callback), *inbound.HOOKS]
 """Where providers call back."""
 
 SIMULATORS: list[Hook[AppContext]] = [*carriers.HOOKS, *channels.HOOKS]

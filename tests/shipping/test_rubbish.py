@@ -97,13 +97,13 @@ async def live(
         yield client
 
 
-def read_strictly(answer: httpx.Response) -> Any:
+def read_strictly(response: httpx.Response) -> Any:
     """As every other reader of JSON does: without NaN."""
 
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is no JSON")
 
-    return json.loads(answer.text, parse_constant=refuse)
+    return json.loads(response.text, parse_constant=refuse)
 
 
 def write(instant: datetime) -> str:
@@ -265,16 +265,16 @@ async def until_note(db: Any, id: int, is_over: bool = False) -> None:
 
 async def test_a_refusal_is_no_empty_country(live: httpx.AsyncClient, fake: Fake) -> None:
     fake.answers["mitra/province"] = {"status": False, "text": "Too many requests, account suspended"}
-    answer = await live.get("/shipping/coverage/provinces")
-    assert error_of(answer) == (502, "CARRIER_UNAVAILABLE")
-    assert "account suspended" in answer.text
+    response = await live.get("/shipping/coverage/provinces")
+    assert error_of(response) == (502, "CARRIER_UNAVAILABLE")
+    assert "account suspended" in response.text
 
 
 async def test_an_order_number_leads_to_no_other_path(live: httpx.AsyncClient, fake: Fake) -> None:
     fake.answers["express/v1/deliveries"] = "<html>?</html>"
     made = await create(live, "ev_courier", status=202, autoBook=True)
     for number in ("../../admin/keys?x=1", "..", "a/b", "", "a b"):
-        answer = await change(live, made["id"], resolveBooking={"outcome": "booked", "orderNo": number})
-        assert field_of(answer) == "resolveBooking.orderNo"
+        response = await change(live, made["id"], resolveBooking={"outcome": "booked", "orderNo": number})
+        assert field_of(response) == "resolveBooking.orderNo"
     resolved = await change(live, made["id"], resolveBooking={"outcome": "booked", "orderNo": "dlv-1.x_2:3"})
     assert resolved.json()["data"]["orderNo"] == "dlv-1.x_2:3"

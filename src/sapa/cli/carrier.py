@@ -60,10 +60,10 @@ def connect(
     """
     fields = _parse_credentials(given or [])
 
-    async def work(kit: AppContext, owner: Company) -> NewCarrierConnection:
+    async def work(context: AppContext, owner: Company) -> NewCarrierConnection:
         carrier = connections.get_adapter(provider, adapter)
         found = _gather(carrier, fields, is_asking=not json and owner.environment == "live")
-        return await connections.connect(kit, owner, provider, carrier.name, found, verify=not no_verify)
+        return await connections.connect(context, owner, provider, carrier.name, found, verify=not no_verify)
 
     _show_new(_run(company, work), json)
 
@@ -72,8 +72,8 @@ def connect(
 def list_(company: CompanyId, json: AsJson = False) -> None:
     """List what is connected, and how it fares; never a credential."""
 
-    async def work(kit: AppContext, owner: Company) -> list[CarrierConnection]:
-        async with kit.database.connection() as db:
+    async def work(context: AppContext, owner: Company) -> list[CarrierConnection]:
+        async with context.database.connection() as db:
             return await connections.list_connections(db, owner)
 
     _show(_run(company, work), json, "Carriers")
@@ -82,7 +82,7 @@ def list_(company: CompanyId, json: AsJson = False) -> None:
 @app.command("test")
 def ask(company: CompanyId, provider: Provider, json: AsJson = False) -> None:
     """Ask the carrier whether the account works; exit code 1 when it does not."""
-    health = _run(company, lambda kit, owner: connections.check(kit, owner, provider))
+    health = _run(company, lambda context, owner: connections.check(context, owner, provider))
     show(health, json, "Carrier tested", ["provider", "adapter", "isWorking", "error"])
     sys.exit(0 if health.is_working else 1)
 
@@ -91,8 +91,8 @@ def ask(company: CompanyId, provider: Provider, json: AsJson = False) -> None:
 def disconnect(company: CompanyId, provider: Provider, json: AsJson = False) -> None:
     """Forget an account and its credentials."""
 
-    async def work(kit: AppContext, owner: Company) -> None:
-        async with kit.database.transaction() as tx:
+    async def work(context: AppContext, owner: Company) -> None:
+        async with context.database.transaction() as tx:
             await connections.disconnect(tx, owner, provider)
 
     _run(company, work)
@@ -101,10 +101,10 @@ def disconnect(company: CompanyId, provider: Provider, json: AsJson = False) -> 
 
 def _run(company_id: int, work: Work[Result]) -> Result:
     async def run() -> Result:
-        async with open_context() as kit:
-            async with kit.database.connection() as db:
+        async with open_context() as context:
+            async with context.database.connection() as db:
                 company = await get_company(db, company_id)
-            return await work(kit, company)
+            return await work(context, company)
 
     return asyncio.run(run())
 

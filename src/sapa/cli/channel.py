@@ -75,16 +75,16 @@ def connect(
     """Connect an account, or change the one that is connected: what is not given stays. Its hook is shown once."""
     fields = _parse_fields(CHANNELS[source], given or [])
 
-    async def run(kit: AppContext, company: Company) -> NewChannelConnection:
-        async with kit.database.connection() as db:
-            draft = await connecting.prepare(kit, db, company, source, fields)
+    async def run(context: AppContext, company: Company) -> NewChannelConnection:
+        async with context.database.connection() as db:
+            draft = await connecting.prepare(context, db, company, source, fields)
         if not no_check:
-            await connecting.check(kit, company, draft)
-        async with kit.database.transaction() as tx:
-            made = await connecting.connect(kit, tx, company, draft, new_hook)
+            await connecting.check(context, company, draft)
+        async with context.database.transaction() as tx:
+            made = await connecting.connect(context, tx, company, draft, new_hook)
             if not no_check:
                 await connecting.note_verified(tx, company, made.connection.id, None)
-            info = await connecting.get_info(kit, tx, company, made.connection.id)
+            info = await connecting.get_info(context, tx, company, made.connection.id)
             return NewChannelConnection(info, made.hook_url, made.generated, made.snippet)
 
     _show_new(_run(company, run), json)
@@ -94,9 +94,9 @@ def connect(
 def list_(company: CompanyId, json: AsJson = False) -> None:
     """List a company's channels with their health, without their secrets."""
 
-    async def run(kit: AppContext, company: Company) -> Sequence[ChannelConnection]:
-        async with kit.database.connection() as db:
-            return await accounts.get_accounts(company).list_infos(kit, db, company)
+    async def run(context: AppContext, company: Company) -> Sequence[ChannelConnection]:
+        async with context.database.connection() as db:
+            return await accounts.get_accounts(company).list_infos(context, db, company)
 
     show(list(_run(company, run)), json, "Channels", COLUMNS)
 
@@ -105,13 +105,13 @@ def list_(company: CompanyId, json: AsJson = False) -> None:
 def snippet(company: CompanyId, json: AsJson = False) -> None:
     """Show what puts the web chat of a test environment into a page, and the secret that vouches for its visitors."""
 
-    async def run(kit: AppContext, company: Company) -> Snippet:
+    async def run(context: AppContext, company: Company) -> Snippet:
         if not company.is_test:
             raise SnippetShownOnce
         widget = Widget()
-        key = build_hook_token(kit, company.id, widget.source)
-        secrets = build_credentials(kit, company.id, widget.source, widget.fields)
-        return Snippet(widget.build_snippet(kit.settings.server.address, key), key, secrets["secret"])
+        key = build_hook_token(context, company.id, widget.source)
+        secrets = build_credentials(context, company.id, widget.source, widget.fields)
+        return Snippet(widget.build_snippet(context.settings.server.address, key), key, secrets["secret"])
 
     made = _run(company, run)
     if json:
@@ -124,7 +124,7 @@ def snippet(company: CompanyId, json: AsJson = False) -> None:
 def ask(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
     """Ask the channel whether it still knows the account. Nothing is sent."""
 
-    info = _run(company, lambda kit, company: connecting.test(kit, company, source))
+    info = _run(company, lambda context, company: connecting.test(context, company, source))
     show(info, json, "Channel", COLUMNS)
     sys.exit(0 if info.health == "ok" else 1)
 
@@ -133,8 +133,8 @@ def ask(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
 def disconnect(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
     """Forget the account's secrets and the address of its callbacks. Messages stay."""
 
-    async def run(kit: AppContext, company: Company) -> None:
-        async with kit.database.transaction() as tx:
+    async def run(context: AppContext, company: Company) -> None:
+        async with context.database.transaction() as tx:
             await connecting.disconnect(tx, company, source)
 
     _run(company, run)
@@ -151,9 +151,9 @@ def replay(
     """Go through the callbacks of the last hours again: what was dealt with then stays as it is."""
     since = datetime.now(UTC) - timedelta(hours=hours)
 
-    async def run(kit: AppContext, company: Company) -> int:
-        async with kit.database.transaction() as tx:
-            opened = await accounts.get_accounts(company).find_by_source(kit, tx, company, source)
+    async def run(context: AppContext, company: Company) -> int:
+        async with context.database.transaction() as tx:
+            opened = await accounts.get_accounts(company).find_by_source(context, tx, company, source)
             if opened is None:
                 raise ChannelNotConnected
             return await inbound.replay(tx, opened, since)
@@ -163,10 +163,10 @@ def replay(
 
 def _run(company_id: int, work: Callable[[AppContext, Company], Awaitable[Result]]) -> Result:
     async def run() -> Result:
-        async with open_context() as kit:
-            async with kit.database.connection() as db:
+        async with open_context() as context:
+            async with context.database.connection() as db:
                 company = await get_company(db, company_id)
-            return await work(kit, company)
+            return await work(context, company)
 
     return asyncio.run(run())
 

@@ -16,11 +16,11 @@ from sapa.settings import Settings, read_settings
 async def open_context() -> AsyncIterator[AppContext]:
     """What a process works with, for as long as a command runs."""
     async with reach_database() as database:
-        kit = build_process_kit(_with_key(read_settings()), database)
+        context = build_process_kit(_with_key(read_settings()), database)
         try:
-            yield kit
+            yield context
         finally:
-            await kit.close()
+            await context.close()
 
 
 def _with_key(settings: Settings) -> Settings:

@@ -63,7 +63,7 @@ def _plain(shipment: Shipment) -> Any:
 async def _book(company_id: int, id: str) -> Shipment:
     if not SHIPMENT_ID.matches(id):
         raise ShipmentNotFound
-    async with open_context() as kit:
-        async with kit.database.connection() as db:
+    async with open_context() as context:
+        async with context.database.connection() as db:
             company = await access.get_company(db, company_id)
-        return (await book_shipment(kit, company, id)).shipment
+        return (await book_shipment(context, company, id)).shipment

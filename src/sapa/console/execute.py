@@ -28,9 +28,9 @@ JSON = "application/json"
 class Asker:
     """Made once for each process."""
 
-    def __init__(self, kit: AppContext, domains: Sequence[Routes]) -> None:
-        self._kit = kit
-        self._executor = Executor(kit)
+    def __init__(self, context: AppContext, domains: Sequence[Routes]) -> None:
+        self._kit = context
+        self._executor = Executor(context)
         self._table = RouteTable(domains)
         self._companies: dict[int, Company] = {}
         """What a call knows of a company never changes: its region, its currency, and which environment it is."""
@@ -62,8 +62,8 @@ class Asker:
         asked = RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
         attempt = _build_attempt(company_id, once, asked)
         if endpoint.leads_outside:
-            errand = OutboundCall(self._kit, key, asked, endpoint.status, attempt)
-            answer = await self._executor.run_outside(endpoint, errand, arguments)
+            call = OutboundCall(self._kit, key, asked, endpoint.status, attempt)
+            answer = await self._executor.run_outside(endpoint, call, arguments)
             if note is not None:
                 await self._kit.database.transact(note)
         else:

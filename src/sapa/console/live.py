@@ -54,9 +54,9 @@ class Watch:
 class Live:
     """The streams of this process."""
 
-    def __init__(self, kit: AppContext) -> None:
-        self._database: Database = kit.database
-        self._closing = kit.closing
+    def __init__(self, context: AppContext) -> None:
+        self._database: Database = context.database
+        self._closing = context.closing
         self._watches: dict[Watch, ChannelSubscription] = {}
 
     def open(self, watch: Watch) -> EventStreamResponse:

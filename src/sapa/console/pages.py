@@ -65,14 +65,14 @@ ASSETS = {"console.css": "text/css", "console.js": "text/javascript"}
 ASSET_HEADERS = {"cache-control": "public, max-age=3600"}
 
 
-def build_console(kit: AppContext, domains: Sequence[Routes]) -> list[Route]:
-    assets = [Route(f"/console/static/{name}", _serve_asset(kit, name)) for name in ASSETS]
-    return [*assets, *console.routes(kit, Asker(kit, domains), Live(kit))]
+def build_console(context: AppContext, domains: Sequence[Routes]) -> list[Route]:
+    assets = [Route(f"/console/static/{name}", _serve_asset(context, name)) for name in ASSETS]
+    return [*assets, *console.routes(context, Asker(context, domains), Live(context))]
 
 
-def _serve_asset(kit: AppContext, name: str) -> Callable[[Request], Awaitable[Response]]:
+def _serve_asset(context: AppContext, name: str) -> Callable[[Request], Awaitable[Response]]:
     async def serve(_: Request) -> Response:
         answer = FileResponse(HERE / "static" / name, headers=ASSET_HEADERS, media_type=ASSETS[name])
-        return protect(answer, kit.settings.server.address.startswith("https://"))
+        return protect(answer, context.settings.server.address.startswith("https://"))
 
     return serve

@@ -203,14 +203,15 @@ class ConsoleRoutes:
     ) -> Callable[[Handler], Handler]:
         return self._declare("POST", path, roles, shown_by)
 
-    def routes(self, kit: AppContext, asker: Asker, live: Live) -> list[Route]:
+    def routes(self, context: AppContext, asker: Asker, live: Live) -> list[Route]:
         """What is named before what is meant by any name: `new` is no id, and `people` no environment."""
         ordered = sorted(self.sheets, key=lambda sheet: [step.startswith("{") for step in sheet.path.split("/")])
         routes = [
-            Route(f"/console{sheet.path}", _serve(kit, asker, live, sheet), methods=[sheet.method]) for sheet in ordered
+            Route(f"/console{sheet.path}", _serve(context, asker, live, sheet), methods=[sheet.method])
+            for sheet in ordered
         ]
         nowhere = ConsoleRoute("GET", "/{rest:path}", None, _refuse_others(routes), None)
-        return [*routes, Route(f"/console{nowhere.path}", _serve(kit, asker, live, nowhere), methods=METHODS)]
+        return [*routes, Route(f"/console{nowhere.path}", _serve(context, asker, live, nowhere), methods=METHODS)]
 
     def _declare(
         self, method: str, path: str, roles: Sequence[Role] | None, shown_by: Handler | None
@@ -225,12 +226,14 @@ class ConsoleRoutes:
 console = ConsoleRoutes()
 
 
-def _serve(kit: AppContext, asker: Asker, live: Live, sheet: ConsoleRoute) -> Callable[[Request], Awaitable[Response]]:
+def _serve(
+    context: AppContext, asker: Asker, live: Live, sheet: ConsoleRoute
+) -> Callable[[Request], Awaitable[Response]]:
     async def serve(asked: Request) -> Response:
         request = Request(asked.scope, limit_body(asked.receive, sheet.is_open))
         secret, visitor = request.cookies.get(COOKIE, ""), request.cookies.get(VISITOR_COOKIE) or token_urlsafe(32)
-        visit = PageRequest(kit, asker, live, request, secret, visitor, None, None, translations.choose(request))
-        answer = await _answer(kit, sheet, visit)
+        visit = PageRequest(context, asker, live, request, secret, visitor, None, None, translations.choose(request))
+        answer = await _answer(context, sheet, visit)
         if visit.known is None and VISITOR_COOKIE not in request.cookies:
             set_cookie(visit, answer, VISITOR_COOKIE, visitor)
         return protect(answer, visit.is_secure)
@@ -238,9 +241,9 @@ def _serve(kit: AppContext, asker: Asker, live: Live, sheet: ConsoleRoute) -> Ca
     return serve
 
 
-async def _answer(kit: AppContext, sheet: ConsoleRoute, visit: PageRequest) -> Response:
+async def _answer(context: AppContext, sheet: ConsoleRoute, visit: PageRequest) -> Response:
     try:
-        await _admit(kit, sheet, visit)
+        await _admit(context, sheet, visit)
         if sheet.method == "POST":
             await _take_form(sheet, visit)
         return await _run(sheet, visit)
@@ -283,9 +286,9 @@ class _SignInFirst(Exception):
     pass
 
 
-async def _admit(kit: AppContext, sheet: ConsoleRoute, visit: PageRequest) -> None:
+async def _admit(context: AppContext, sheet: ConsoleRoute, visit: PageRequest) -> None:
     if visit.secret:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             visit.known = await people.find_session(db, visit.secret)
     if visit.known is not None:
         visit.language = visit.known.language

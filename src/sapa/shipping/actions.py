@@ -37,7 +37,7 @@ DAY_SECONDS = 86_400
 
 
 async def prepare(
-    kit: AppContext, company: Company, provider: str, is_booking: bool, names_city: bool
+    context: AppContext, company: Company, provider: str, is_booking: bool, names_city: bool
 ) -> tuple[ConnectedCarrier | None, BookingContext]:
     """What has to be known before the transaction, since carriers may be asked for it.
 
@@ -48,11 +48,11 @@ async def prepare(
     needs_cities = traits.has_pickup_cities and names_city
     if not books and not needs_cities:
         return None, BookingContext()
-    async with kit.database.connection() as db:
-        connected = await get_carrier(kit, db, company, provider) if books else None
+    async with context.database.connection() as db:
+        connected = await get_carrier(context, db, company, provider) if books else None
         if connected is not None:
             connected.check_reachable()
-        cities = await areas.list_pickup_cities(kit, db, company, provider) if needs_cities else ()
+        cities = await areas.list_pickup_cities(context, db, company, provider) if needs_cities else ()
     return connected, BookingContext(cities, connected.carrier.name if connected else None)
 
 

@@ -24,16 +24,16 @@ class ShippingEnvironment(Protocol):
     def find_adapter(self, provider: str) -> str | None:
         """The carrier that serves a provider for which the company has stored no account."""
 
-    def find_token_owner(self, kit: AppContext, token: str) -> tuple[int, str] | None:
+    def find_token_owner(self, context: AppContext, token: str) -> tuple[int, str] | None:
         """The company and the adapter of a callback's token that is stored nowhere."""
 
-    def build_token(self, kit: AppContext, company_id: int, adapter: str) -> str:
+    def build_token(self, context: AppContext, company_id: int, adapter: str) -> str:
         """The last part of the address that a carrier calls back at."""
 
-    def build_credentials(self, kit: AppContext, company_id: int, carrier: Carrier) -> dict[str, str]:
+    def build_credentials(self, context: AppContext, company_id: int, carrier: Carrier) -> dict[str, str]:
         """What is known of an account without being given."""
 
-    async def get_address(self, kit: AppContext, carrier: Carrier) -> str:
+    async def get_address(self, context: AppContext, carrier: Carrier) -> str:
         """Where the carrier's API listens."""
 
     def find_sub_districts(self, district_id: int) -> Sequence[CarrierArea] | None:
@@ -47,17 +47,17 @@ class LiveShipping:
     def find_adapter(self, provider: str) -> str | None:
         return None
 
-    def find_token_owner(self, kit: AppContext, token: str) -> tuple[int, str] | None:
+    def find_token_owner(self, context: AppContext, token: str) -> tuple[int, str] | None:
         return None
 
-    def build_token(self, kit: AppContext, company_id: int, adapter: str) -> str:
+    def build_token(self, context: AppContext, company_id: int, adapter: str) -> str:
         return secrets.token_urlsafe(24)
 
-    def build_credentials(self, kit: AppContext, company_id: int, carrier: Carrier) -> dict[str, str]:
+    def build_credentials(self, context: AppContext, company_id: int, carrier: Carrier) -> dict[str, str]:
         return {}
 
-    async def get_address(self, kit: AppContext, carrier: Carrier) -> str:
-        return kit.settings.upstreams.get(carrier.name) or carrier.address
+    async def get_address(self, context: AppContext, carrier: Carrier) -> str:
+        return context.settings.upstreams.get(carrier.name) or carrier.address
 
     def find_sub_districts(self, district_id: int) -> Sequence[CarrierArea] | None:
         return None

@@ -27,40 +27,40 @@ Due = TypeVar("Due")
 log = structlog.get_logger()
 
 
-async def process_callbacks(kit: AppContext, stopping: asyncio.Event) -> None:
+async def process_callbacks(context: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: of each company in the order in which they came."""
 
     async def step() -> bool:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             due = await callbacks.list_due(db, BATCH)
         for one in due:
-            await callbacks.process(kit, one)
+            await callbacks.process(context, one)
         return len(due) >= BATCH
 
     await repeat(step, stopping, every=CALLBACK_REST)
 
 
-async def look_after_bookings(kit: AppContext, stopping: asyncio.Event) -> None:
+async def look_after_bookings(context: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: bookings left behind or unknown, and cancellations without an answer."""
 
     async def step() -> bool:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             due = await reconcile.list_due(db, BATCH)
             cancelled = await cancel.list_cancelling(db, BATCH)
-        await _each(due, lambda one: reconcile.look_after(kit, one))
-        await _each(cancelled, lambda one: cancel.settle_due(kit, one))
+        await _each(due, lambda one: reconcile.look_after(context, one))
+        await _each(cancelled, lambda one: cancel.settle_due(context, one))
         return len(due) + len(cancelled) >= BATCH
 
     await repeat(step, stopping, every=BOOKING_REST)
 
 
-async def ask_carriers(kit: AppContext, stopping: asyncio.Event) -> None:
+async def ask_carriers(context: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: how those go of which their carriers have said nothing for a while."""
 
     async def step() -> bool:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             due = await tracking.list_untracked(db, BATCH)
-        await _each(due, lambda one: tracking.poll(kit, one))
+        await _each(due, lambda one: tracking.poll(context, one))
         return len(due) >= BATCH
 
     await repeat(step, stopping, every=TRACKING_REST)

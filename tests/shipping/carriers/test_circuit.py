@@ -64,7 +64,7 @@ async def test_five_failures_in_a_row_open_it_and_one_call_closes_it(clock: Simp
         clock.now += circuit.REST_SECONDS
         peer.replies, peer.asked = [UP], []
         answers = await asyncio.gather(*(ask(connection, REQUEST, ONCE) for _ in range(5)), return_exceptions=True)
-        assert [type(answer).__name__ for answer in answers].count("Answer") == 1
+        assert [type(response).__name__ for response in answers].count("Answer") == 1
         assert len(peer.asked) == 1, "one goes ahead"
         await ask(connection, REQUEST, ONCE)
 

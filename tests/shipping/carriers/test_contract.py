@@ -15,7 +15,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 class Exchange(msgspec.Struct, frozen=True):
     request: dict[str, Any]
-    answer: Reply
+    response: Reply
 
 
 class Fixture(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ async def test_a_conversation_with_a_carrier(case: Case) -> None:
         open_peer() as peer,
         open_connection(case.adapter, peer.address, CREDENTIALS[case.adapter]) as connection,
     ):
-        peer.replies = [exchange.answer for exchange in fixture.exchanges]
+        peer.replies = [exchange.response for exchange in fixture.exchanges]
         outcome = await case.do(CARRIERS[case.adapter], connection)
         assert peer.asked == [exchange.request for exchange in fixture.exchanges]
         assert tell(outcome) == fixture.outcome

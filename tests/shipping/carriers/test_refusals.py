@@ -15,7 +15,7 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.carriers.registry import CARRIERS
 from tests.shipping.carriers.cases import BITESHIP, CREDENTIALS, DASH, GOSEND, REFERENCE
-from tests.shipping.carriers.journeys import build_journey
+from tests.shipping.carriers.journeys import build_request
 from tests.shipping.carriers.peer import Peer, Reply, open_connection, open_peer
 
 SHIPPED = {"gosend": GOSEND, "dash": DASH, "biteship": BITESHIP}
@@ -112,10 +112,10 @@ async def test_a_number_is_one_part_of_a_path_whatever_stands_in_it(adapter: str
 
 
 async def test_biteship_is_booked_with_a_place_to_go_to_or_not_at_all() -> None:
-    journey = build_journey(service_code="jne:reg")
-    bare = type(journey.origin)(name="Toko", phone="0812", address="Jl. Raya", kecamatan_id=1, kelurahan_id=2)
-    lost = type(journey)(bare, journey.destination, journey.goods, journey.wish)
-    outcome, peer = await ask("biteship", "book", Reply(500), journey=lost, reference=REFERENCE)
+    shipment = build_request(service_code="jne:reg")
+    bare = type(shipment.origin)(name="Toko", phone="0812", address="Jl. Raya", kecamatan_id=1, kelurahan_id=2)
+    lost = type(shipment)(bare, shipment.destination, shipment.parcel, shipment.service)
+    outcome, peer = await ask("biteship", "book", Reply(500), shipment=lost, reference=REFERENCE)
     assert isinstance(outcome, Rejected)
     assert (outcome.code, peer.asked) == ("MISSING_POSTAL_CODE", [])
     assert "zip of the origin" in outcome.reason
@@ -123,7 +123,7 @@ async def test_biteship_is_booked_with_a_place_to_go_to_or_not_at_all() -> None:
 
 async def test_biteship_refuses_with_a_status_that_says_yes() -> None:
     reply = Reply(body={"success": False, "error": "No balance", "code": 40002099})
-    words = {"journey": build_journey(service_code="jne:reg"), "reference": REFERENCE}
+    words = {"journey": build_request(service_code="jne:reg"), "reference": REFERENCE}
     outcome, peer = await ask("biteship", "book", reply, **words)
     assert (outcome, len(peer.asked)) == (Rejected("40002099", "No balance"), 1)
     taken, _ = await ask("biteship", "book", Reply(body={"success": True, "id": "o-1", "status": "confirmed"}), **words)
@@ -132,8 +132,8 @@ async def test_biteship_refuses_with_a_status_that_says_yes() -> None:
 
 async def test_kiriminaja_is_not_asked_for_a_way_of_handing_over_that_it_does_not_offer() -> None:
     row = {"service": "jne", "service_type": "REG23", "cost": "12000", "drop": False}
-    wish: dict[str, Any] = {"service_code": "jne:REG23", "package_handover": "DROP_OFF"}
+    service: dict[str, Any] = {"service_code": "jne:REG23", "package_handover": "DROP_OFF"}
     prices = Reply(body={"status": True, "results": [row]})
-    outcome, peer = await ask("kiriminaja", "book", prices, journey=build_journey(**wish), reference=REFERENCE)
+    outcome, peer = await ask("kiriminaja", "book", prices, shipment=build_request(**service), reference=REFERENCE)
     assert isinstance(outcome, Rejected)
     assert (outcome.code, len(peer.asked)) == ("HANDOVER_NOT_OFFERED", 1)

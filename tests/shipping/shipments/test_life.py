@@ -62,9 +62,9 @@ async def quote(api: httpx.AsyncClient, provider: str) -> dict[str, Any]:
         "destination": {"districtId": 317407, "coordinates": DELIVERY["coordinates"]}, "package": PACKAGE,
         "options": {"pickupCity": "Jakarta Pusat"} if provider == "ev_courier" else {},
     }  # fmt: skip
-    answer = await api.post("/shipping/calculate-fee", json=body)
-    assert answer.status_code == 200, answer.text
-    offer = answer.json()["options"][0]
+    response = await api.post("/shipping/calculate-fee", json=body)
+    assert response.status_code == 200, response.text
+    offer = response.json()["options"][0]
     names = ("serviceCode", "serviceName", "serviceType")
     return {"fee": offer["price"], **{name: offer[name] for name in names}}
 
@@ -136,9 +136,9 @@ async def test_what_comes_back(
     await go(sandbox, made, "picked_up")
     if provider in {"instant_carrier", "ev_courier"}:
         await go(sandbox, made, "returning")  # and says no more: whoever gets the goods back tells
-        answer = await change(sandbox, made["id"], shippingStatus="returned")
-        assert answer.status_code == 200, answer.text
-        done = answer.json()["data"]
+        response = await change(sandbox, made["id"], shippingStatus="returned")
+        assert response.status_code == 200, response.text
+        done = response.json()["data"]
     else:
         done = await go(sandbox, made, "returned")
     assert done["shippingStatus"] == "returned"
@@ -156,10 +156,10 @@ async def test_what_is_called_off(
     provider: str,
 ) -> None:
     made = await book(installation, sandbox, company, provider)
-    answer = await cancel(sandbox, made["id"], "Out of stock")
-    assert answer.status_code == 200, answer.text
+    response = await cancel(sandbox, made["id"], "Out of stock")
+    assert response.status_code == 200, response.text
     end = "cancelled_by_business" if provider == "ev_courier" else "cancelled"
-    assert answer.json()["data"]["shippingStatus"] == end
+    assert response.json()["data"]["shippingStatus"] == end
     await until(lambda: ("shipment.cancelled", end) in arrivals_of(told, made["id"]))
     assert ("shipment.status.updated", end) in arrivals_of(told, made["id"])
 

@@ -25,9 +25,9 @@ PATH = "/shipping/store-locations"
 
 
 async def make_store(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
-    answer = await api.post(PATH, json={**STORE, **fields})
-    assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()["data"]
+    response = await api.post(PATH, json={**STORE, **fields})
+    assert response.status_code == 201, response.text
+    made: dict[str, Any] = response.json()["data"]
     return made
 
 
@@ -46,8 +46,8 @@ async def test_a_store_comes_back_as_it_was_given(api: httpx.AsyncClient) -> Non
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 async def test_a_store_is_changed_field_by_field(api: httpx.AsyncClient, method: str) -> None:
     made = await make_store(api)
-    answer = await api.request(method, f"{PATH}/{made['id']}", json={"name": "Gudang Baru", "email": None})
-    changed = answer.json()["data"]
+    response = await api.request(method, f"{PATH}/{made['id']}", json={"name": "Gudang Baru", "email": None})
+    changed = response.json()["data"]
     assert changed == {**made, "name": "Gudang Baru", "email": None, "updatedAt": changed["updatedAt"]}
     assert changed["updatedAt"] >= made["updatedAt"]
 
@@ -95,8 +95,8 @@ async def test_deleting_a_store_clears_it_from_its_shipments(
     store, other = await make_store(sandbox), await make_store(sandbox)
     gone = [await create(sandbox, "custom", storeLocationId=store["id"]) for _ in range(3)]
     stays = await create(sandbox, "custom", storeLocationId=other["id"])
-    answer = await sandbox.delete(f"{PATH}/{store['id']}")
-    assert (answer.status_code, answer.content) == (204, b"")
+    response = await sandbox.delete(f"{PATH}/{store['id']}")
+    assert (response.status_code, response.content) == (204, b"")
     assert error_of(await sandbox.get(f"{PATH}/{store['id']}")) == (404, "NOT_FOUND")
     assert error_of(await sandbox.delete(f"{PATH}/{store['id']}")) == (404, "NOT_FOUND")
     for shipment in gone:

@@ -156,7 +156,7 @@ async def test_a_callback_of_another_companys_carrier_is_not_theirs_to_use(
     token = calls[0][0].replace(f"sbx_{company.test}_", f"sbx_{other}_")
     for _, headers, body in calls:
         other_calls.append(await post(installation, (token, headers, body)))
-    assert {answer.status_code for answer in other_calls} == {404}
+    assert {response.status_code for response in other_calls} == {404}
     assert await get(sandbox, made["id"]) == made
 
 

@@ -90,8 +90,8 @@ class Road(RuleBasedStateMachine):
     @initialize(provider=PROVIDERS)
     def begin(self, provider: str) -> None:
         self.said, self.history = {}, []
-        answer = self.run(self.api.post("/shipping/shipments", json=body_of(provider)))
-        self.id = answer.json()["data"]["id"]
+        response = self.run(self.api.post("/shipping/shipments", json=body_of(provider)))
+        self.id = response.json()["data"]["id"]
         self.run(self._confirm())
 
     async def _confirm(self) -> None:

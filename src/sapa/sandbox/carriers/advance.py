@@ -9,7 +9,7 @@ from sapa.sandbox.carriers.scenarios import UnknownState, hasten
 from sapa.sandbox.carriers.simulators import SIMULATORS
 
 
-async def advance(kit: AppContext, tx: Tx, company_id: int, adapter: str, key: str, to: str | None) -> Booking:
+async def advance(context: AppContext, tx: Tx, company_id: int, adapter: str, key: str, to: str | None) -> Booking:
     """To its next state, or to a given one in our words. The carrier's callback is posted at once.
 
     The key is our reference, the carrier's number or the awb.
@@ -22,4 +22,4 @@ async def advance(kit: AppContext, tx: Tx, company_id: int, adapter: str, key: s
         steps = hasten(booking.steps, booking.now, simulator.kind, to)
     except UnknownState as error:
         raise Invalid.field("to", str(error)) from None
-    return await bookings.change_course(kit, tx, booking, steps, simulator.build_posting)
+    return await bookings.change_course(context, tx, booking, steps, simulator.build_posting)

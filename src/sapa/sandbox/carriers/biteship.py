@@ -12,8 +12,15 @@ from sapa.sandbox import prices
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.areas import SandboxPoint
 from sapa.sandbox.carriers import bookings
-from sapa.sandbox.carriers.answers import answer_down, answer_json, answer_lost, find_trouble, number, read_json
 from sapa.sandbox.carriers.bookings import Booking, Posting
+from sapa.sandbox.carriers.responses import (
+    find_trouble,
+    gateway_timeout,
+    json_response,
+    number,
+    read_json,
+    service_unavailable,
+)
 from sapa.sandbox.carriers.scenarios import (
     LABELLED,
     ScenarioStep,
@@ -44,28 +51,28 @@ _WORDS = {
 }
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
-    company_id = find_company_id(kit, call.headers.get("authorization", ""), f"{NAME}/api_key")
+async def serve(context: AppContext, call: HookCall) -> HookAnswer:
+    company_id = find_company_id(context, call.headers.get("authorization", ""), f"{NAME}/api_key")
     if company_id is None:
         return _refuse(401, 40101001, "Authorization failed. Please check your API key")
     path = call.path.removeprefix(PREFIX)
     if call.method == "GET" and path == "/v1/couriers":
-        return answer_json({"success": True, "couriers": [{"courier_code": code} for code, _ in COURIERS]})
+        return json_response({"success": True, "couriers": [{"courier_code": code} for code, _ in COURIERS]})
     if call.method == "GET" and path == "/v1/maps/areas":
         return _list_areas(call.query.get("input", ""))
     if call.method == "POST" and path == "/v1/rates/couriers":
         return await _rate(read_json(call))
     if call.method == "POST" and path == "/v1/orders":
-        return await _book(kit, company_id, read_json(call))
+        return await _book(context, company_id, read_json(call))
     order_no, _, verb = path.removeprefix("/v1/orders/").partition("/")
     if call.method == "GET" and path.startswith("/v1/orders/") and not verb:
-        return await _track(kit, company_id, order_no)
+        return await _track(context, company_id, order_no)
     if call.method == "POST" and path.startswith("/v1/orders/") and verb == "cancel":
-        return await _cancel(kit, company_id, order_no, read_json(call))
+        return await _cancel(context, company_id, order_no, read_json(call))
     return _refuse(404, 40404001, "Not found")
 
 
-def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
+def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
     if step.state not in _WORDS and step.state != LABELLED:
         return None
     body = {
@@ -80,8 +87,8 @@ def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Post
         "courier_link": _link(booking),
         "updated_at": step.at.astimezone(UTC).isoformat(timespec="milliseconds"),
     }
-    header = build_secret(kit, booking.company_id, f"{NAME}/signature_header")
-    secret = build_secret(kit, booking.company_id, f"{NAME}/signature_secret")
+    header = build_secret(context, booking.company_id, f"{NAME}/signature_header")
+    secret = build_secret(context, booking.company_id, f"{NAME}/signature_secret")
     return Posting({header: secret}, msgspec.json.encode(body))
 
 
@@ -99,7 +106,7 @@ def _list_areas(search: str) -> HookAnswer:
                 "postal_code": int(place.zip or 0),
             }
         )
-    return answer_json({"success": True, "areas": areas})
+    return json_response({"success": True, "areas": areas})
 
 
 async def _rate(asked: dict[str, Any]) -> HookAnswer:
@@ -119,7 +126,7 @@ async def _rate(asked: dict[str, Any]) -> HookAnswer:
         if code in wanted
         for express in prices.list_express_prices(km, _weigh(asked))
     ]
-    return answer_json({"success": True, "object": "courier_pricing", "code": 20001003, "pricing": pricing})
+    return json_response({"success": True, "object": "courier_pricing", "code": 20001003, "pricing": pricing})
 
 
 def _build_price(code: str, name: str, express: prices.Express, insurance: int) -> dict[str, Any]:
@@ -142,7 +149,7 @@ def _build_price(code: str, name: str, express: prices.Express, insurance: int) 
     }
 
 
-async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+async def _book(context: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
     problem = _find_problem(asked)
     if problem:
         return _refuse(400, 40002001, problem)
@@ -151,16 +158,16 @@ async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> Hook
     if scenario == "booking_rejected":
         return _refuse(400, 40002031, "Insufficient balance")
     if scenario == "booking_timeout_not_booked":
-        return answer_lost()
-    async with kit.database.transaction() as tx:
-        made = await bookings.book(kit, tx, company_id, NAME, "express", reference, scenario, asked, build_posting)
+        return gateway_timeout()
+    async with context.database.transaction() as tx:
+        made = await bookings.book(context, tx, company_id, NAME, "express", reference, scenario, asked, build_posting)
         twin = None if made else await bookings.find(tx, company_id, NAME, reference)
     if scenario == "booking_timeout":
-        return answer_lost()
+        return gateway_timeout()
     if twin is not None:
         details = {"order_id": twin.order_no, "waybill_id": twin.awb, "reference_id": reference}
         return _refuse(400, 40002060, "reference_id was used before", details)
-    return answer_json(_build_order(made)) if made else _refuse(500, 50000001, "Internal error")
+    return json_response(_build_order(made)) if made else _refuse(500, 50000001, "Internal error")
 
 
 def _find_problem(asked: dict[str, Any]) -> str | None:
@@ -176,30 +183,30 @@ def _find_problem(asked: dict[str, Any]) -> str | None:
     return None if _distance(asked) is not None else "The postal codes are not known"
 
 
-async def _track(kit: AppContext, company_id: int, order_no: str) -> HookAnswer:
-    async with kit.database.connection() as db:
+async def _track(context: AppContext, company_id: int, order_no: str) -> HookAnswer:
+    async with context.database.connection() as db:
         booking = await bookings.find(db, company_id, NAME, order_no)
     if booking is None or booking.order_no != order_no:
         return _refuse(404, 40402001, "Order not found")
-    return answer_down() if booking.scenario == "carrier_down" else answer_json(_build_order(booking))
+    return service_unavailable() if booking.scenario == "carrier_down" else json_response(_build_order(booking))
 
 
-async def _cancel(kit: AppContext, company_id: int, order_no: str, asked: dict[str, Any]) -> HookAnswer:
+async def _cancel(context: AppContext, company_id: int, order_no: str, asked: dict[str, Any]) -> HookAnswer:
     if not asked.get("cancellation_reason_code"):
         return _refuse(400, 40002001, "cancellation_reason_code is required")
-    async with kit.database.transaction() as tx:
+    async with context.database.transaction() as tx:
         booking = await bookings.lock(tx, company_id, NAME, order_no)
         if booking is None or booking.order_no != order_no:
             return _refuse(404, 40402001, "Order not found")
         if booking.scenario == "carrier_down":
-            return answer_down()
+            return service_unavailable()
         if booking.state.state != "confirmed" or booking.scenario == "cancel_refused":
             return _refuse(400, 40002042, "The order can not be cancelled")
         is_slow, reason = booking.scenario == "cancel_slow", str(asked.get("cancellation_reason") or "")
         if not is_cancelling(booking.steps):
             steps = cancel(booking.steps, booking.now, reason, "silently" if is_slow else None)
-            await bookings.change_course(kit, tx, booking, steps, build_posting)
-    return answer_lost() if is_slow else answer_json({"success": True, "id": order_no, "status": "cancelled"})
+            await bookings.change_course(context, tx, booking, steps, build_posting)
+    return gateway_timeout() if is_slow else json_response({"success": True, "id": order_no, "status": "cancelled"})
 
 
 def _build_order(booking: Booking) -> dict[str, Any]:
@@ -233,7 +240,7 @@ def _build_order(booking: Booking) -> dict[str, Any]:
 
 def _refuse(status: int, code: int, error: str, details: dict[str, Any] | None = None) -> HookAnswer:
     body: dict[str, Any] = {"success": False, "error": error, "code": code}
-    return answer_json(body | ({"details": details} if details else {}), status)
+    return json_response(body | ({"details": details} if details else {}), status)
 
 
 def _item(asked: dict[str, Any]) -> dict[str, Any]:
@@ -273,4 +280,4 @@ def _link(booking: Booking) -> str:
     return f"https://sandbox.example/biteship/{booking.order_no}"
 
 
-SIMULATOR = CarrierSimulator("express", answer, build_posting)
+SIMULATOR = CarrierSimulator("express", serve, build_posting)

@@ -65,7 +65,7 @@ KEPT_DAYS = 90
 
 
 async def book(
-    kit: AppContext, tx: Tx, company_id: int, adapter: str, kind: Kind, reference: str, scenario: str | None,
+    context: AppContext, tx: Tx, company_id: int, adapter: str, kind: Kind, reference: str, scenario: str | None,
     asked: Mapping[str, Any], build: Build,
 ) -> Booking | None:  # fmt: skip
     """None when the reference was booked before, which is counted."""
@@ -91,7 +91,7 @@ async def book(
     if not made:
         await queries.count_request(tx, company_id, adapter, reference)
         return None
-    await _schedule(kit, tx, booking, steps[1:], build)
+    await _schedule(context, tx, booking, steps[1:], build)
     return booking
 
 
@@ -118,21 +118,23 @@ async def forget_old(database: Database) -> None:
         await queries.purge_bookings(db, KEPT_DAYS)
 
 
-async def change_course(kit: AppContext, tx: Tx, booking: Booking, steps: list[ScenarioStep], build: Build) -> Booking:
+async def change_course(
+    context: AppContext, tx: Tx, booking: Booking, steps: list[ScenarioStep], build: Build
+) -> Booking:
     """Another course from here on: what waits to be told is replaced by what is to be told now."""
     is_told = {(step.state, step.at) for step in booking.past}
     await queries.drop_waiting(tx, booking.company_id, _mark(booking), booking.now)
     changed = msgspec.structs.replace(booking, steps=steps)
     await queries.set_steps(tx, booking.company_id, booking.adapter, booking.reference, msgspec.json.encode(steps))
-    await _schedule(kit, tx, changed, [step for step in steps if (step.state, step.at) not in is_told], build)
+    await _schedule(context, tx, changed, [step for step in steps if (step.state, step.at) not in is_told], build)
     return changed
 
 
-async def _schedule(kit: AppContext, tx: Tx, booking: Booking, steps: Sequence[ScenarioStep], build: Build) -> None:
+async def _schedule(context: AppContext, tx: Tx, booking: Booking, steps: Sequence[ScenarioStep], build: Build) -> None:
     if booking.scenario == "carrier_down":
         return
-    path = "/hooks/carriers/" + build_secret(kit, booking.company_id, f"hook/{booking.adapter}")
-    told = [(step, posting) for step in steps if (posting := build(kit, booking, step))]
+    path = "/hooks/carriers/" + build_secret(context, booking.company_id, f"hook/{booking.adapter}")
+    told = [(step, posting) for step in steps if (posting := build(context, booking, step))]
     delays = [max(0.0, (step.at - booking.now).total_seconds()) for step, _ in told]
     if booking.scenario == "webhook_out_of_order":
         delays = _swap(delays)

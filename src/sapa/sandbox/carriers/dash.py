@@ -11,8 +11,15 @@ from sapa.sandbox import areas, prices
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.areas import SandboxPoint
 from sapa.sandbox.carriers import bookings, people
-from sapa.sandbox.carriers.answers import answer_down, answer_json, answer_lost, find_trouble, number, read_json
 from sapa.sandbox.carriers.bookings import Booking, Posting
+from sapa.sandbox.carriers.responses import (
+    find_trouble,
+    gateway_timeout,
+    json_response,
+    number,
+    read_json,
+    service_unavailable,
+)
 from sapa.sandbox.carriers.scenarios import (
     ScenarioStep,
     cancel,
@@ -53,29 +60,29 @@ _REASONS = {
 _BEFORE_PICKUP = frozenset({"finding_driver", "driver_assigned", "picking_up"})
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
+async def serve(context: AppContext, call: HookCall) -> HookAnswer:
     path = call.path.removeprefix(PREFIX)
     if (call.method, path) == ("POST", "/v1/auth/providers/token"):
-        return _grant(kit, read_json(call))
-    company_id = find_company_id(kit, call.headers.get("authorization", "").removeprefix("Bearer "), _TOKEN)
+        return _grant(context, read_json(call))
+    company_id = find_company_id(context, call.headers.get("authorization", "").removeprefix("Bearer "), _TOKEN)
     if company_id is None:
         return _refuse(401, "UNAUTHORIZED", "The token is invalid or has expired")
     if (call.method, path) == ("POST", "/v1/deliveries/quotes"):
         return await _quote(read_json(call))
     if (call.method, path) == ("POST", _DELIVERIES):
-        return await _book(kit, company_id, read_json(call))
+        return await _book(context, company_id, read_json(call))
     number = path.removeprefix(f"{_DELIVERIES}/")
     if number != path and call.method == "GET":
-        return await _track(kit, company_id, number)
+        return await _track(context, company_id, number)
     if number != path and call.method == "DELETE":
-        return await _cancel(kit, company_id, number, call.query.get("reason", ""))
+        return await _cancel(context, company_id, number, call.query.get("reason", ""))
     return _refuse(404, "NOT_FOUND", "There is no such path")
 
 
-def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
+def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
     if step.state not in _WORDS:
         return None
-    token = build_secret(kit, booking.company_id, f"{NAME}/callback_token")
+    token = build_secret(context, booking.company_id, f"{NAME}/callback_token")
     return Posting({"authorization": f"Bearer {token}"}, msgspec.json.encode(_build_delivery(booking, step)))
 
 
@@ -113,13 +120,13 @@ def _build_media(booking: Booking, step: ScenarioStep) -> list[dict[str, str]]:
     return [{"type": kind, "url": f"https://sandbox.example/dash/{booking.order_no}/{kind}.jpg"} for kind in kinds]
 
 
-def _grant(kit: AppContext, asked: dict[str, Any]) -> HookAnswer:
-    company_id = find_company_id(kit, str(asked.get("client_secret") or ""), f"{NAME}/client_secret")
-    expected = build_secret(kit, company_id, f"{NAME}/client_key") if company_id is not None else ""
+def _grant(context: AppContext, asked: dict[str, Any]) -> HookAnswer:
+    company_id = find_company_id(context, str(asked.get("client_secret") or ""), f"{NAME}/client_secret")
+    expected = build_secret(context, company_id, f"{NAME}/client_key") if company_id is not None else ""
     given = str(asked.get("client_key") or "")
     if company_id is None or not hmac.compare_digest(expected.encode(), given.encode()):
         return _refuse(401, "UNAUTHORIZED", "The client key or secret is wrong")
-    return answer_json({"token": build_secret(kit, company_id, _TOKEN)})
+    return json_response({"token": build_secret(context, company_id, _TOKEN)})
 
 
 async def _quote(asked: dict[str, Any]) -> HookAnswer:
@@ -132,7 +139,7 @@ async def _quote(asked: dict[str, Any]) -> HookAnswer:
     if not _is_served(asked):
         return _refuse(422, "OUT_OF_COVERAGE", "The origin is outside the service area")
     found = {kind: _find_price(kind, km, asked) for kind in ("INSTANT", "SAME_DAY")}
-    return answer_json(
+    return json_response(
         {
             "quotes": [
                 {
@@ -149,7 +156,7 @@ async def _quote(asked: dict[str, Any]) -> HookAnswer:
     )
 
 
-async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+async def _book(context: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
     reference = str(asked.get("providerOrderID") or "")
     problem = _find_problem(asked)
     if problem or not reference:
@@ -160,14 +167,14 @@ async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> Hook
     if scenario == "booking_rejected":
         return _refuse(422, "INSUFFICIENT_BALANCE", "The balance is not sufficient")
     if scenario == "booking_timeout_not_booked":
-        return answer_lost()
-    async with kit.database.transaction() as tx:
-        made = await bookings.book(kit, tx, company_id, NAME, "instant", reference, scenario, asked, build_posting)
+        return gateway_timeout()
+    async with context.database.transaction() as tx:
+        made = await bookings.book(context, tx, company_id, NAME, "instant", reference, scenario, asked, build_posting)
     if scenario == "booking_timeout":
-        return answer_lost()
+        return gateway_timeout()
     if made is None:
         return _refuse(409, "DUPLICATE_ORDER", "providerOrderID was used before")
-    return answer_json(_build_delivery(made, made.steps[0]), 201)
+    return json_response(_build_delivery(made, made.steps[0]), 201)
 
 
 def _find_problem(asked: dict[str, Any]) -> str | None:
@@ -182,35 +189,35 @@ def _find_problem(asked: dict[str, Any]) -> str | None:
     return None if _distance(asked) is not None else "coordinates are required"
 
 
-async def _track(kit: AppContext, company_id: int, key: str) -> HookAnswer:
-    async with kit.database.connection() as db:
+async def _track(context: AppContext, company_id: int, key: str) -> HookAnswer:
+    async with context.database.connection() as db:
         booking = await bookings.find(db, company_id, NAME, key)
     if booking is None or booking.order_no != key:
         return _refuse(404, "NOT_FOUND", "There is no such delivery")
     if booking.scenario == "carrier_down":
-        return answer_down()
+        return service_unavailable()
     told = [step for step in booking.past if step.state in _WORDS]
-    return answer_json(_build_delivery(booking, told[-1]))
+    return json_response(_build_delivery(booking, told[-1]))
 
 
-async def _cancel(kit: AppContext, company_id: int, key: str, reason: str) -> HookAnswer:
-    async with kit.database.transaction() as tx:
+async def _cancel(context: AppContext, company_id: int, key: str, reason: str) -> HookAnswer:
+    async with context.database.transaction() as tx:
         booking = await bookings.lock(tx, company_id, NAME, key)
         if booking is None or booking.order_no != key:
             return _refuse(404, "NOT_FOUND", "There is no such delivery")
         if booking.scenario == "carrier_down":
-            return answer_down()
+            return service_unavailable()
         if booking.state.state not in _BEFORE_PICKUP or booking.scenario == "cancel_refused":
             return _refuse(409, "NOT_CANCELLABLE", "The delivery can no longer be cancelled")
         is_slow = booking.scenario == "cancel_slow"
         if not is_cancelling(booking.steps):
             steps = cancel(booking.steps, booking.now, reason, "silently" if is_slow else None)
-            await bookings.change_course(kit, tx, booking, steps, build_posting)
-    return answer_lost() if is_slow else HookAnswer(204)
+            await bookings.change_course(context, tx, booking, steps, build_posting)
+    return gateway_timeout() if is_slow else HookAnswer(204)
 
 
 def _refuse(status: int, code: str, message: str) -> HookAnswer:
-    return answer_json({"code": code, "message": message}, status)
+    return json_response({"code": code, "message": message}, status)
 
 
 def _is_served(asked: dict[str, Any]) -> bool:
@@ -244,4 +251,4 @@ def _find_driver(booking: Booking, step: ScenarioStep) -> people.Person | None:
     return people.choose(booking.reference, step.driver) if has_driver else None
 
 
-SIMULATOR = CarrierSimulator("instant", answer, build_posting)
+SIMULATOR = CarrierSimulator("instant", serve, build_posting)

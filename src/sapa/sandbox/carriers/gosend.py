@@ -11,18 +11,18 @@ from sapa.sandbox import prices
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.areas import SandboxPoint
 from sapa.sandbox.carriers import bookings, people
-from sapa.sandbox.carriers.answers import (
+from sapa.sandbox.carriers.bookings import Booking, Posting
+from sapa.sandbox.carriers.responses import (
     DOWN_VALUE,
     SLOW_SECONDS,
     SLOW_VALUE,
-    answer_down,
-    answer_json,
-    answer_lost,
+    gateway_timeout,
+    json_response,
     local_text,
     milliseconds,
     read_json,
+    service_unavailable,
 )
-from sapa.sandbox.carriers.bookings import Booking, Posting
 from sapa.sandbox.carriers.scenarios import (
     ScenarioStep,
     cancel,
@@ -58,24 +58,24 @@ _WORDS = {
 _BEFORE_PICKUP = frozenset({"finding_driver", "driver_assigned", "picking_up"})
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
-    company_id = find_company_id(kit, call.headers.get("pass-key", ""), f"{NAME}/pass_key")
-    if company_id is None or call.headers.get("client-id") != build_secret(kit, company_id, f"{NAME}/client_id"):
+async def serve(context: AppContext, call: HookCall) -> HookAnswer:
+    company_id = find_company_id(context, call.headers.get("pass-key", ""), f"{NAME}/pass_key")
+    if company_id is None or call.headers.get("client-id") != build_secret(context, company_id, f"{NAME}/client_id"):
         return _refuse(401, "Invalid Client-ID or Pass-Key")
     path = call.path.removeprefix(PREFIX)
     if (call.method, path) == ("GET", "/gokilat/v10/calculate/price"):
         return await _price(call.query)
     if (call.method, path) == ("POST", _BOOKING):
-        return await _book(kit, company_id, read_json(call))
+        return await _book(context, company_id, read_json(call))
     if (call.method, path) == ("PUT", f"{_BOOKING}/cancel"):
-        return await _cancel(kit, company_id, str(read_json(call).get("orderNo") or ""))
+        return await _cancel(context, company_id, str(read_json(call).get("orderNo") or ""))
     for prefix in (f"{_BOOKING}/orderno/", f"{_BOOKING}/storeOrderId/"):
         if call.method == "GET" and path.startswith(prefix):
-            return await _track(kit, company_id, path.removeprefix(prefix))
+            return await _track(context, company_id, path.removeprefix(prefix))
     return _refuse(404, "Not Found")
 
 
-def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
+def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
     word = _WORDS.get(step.state)
     if word is None:
         return None
@@ -103,7 +103,7 @@ def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Post
         "pod_url": f"{_tracking_url(booking)}/pod.jpg" if step.state in {"delivered", "returned"} else None,
         "store_order_id": booking.reference,
     }
-    token = build_secret(kit, booking.company_id, f"{NAME}/callback_token")
+    token = build_secret(context, booking.company_id, f"{NAME}/callback_token")
     return Posting({"authorization": token}, msgspec.json.encode(body))
 
 
@@ -114,7 +114,7 @@ async def _price(query: dict[str, str]) -> HookAnswer:
         return _refuse(400, "origin and destination must be lat,lng")
     latitude = query["destination"].split(",")[0]
     if latitude.endswith(str(DOWN_VALUE)):
-        return answer_down()
+        return service_unavailable()
     if latitude.endswith(str(SLOW_VALUE)):
         await asyncio.sleep(SLOW_SECONDS)
     km = prices.build_distance(origin, destination)
@@ -122,7 +122,7 @@ async def _price(query: dict[str, str]) -> HookAnswer:
         "Instant": prices.find_instant_price("bike", km, Decimal(1)),
         "SameDay": prices.find_same_day_price(km, Decimal(1)),
     }
-    return answer_json({method: _build_method(method, km, price) for method, price in found.items()})
+    return json_response({method: _build_method(method, km, price) for method, price in found.items()})
 
 
 def _build_method(method: str, km: Decimal, price: Decimal | None) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def _build_method(method: str, km: Decimal, price: Decimal | None) -> dict[str, 
     }
 
 
-async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
+async def _book(context: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
     routes = asked.get("routes")
     route = routes[0] if isinstance(routes, list) and routes and isinstance(routes[0], dict) else {}
     reference = str(route.get("storeOrderId") or "")
@@ -148,16 +148,16 @@ async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> Hook
     if scenario == "booking_rejected":
         return _refuse(400, "Insufficient balance")
     if scenario == "booking_timeout_not_booked":
-        return answer_lost()
-    async with kit.database.transaction() as tx:
-        made = await bookings.book(kit, tx, company_id, NAME, "instant", reference, scenario, asked, build_posting)
+        return gateway_timeout()
+    async with context.database.transaction() as tx:
+        made = await bookings.book(context, tx, company_id, NAME, "instant", reference, scenario, asked, build_posting)
     if scenario == "booking_timeout":
-        return answer_lost()
+        return gateway_timeout()
     if made is None:
         return _refuse(400, "storeOrderId was used before")
     number = int.from_bytes(made.order_no.encode()[-4:])
     method = asked["shipment_method"]
-    return answer_json({"id": number, "orderNo": made.order_no, "bookingType": method, "storeOrderId": reference})
+    return json_response({"id": number, "orderNo": made.order_no, "bookingType": method, "storeOrderId": reference})
 
 
 def _find_problem(asked: dict[str, Any], route: dict[str, Any]) -> str | None:
@@ -174,20 +174,20 @@ def _find_problem(asked: dict[str, Any], route: dict[str, Any]) -> str | None:
     return None if is_placed else "originLatLong and destinationLatLong are required"
 
 
-async def _track(kit: AppContext, company_id: int, key: str) -> HookAnswer:
-    async with kit.database.connection() as db:
+async def _track(context: AppContext, company_id: int, key: str) -> HookAnswer:
+    async with context.database.connection() as db:
         booking = await bookings.find(db, company_id, NAME, key)
     if booking is None:
         return _refuse(404, "Booking not found")
     if booking.scenario == "carrier_down":
-        return answer_down()
+        return service_unavailable()
     told = [step for step in booking.past if step.state in _WORDS]
     step, times = told[-1], {step.state: local_text(step.at) for step in told}
     driver = _find_driver(booking, step)
     closed = next(
         (times[state] for state in ("delivered", "cancelled", "no_driver", "returning") if state in times), None
     )
-    return answer_json(
+    return json_response(
         {
             "orderNo": booking.order_no,
             "status": _WORDS[step.state],
@@ -210,24 +210,24 @@ async def _track(kit: AppContext, company_id: int, key: str) -> HookAnswer:
     )
 
 
-async def _cancel(kit: AppContext, company_id: int, order_no: str) -> HookAnswer:
-    async with kit.database.transaction() as tx:
+async def _cancel(context: AppContext, company_id: int, order_no: str) -> HookAnswer:
+    async with context.database.transaction() as tx:
         booking = await bookings.lock(tx, company_id, NAME, order_no)
         if booking is None:
             return _refuse(404, "Booking not found")
         if booking.scenario == "carrier_down":
-            return answer_down()
+            return service_unavailable()
         if booking.state.state not in _BEFORE_PICKUP or booking.scenario == "cancel_refused":
             return _refuse(400, "Booking can not be cancelled anymore")
         is_slow = booking.scenario == "cancel_slow"
         if not is_cancelling(booking.steps):
             steps = cancel(booking.steps, booking.now, "Cancelled by the client", "silently" if is_slow else None)
-            await bookings.change_course(kit, tx, booking, steps, build_posting)
-    return answer_lost() if is_slow else answer_json({"statusCode": 200, "message": "Booking cancelled"})
+            await bookings.change_course(context, tx, booking, steps, build_posting)
+    return gateway_timeout() if is_slow else json_response({"statusCode": 200, "message": "Booking cancelled"})
 
 
 def _refuse(status: int, reason: str) -> HookAnswer:
-    return answer_json({"errors": [{"message": reason}]}, status, {"Error-Message": reason})
+    return json_response({"errors": [{"message": reason}]}, status, {"Error-Message": reason})
 
 
 def _find_driver(booking: Booking, step: ScenarioStep) -> people.Person | None:
@@ -264,4 +264,4 @@ def _parse_point(text: object) -> SandboxPoint | None:
     return SandboxPoint(lat, lng)
 
 
-SIMULATOR = CarrierSimulator("instant", answer, build_posting)
+SIMULATOR = CarrierSimulator("instant", serve, build_posting)

@@ -13,7 +13,7 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 class CarrierSimulator(Struct, frozen=True):
     kind: Kind
     """How a booking goes on by itself."""
-    answer: Callable[[AppContext, HookCall], Awaitable[HookAnswer]]
+    serve: Callable[[AppContext, HookCall], Awaitable[HookAnswer]]
     """Plays the carrier's API."""
     build_posting: Build
     """Writes the carrier's callbacks."""

@@ -12,4 +12,4 @@ SIMULATORS: Mapping[str, CarrierSimulator] = {
     name: import_module(f"{__package__}.{name}").SIMULATOR for name in CARRIERS
 }
 
-HOOKS: list[Hook[AppContext]] = [Hook(f"/sandbox/{name}/", simulator.answer) for name, simulator in SIMULATORS.items()]
+HOOKS: list[Hook[AppContext]] = [Hook(f"/sandbox/{name}/", simulator.serve) for name, simulator in SIMULATORS.items()]

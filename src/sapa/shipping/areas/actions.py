@@ -46,22 +46,24 @@ class CoverageState(Struct, frozen=True):
 
 
 async def list_coverage(
-    kit: AppContext, company: Company, wanted: AreaRequest, search: str | None
+    context: AppContext, company: Company, wanted: AreaRequest, search: str | None
 ) -> list[CarrierArea]:
     """The places by name; raises NotFound for a parent that nobody knows."""
-    async with kit.database.connection() as db:
-        known = await _look(kit, db, company, wanted)
+    async with context.database.connection() as db:
+        known = await _look(context, db, company, wanted)
     if not known.is_fresh and known.connected is not None:
         told = await _ask(known.connected, wanted)
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             known = await _settle(db, company, known, wanted, told)
     return _choose(known.areas or [], wanted, search)
 
 
-async def list_pickup_cities(kit: AppContext, db: Connection, company: Company, provider: str) -> Sequence[CarrierArea]:
+async def list_pickup_cities(
+    context: AppContext, db: Connection, company: Company, provider: str
+) -> Sequence[CarrierArea]:
     """The cities in which the provider fetches parcels. Not for use inside a transaction: the carrier may be asked."""
     wanted = AreaRequest(provider, "cities", None)
-    known = await _look(kit, db, company, wanted)
+    known = await _look(context, db, company, wanted)
     if not known.is_fresh and known.connected is not None:
         known = await _settle(db, company, known, wanted, await _ask(known.connected, wanted))
     return known.areas or []
@@ -102,8 +104,10 @@ async def _list_known(db: Connection, company: Company, carrier: Carrier, distri
     return _decode(cached.areas) if cached else ()
 
 
-async def _look(kit: AppContext, db: Connection, company: Company, wanted: AreaRequest) -> CoverageState:
-    connected = None if PROVIDERS[wanted.provider].is_local else await get_carrier(kit, db, company, wanted.provider)
+async def _look(context: AppContext, db: Connection, company: Company, wanted: AreaRequest) -> CoverageState:
+    connected = (
+        None if PROVIDERS[wanted.provider].is_local else await get_carrier(context, db, company, wanted.provider)
+    )
     if connected is None or not _has_list(connected.carrier, wanted):
         return CoverageState(None, await _list_from_dictionary(db, wanted), is_fresh=True)
     days = get_environment(company).coverage_days

@@ -119,18 +119,18 @@ async def put_back(tx: Tx, company: Company, stored: StoredShipment) -> StoredSh
 
 
 async def send(
-    kit: AppContext, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
+    context: AppContext, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
 ) -> Outcome | None:
     """Asks the carrier, once. None when another process is at it."""
 
     async def claim_and_ask() -> Outcome | None:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             if not await queries.claim(db, attempt):
                 return None
-        return await _ask(kit, connected, stored, attempt)
+        return await _ask(context, connected, stored, attempt)
 
     async def unclaim() -> None:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             await queries.unclaim(db, attempt)
 
     try:
@@ -140,7 +140,7 @@ async def send(
 
 
 async def _ask(
-    kit: AppContext, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
+    context: AppContext, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
 ) -> Outcome:
     try:
         outcome: Outcome = await connected.carrier.book(connected.connection, build_request(stored), attempt.reference)
@@ -153,9 +153,9 @@ async def _ask(
     except Exception:
         log.exception("booking broke off", shipment=stored.id, reference=attempt.reference)
         outcome = Unsure("The answer could not be read.")
-    await call_log.record(kit.database, connected.connection, "book", attempt.reference, outcome)
+    await call_log.record(context.database, connected.connection, "book", attempt.reference, outcome)
     if isinstance(outcome, Booked):
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             await queries.note_answer(db, attempt, outcome)
     return outcome
 
@@ -265,14 +265,14 @@ async def resolve(tx: Tx, company: Company, stored: StoredShipment, given: Booki
     return await settle(tx, company, stored.id, attempt.number, outcome, "user")
 
 
-async def book(kit: AppContext, company: Company, id: str) -> StoredShipment:
+async def book(context: AppContext, company: Company, id: str) -> StoredShipment:
     """From the intent to the outcome, for people who book at the console or by a command. What is booked stays so."""
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         stored = await shipments.get_stored(db, company.id, id)
         if PROVIDERS[stored.provider].is_local:
             raise NotBookable(f"{stored.provider} has no carrier to book with; triggerBooking confirms it.")
-        connected = await get_carrier(kit, db, company, stored.provider)
-    async with kit.database.transaction() as tx:
+        connected = await get_carrier(context, db, company, stored.provider)
+    async with context.database.transaction() as tx:
         stored = await shipments.lock_shipment(tx, company.id, id)
         if is_booked(stored):
             return stored
@@ -280,6 +280,6 @@ async def book(kit: AppContext, company: Company, id: str) -> StoredShipment:
         start = await begin(tx, company, stored, connected.carrier.name)
     if start.attempt is None:
         return start.stored
-    outcome = await send(kit, connected, start.stored, start.attempt)
-    async with kit.database.transaction() as tx:
+    outcome = await send(context, connected, start.stored, start.attempt)
+    async with context.database.transaction() as tx:
         return await settle(tx, company, id, start.attempt.number, outcome, "user")

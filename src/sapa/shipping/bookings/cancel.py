@@ -131,19 +131,19 @@ async def _get_shipped(connected: ConnectedCarrier, stored: StoredShipment) -> B
     return msgspec.structs.replace(shipped, order_no=found.order_no, awb=found.awb, booking_id=found.booking_id)
 
 
-async def settle_due(kit: AppContext, due: DueShipment) -> None:
+async def settle_due(context: AppContext, due: DueShipment) -> None:
     """Asks the carrier again about one cancellation that is due, unless another worker has it."""
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         if not await queries.take_cancelling(db, due, TAKEN_SECONDS):
             return
         company = await access.get_company(db, due.company_id)
         stored = await shipments.get_stored(db, company.id, due.id)
-        connected = await find_carrier(kit, db, company, stored.provider)
+        connected = await find_carrier(context, db, company, stored.provider)
     if connected is None or connected.carrier.name != stored.adapter:
         outcome: CancelOutcome = CarrierAway("The carrier is not connected any more.")
     else:
         outcome = await ask_carrier(connected, stored, is_first=False)
-    async with kit.database.transaction() as tx:
+    async with context.database.transaction() as tx:
         await settle_cancel(tx, company, stored, outcome, is_watched=False)
 
 

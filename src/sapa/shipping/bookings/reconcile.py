@@ -43,34 +43,34 @@ class AlreadyCancelled(Struct, frozen=True):
     """The carrier had cancelled it already: what it told of it was old."""
 
 
-async def look_after(kit: AppContext, due: DueAttempt) -> None:
+async def look_after(context: AppContext, due: DueAttempt) -> None:
     """The worker's part in one attempt that is due, unless another worker has it."""
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         attempt = await queries.take(db, due, TAKEN_SECONDS)
         if attempt is None:
             return
         company = await access.get_company(db, due.company_id)
         stored = await shipments.get_stored(db, company.id, due.shipment_id)
-        connected = await find_carrier(kit, db, company, stored.provider)
+        connected = await find_carrier(context, db, company, stored.provider)
     if connected is not None and connected.carrier.name != attempt.adapter:
         connected = None
     if attempt.state == "pending":
-        await _send(kit, company, connected, stored, attempt)
+        await _send(context, company, connected, stored, attempt)
     elif attempt.state == "sent":
-        await _settle(kit, company, attempt, Unsure("Whoever sent it ended before the answer came."))
+        await _settle(context, company, attempt, Unsure("Whoever sent it ended before the answer came."))
     elif attempt.state == "unwanted":
-        await _cancel(kit, company, connected, stored, attempt)
+        await _cancel(context, company, connected, stored, attempt)
     else:
-        await _find(kit, company, connected, stored, attempt)
+        await _find(context, company, connected, stored, attempt)
 
 
-async def _settle(kit: AppContext, company: Company, attempt: BookingAttempt, outcome: Outcome | None) -> None:
-    async with kit.database.transaction() as tx:
+async def _settle(context: AppContext, company: Company, attempt: BookingAttempt, outcome: Outcome | None) -> None:
+    async with context.database.transaction() as tx:
         await actions.settle(tx, company, attempt.shipment_id, attempt.number, outcome, "worker")
 
 
 async def _send(
-    kit: AppContext,
+    context: AppContext,
     company: Company,
     connected: ConnectedCarrier | None,
     stored: StoredShipment,
@@ -80,33 +80,33 @@ async def _send(
     if connected is None:
         outcome: Outcome | None = Rejected("PROVIDER_NOT_CONNECTED", "The provider is not connected any more.")
     else:
-        outcome = await actions.send(kit, connected, stored, attempt)
-    await _settle(kit, company, attempt, outcome)
+        outcome = await actions.send(context, connected, stored, attempt)
+    await _settle(context, company, attempt, outcome)
 
 
 async def _find(
-    kit: AppContext,
+    context: AppContext,
     company: Company,
     connected: ConnectedCarrier | None,
     stored: StoredShipment,
     attempt: BookingAttempt,
 ) -> None:
     """Asks the carrier for a booking by our reference."""
-    answer = await _look(connected, stored, attempt)
-    if isinstance(answer, Booked):
-        await _settle(kit, company, attempt, answer)
+    response = await _look(connected, stored, attempt)
+    if isinstance(response, Booked):
+        await _settle(context, company, attempt, response)
         return
-    is_not_found = isinstance(answer, BookingNotFound)
+    is_not_found = isinstance(response, BookingNotFound)
     seen = attempt.not_found + is_not_found
     if is_not_found and attempt.state == "unknown" and seen >= CERTAIN_LOOKS and attempt.age >= CERTAIN_SECONDS:
-        await _settle(kit, company, attempt, BookingNotFound())
+        await _settle(context, company, attempt, BookingNotFound())
         return
-    error = answer.reason if isinstance(answer, CannotTell) else None
-    async with kit.database.connection() as db:
+    error = response.reason if isinstance(response, CannotTell) else None
+    async with context.database.connection() as db:
         next_at = build_next_look(attempt)
         await queries.note_look(db, attempt, not_found=is_not_found, error=error, next_at=next_at)
     if attempt.state == "unknown" and attempt.age >= HOUR and not stored.needs_action:
-        await _ask_for_help(kit, company, attempt)
+        await _ask_for_help(context, company, attempt)
 
 
 async def _look(
@@ -133,8 +133,8 @@ def build_next_look(attempt: BookingAttempt) -> float | None:
     return min((*in_turn, *coming), default=None)
 
 
-async def _ask_for_help(kit: AppContext, company: Company, attempt: BookingAttempt) -> None:
-    async with kit.database.transaction() as tx:
+async def _ask_for_help(context: AppContext, company: Company, attempt: BookingAttempt) -> None:
+    async with context.database.transaction() as tx:
         stored = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
         if stored.shipping_status == "booking_unknown" and stored.reference == attempt.reference:
             words = "The carrier cannot tell whether it took the booking; look there, then use resolveBooking."
@@ -142,7 +142,7 @@ async def _ask_for_help(kit: AppContext, company: Company, attempt: BookingAttem
 
 
 async def _cancel(
-    kit: AppContext,
+    context: AppContext,
     company: Company,
     connected: ConnectedCarrier | None,
     stored: StoredShipment,
@@ -150,7 +150,7 @@ async def _cancel(
 ) -> None:
     """A booking that came through although nobody wants it any more."""
     verdict = await _ask_to_cancel(connected, stored, attempt)
-    async with kit.database.transaction() as tx:
+    async with context.database.transaction() as tx:
         now = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
         if isinstance(verdict, CarrierAway) and attempt.looks < MOST_CANCELS:
             next_at = attempt.age + PAUSE_SECONDS
@@ -180,12 +180,12 @@ async def _ask_to_cancel(
         told = (await connected.carrier.track(connected.connection, shipped)).events
         if told and told[-1].status in GONE:
             return AlreadyCancelled()
-        answer = await connected.carrier.cancel(connected.connection, shipped, "Duplicate booking")
+        response = await connected.carrier.cancel(connected.connection, shipped, "Duplicate booking")
     except (CarrierAway, BadCredentials) as error:
         return CarrierAway(str(error))
-    if isinstance(answer, CancelRefused):
+    if isinstance(response, CancelRefused):
         number = shipped.awb if PROVIDERS[stored.provider].cancels_by_awb_only else shipped.awb or shipped.order_no
-        return answer.reason if number else CarrierAway(answer.reason)
+        return response.reason if number else CarrierAway(response.reason)
     return Cancelled()
 
 

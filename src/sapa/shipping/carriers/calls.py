@@ -57,12 +57,12 @@ async def ask(connection: CarrierAccount, request: Request, patience: Timeouts =
     if reason := circuit.enter(connection):
         raise CarrierAway(reason)
     try:
-        answer = await _ask(connection, request, patience)
+        response = await _ask(connection, request, patience)
     except CarrierAway:
         circuit.note_failure(connection)
         raise
     circuit.forget(connection)
-    return answer
+    return response
 
 
 class _TryLater(Exception):
@@ -85,16 +85,16 @@ async def _ask(connection: CarrierAccount, request: Request, patience: Timeouts)
 
 async def _ask_once(connection: CarrierAccount, request: Request, patience: Timeouts, ends: float) -> ProviderResponse:
     try:
-        answer = await _call(connection, request, max(0.1, ends - time.monotonic()), patience.connect_seconds)
+        response = await _call(connection, request, max(0.1, ends - time.monotonic()), patience.connect_seconds)
     except Unclear as error:
         raise CarrierAway(scrub(connection, str(error))) from None
     except NotSent as error:
         raise _TryLater(scrub(connection, str(error))) from None
-    if answer.status in _BUSY:
-        raise _TryLater(f"it answered {answer.status}", _parse_pause(answer))
-    if not (answer.status < 300 or 400 <= answer.status < 500):
-        raise CarrierAway(f"it answered {answer.status}")
-    return answer
+    if response.status in _BUSY:
+        raise _TryLater(f"it answered {response.status}", _parse_pause(response))
+    if not (response.status < 300 or 400 <= response.status < 500):
+        raise CarrierAway(f"it answered {response.status}")
+    return response
 
 
 async def send_once(connection: CarrierAccount, request: Request) -> ProviderResponse:
@@ -105,17 +105,17 @@ async def send_once(connection: CarrierAccount, request: Request) -> ProviderRes
     if reason := circuit.enter(connection):
         raise NotSent(reason)
     try:
-        answer = await _call(connection, request, BOOK_SECONDS, BOOK_CONNECT_SECONDS)
+        response = await _call(connection, request, BOOK_SECONDS, BOOK_CONNECT_SECONDS)
     except (NotSent, Unclear) as error:
         circuit.note_failure(connection)
         raise type(error)(scrub(connection, str(error))) from None
-    if answer.status >= 500 or answer.status == 408 or 300 <= answer.status < 400:
+    if response.status >= 500 or response.status == 408 or 300 <= response.status < 400:
         circuit.note_failure(connection)
-        raise Unclear(f"it answered {answer.status}")
+        raise Unclear(f"it answered {response.status}")
     circuit.forget(connection)
-    if answer.status == 429:
+    if response.status == 429:
         raise NotSent("it takes no more bookings for the moment")
-    return answer
+    return response
 
 
 async def _call(
@@ -137,26 +137,26 @@ async def _call(
     )
 
 
-def parse(answer: ProviderResponse, shape: type[Shape]) -> Shape:
+def parse(response: ProviderResponse, shape: type[Shape]) -> Shape:
     """The answer's body. Raises Unreadable."""
     try:
-        return decode(answer.body, shape)
+        return decode(response.body, shape)
     except Unreadable:
-        raise Unreadable(f"it answered {answer.status} with something that cannot be read") from None
+        raise Unreadable(f"it answered {response.status} with something that cannot be read") from None
 
 
-def read(answer: ProviderResponse, shape: type[Shape]) -> Shape:
+def read(response: ProviderResponse, shape: type[Shape]) -> Shape:
     """The same for a call that may be repeated."""
     try:
-        return parse(answer, shape)
+        return parse(response, shape)
     except Unreadable as error:
         raise CarrierAway(str(error)) from None
 
 
-def read_booking(answer: ProviderResponse, shape: type[Shape]) -> Shape:
+def read_booking(response: ProviderResponse, shape: type[Shape]) -> Shape:
     """The same for a booking: what cannot be read may be a booking all the same."""
     try:
-        return parse(answer, shape)
+        return parse(response, shape)
     except Unreadable as error:
         raise Unclear(str(error)) from None
 
@@ -171,11 +171,11 @@ class _Consent(Struct, frozen=True):
     statusCode: int | None = None  # noqa: N815 - a carrier's spelling
 
 
-def is_granted(answer: ProviderResponse) -> bool:
+def is_granted(response: ProviderResponse) -> bool:
     """Whether a wish was met: the one place that says so. Raises CarrierAway for what is neither a yes nor a no."""
-    if answer.status >= 400 or answer.status == 204:
-        return answer.status == 204
-    said = read(answer, _Consent)
+    if response.status >= 400 or response.status == 204:
+        return response.status == 204
+    said = read(response, _Consent)
     is_no = said.success is False or said.status is False or said.errors or said.error
     return not is_no and (said.statusCode or 0) < 400
 
@@ -214,6 +214,6 @@ def join_notes(notes: Sequence[str | None]) -> str:
     return " / ".join(" ".join(note.split()) for note in notes if note and note.strip())
 
 
-def _parse_pause(answer: ProviderResponse) -> float | None:
-    text = answer.headers.get("retry-after", "")
+def _parse_pause(response: ProviderResponse) -> float | None:
+    text = response.headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdigit() else None

@@ -90,8 +90,8 @@ class ShipmentRequest(Struct, frozen=True):
 
     origin: ShippingPoint
     destination: ShippingPoint
-    goods: Parcel
-    wish: ServiceRequest
+    parcel: Parcel
+    service: ServiceRequest
 
 
 class ServiceOffer(Struct, frozen=True):
@@ -267,9 +267,11 @@ class Carrier(Protocol):
         self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
     ) -> Sequence[CarrierArea]: ...
 
-    async def quote(self, connection: CarrierAccount, journey: ShipmentRequest) -> Quote: ...
+    async def quote(self, connection: CarrierAccount, shipment: ShipmentRequest) -> Quote: ...
 
-    async def book(self, connection: CarrierAccount, journey: ShipmentRequest, reference: str) -> Booked | Rejected: ...
+    async def book(
+        self, connection: CarrierAccount, shipment: ShipmentRequest, reference: str
+    ) -> Booked | Rejected: ...
 
     async def find(
         self, connection: CarrierAccount, reference: str, service_type: str | None

@@ -33,29 +33,29 @@ def list_odd(courier: str, good: int, odd: int) -> list[QuoteNote]:
     return [QuoteNote(courier, "unreadable", words)] if odd else []
 
 
-def find_offer(quote: Quote, wish: ServiceRequest) -> ServiceOffer | Rejected:
+def find_offer(quote: Quote, service: ServiceRequest) -> ServiceOffer | Rejected:
     """By its code, else by its name in any case; a refusal names what there is."""
-    offer = _find_by_code(quote, wish) or _find_by_name(quote, wish)
+    offer = _find_by_code(quote, service) or _find_by_name(quote, service)
     if offer is not None:
-        return offer if wish.package_handover in offer.package_handover else _refuse_handover(offer, wish)
+        return offer if service.package_handover in offer.package_handover else _refuse_handover(offer, service)
     if quote.offers:
         names = ", ".join(offer.service_name for offer in quote.offers)
         return Rejected(
-            "SERVICE_NOT_OFFERED", f"{wish.service_name or wish.service_code} is not offered; these are: {names}"
+            "SERVICE_NOT_OFFERED", f"{service.service_name or service.service_code} is not offered; these are: {names}"
         )
     reasons = " ".join(note.text for note in quote.notes)
     return Rejected("NO_SERVICE", reasons or "Nothing is offered for this way.")
 
 
-def _find_by_code(quote: Quote, wish: ServiceRequest) -> ServiceOffer | None:
-    return next((offer for offer in quote.offers if offer.service_code == wish.service_code), None)
+def _find_by_code(quote: Quote, service: ServiceRequest) -> ServiceOffer | None:
+    return next((offer for offer in quote.offers if offer.service_code == service.service_code), None)
 
 
-def _find_by_name(quote: Quote, wish: ServiceRequest) -> ServiceOffer | None:
-    wanted = fold(wish.service_name or "")
+def _find_by_name(quote: Quote, service: ServiceRequest) -> ServiceOffer | None:
+    wanted = fold(service.service_name or "")
     return next((offer for offer in quote.offers if wanted and fold(offer.service_name) == wanted), None)
 
 
-def _refuse_handover(offer: ServiceOffer, wish: ServiceRequest) -> Rejected:
+def _refuse_handover(offer: ServiceOffer, service: ServiceRequest) -> Rejected:
     ways = " or ".join(offer.package_handover)
-    return Rejected("HANDOVER_NOT_OFFERED", f"{offer.service_name} takes no {wish.package_handover}, only {ways}")
+    return Rejected("HANDOVER_NOT_OFFERED", f"{offer.service_name} takes no {service.package_handover}, only {ways}")

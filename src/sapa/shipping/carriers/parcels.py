@@ -16,13 +16,13 @@ EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo
 _LATEST_MS = int(LATEST.timestamp() * 1000)
 
 
-def grams(goods: Parcel) -> int:
-    return max(LEAST_GRAMS, _up(goods.weight * 1000))
+def grams(parcel: Parcel) -> int:
+    return max(LEAST_GRAMS, _up(parcel.weight * 1000))
 
 
-def volumetric_grams(goods: Parcel, divisor: int = 6) -> int:
+def volumetric_grams(parcel: Parcel, divisor: int = 6) -> int:
     """Cubic centimetres through the divisor: 6 by road and air, 4 by truck."""
-    return _up((goods.length or 0) * (goods.width or 0) * (goods.height or 0) / Decimal(divisor))
+    return _up((parcel.length or 0) * (parcel.width or 0) * (parcel.height or 0) / Decimal(divisor))
 
 
 def centimetres(length: Decimal | None, least: int = 1) -> int:

@@ -43,17 +43,17 @@ Note = Callable[[Tx], Awaitable[None]]
 """Writes down who changed something."""
 
 
-async def find_carrier(kit: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier | None:
+async def find_carrier(context: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier | None:
     """The carrier that serves a provider for the company; None when it has no working account."""
     stored = await queries.find(db, company.id, provider)
     if stored is not None:
-        return await _open(kit, company, stored) if stored.status == "connected" else None
+        return await _open(context, company, stored) if stored.status == "connected" else None
     adapter = get_environment(company).find_adapter(provider)
-    return None if adapter is None else await _open_unstored(kit, company, adapter)
+    return None if adapter is None else await _open_unstored(context, company, adapter)
 
 
-async def get_carrier(kit: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier:
-    connected = await find_carrier(kit, db, company, provider)
+async def get_carrier(context: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier:
+    connected = await find_carrier(context, db, company, provider)
     if connected is None:
         raise ProviderNotConnected(
             f"{provider} is not connected: `sapa carrier connect --company {company.id} --provider {provider}` does it."
@@ -69,21 +69,21 @@ async def find_adapter(db: Db, company: Company, provider: str) -> str | None:
     return get_environment(company).find_adapter(provider)
 
 
-async def find_by_token(kit: AppContext, db: Db, token: str) -> ConnectedCarrier | None:
+async def find_by_token(context: AppContext, db: Db, token: str) -> ConnectedCarrier | None:
     """Whose callback address a token belongs to."""
-    simulated = TEST.installed.find_token_owner(kit, token)
+    simulated = TEST.installed.find_token_owner(context, token)
     if simulated is not None:
         company_id, adapter = simulated
-        return await _open_unstored(kit, await get_company(db, company_id), adapter)
+        return await _open_unstored(context, await get_company(db, company_id), adapter)
     owner = await queries.find_by_token(db, _hash(token))
     if owner is None:
         return None
     company = Company(owner.company_id, owner.environment, owner.region, owner.currency)
     stored = await queries.find_by_id(db, company.id, owner.id)
-    return await _open(kit, company, stored) if stored else None
+    return await _open(context, company, stored) if stored else None
 
 
-async def list_connected(kit: AppContext, db: Db, company: Company) -> dict[str, str]:
+async def list_connected(context: AppContext, db: Db, company: Company) -> dict[str, str]:
     """Provider → the name of the adapter that serves it; `custom` and `parcel_carrier` need none and are not listed."""
     found = _list_unstored(company)
     for stored in await queries.list_all(db, company.id):
@@ -99,7 +99,7 @@ async def note_health(db: Db, company_id: int, connection_id: str, error: str | 
 
 
 async def connect(
-    kit: AppContext,
+    context: AppContext,
     company: Company,
     provider: str,
     adapter: str | None,
@@ -109,23 +109,23 @@ async def connect(
 ) -> NewCarrierConnection:
     """Opens an account with a carrier, in place of the one that the provider had. A note is written with it."""
     carrier = get_adapter(provider, adapter)
-    credentials = _check_credentials(kit, company, carrier, given)
+    credentials = _check_credentials(context, company, carrier, given)
     id = CONNECTION_ID.new()
-    connection = await _build_connection(kit, company, id, carrier, credentials)
+    connection = await _build_connection(context, company, id, carrier, credentials)
     if verify:
         await _verify(carrier, connection)
-    token = get_environment(company).build_token(kit, company.id, carrier.name)
-    async with kit.database.transaction() as tx:
+    token = get_environment(company).build_token(context, company.id, carrier.name)
+    async with context.database.transaction() as tx:
         stored = await queries.replace(
             tx, company.id, id, provider, carrier.name,
-            kit.vault.seal(msgspec.json.encode(credentials), company.id, id),
+            context.vault.seal(msgspec.json.encode(credentials), company.id, id),
             msgspec.json.encode(_public(carrier, credentials)), _hash(token), datetime.now(UTC) if verify else None,
         )  # fmt: skip
         left_behind = await queries.count_open(tx, company.id, provider, carrier.name)
         if note is not None:
             await note(tx)
     return NewCarrierConnection(
-        _build_info(company, stored), f"{kit.settings.server.address}{HOOKS}{token}", left_behind
+        _build_info(company, stored), f"{context.settings.server.address}{HOOKS}{token}", left_behind
     )
 
 
@@ -153,14 +153,16 @@ async def list_connections(db: Db, company: Company) -> list[CarrierConnection]:
     return sorted([*stored, *played], key=lambda info: info.provider)
 
 
-async def check(kit: AppContext, company: Company, provider: str) -> Health:
+async def check(context: AppContext, company: Company, provider: str) -> Health:
     """Asks the carrier whether the account works, and remembers what it said."""
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         stored = await queries.find(db, company.id, provider)
-        connected = await _open(kit, company, stored) if stored else await get_carrier(kit, db, company, provider)
+        connected = (
+            await _open(context, company, stored) if stored else await get_carrier(context, db, company, provider)
+        )
     status, said = await _ask_health(connected, stored.status if stored else "connected")
     if stored is not None:
-        async with kit.database.transaction() as tx:
+        async with context.database.transaction() as tx:
             await queries.note_test(tx, company.id, stored.id, status, said)
     return Health(provider, connected.carrier.name, said is None, said)
 
@@ -181,24 +183,26 @@ def _list_unstored(company: Company) -> dict[str, str]:
     return {provider: adapter for provider in list_providers() if (adapter := environment.find_adapter(provider))}
 
 
-async def _open(kit: AppContext, company: Company, stored: StoredCarrierConnection) -> ConnectedCarrier:
+async def _open(context: AppContext, company: Company, stored: StoredCarrierConnection) -> ConnectedCarrier:
     carrier = CARRIERS[stored.adapter]
-    unsealed = kit.vault.open(stored.sealed, company.id, stored.id)
+    unsealed = context.vault.open(stored.sealed, company.id, stored.id)
     credentials = msgspec.json.decode(unsealed, type=dict[str, str])
-    return ConnectedCarrier(carrier, await _build_connection(kit, company, stored.id, carrier, credentials))
+    return ConnectedCarrier(carrier, await _build_connection(context, company, stored.id, carrier, credentials))
 
 
-async def _open_unstored(kit: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
+async def _open_unstored(context: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
     carrier = CARRIERS[adapter]
-    credentials = get_environment(company).build_credentials(kit, company.id, carrier)
-    return ConnectedCarrier(carrier, await _build_connection(kit, company, _unstored_id(adapter), carrier, credentials))
+    credentials = get_environment(company).build_credentials(context, company.id, carrier)
+    return ConnectedCarrier(
+        carrier, await _build_connection(context, company, _unstored_id(adapter), carrier, credentials)
+    )
 
 
 async def _build_connection(
-    kit: AppContext, company: Company, id: str, carrier: Carrier, credentials: Mapping[str, str]
+    context: AppContext, company: Company, id: str, carrier: Carrier, credentials: Mapping[str, str]
 ) -> CarrierAccount:
-    address = await get_environment(company).get_address(kit, carrier)
-    return CarrierAccount(company, id, carrier.name, address, credentials, kit.client)
+    address = await get_environment(company).get_address(context, carrier)
+    return CarrierAccount(company, id, carrier.name, address, credentials, context.client)
 
 
 async def _verify(carrier: Carrier, connection: CarrierAccount) -> None:
@@ -224,13 +228,15 @@ async def _ask_health(connected: ConnectedCarrier, status: str) -> tuple[str, st
     return "connected", None
 
 
-def _check_credentials(kit: AppContext, company: Company, carrier: Carrier, given: Mapping[str, str]) -> dict[str, str]:
+def _check_credentials(
+    context: AppContext, company: Company, carrier: Carrier, given: Mapping[str, str]
+) -> dict[str, str]:
     """All that is needed and nothing unknown; a simulator's account is known without being given."""
     names = {field.name for field in carrier.fields}
     unknown = sorted(set(given) - names)
     if unknown:
         raise Invalid.field(unknown[0], f"is unknown to {carrier.label}; it takes {', '.join(sorted(names))}")
-    known = get_environment(company).build_credentials(kit, company.id, carrier)
+    known = get_environment(company).build_credentials(context, company.id, carrier)
     credentials = known | {name: value.strip() for name, value in given.items() if value.strip()}
     for field in carrier.fields:
         if field.is_required and field.name not in credentials:

@@ -51,7 +51,7 @@ class QuoteLookup(Struct, frozen=True):
     key: bytes
 
 
-async def quote(kit: AppContext, company: Company, body: QuoteIn) -> QuoteResult:
+async def quote(context: AppContext, company: Company, body: QuoteIn) -> QuoteResult:
     """Nothing on offer is an answer with at least one message; raises CarrierUnavailable when nobody could say."""
     request = build_request(company, body)
     if PROVIDERS[body.provider].is_local:
@@ -59,22 +59,22 @@ async def quote(kit: AppContext, company: Company, body: QuoteIn) -> QuoteResult
         return QuoteResult([], [QuoteMessage(body.provider, "no_price_list", words)])
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            return await _quote(kit, company, body, request)
+            return await _quote(context, company, body, request)
     except TimeoutError:
         raise CarrierUnavailable(f"The carrier of {body.provider} did not answer in time; try again.") from None
 
 
-async def _quote(kit: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> QuoteResult:
-    async with kit.database.connection() as db:
-        connected = await get_carrier(kit, db, company, body.provider)
+async def _quote(context: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> QuoteResult:
+    async with context.database.connection() as db:
+        connected = await get_carrier(context, db, company, body.provider)
         key = sha256(build_key(connected.carrier.name, connected.connection.id, request)).digest()
         known = await queries.find_quote(db, company.id, key)
         if known is not None:
             return _decode(known)
         await _check_ends(db, company, connected, request)
     if PROVIDERS[body.provider].has_pickup_cities:
-        request = await _with_pickup_city(kit, company, body.provider, request)
-    return await _ask(kit, company, QuoteLookup(connected, request, key))
+        request = await _with_pickup_city(context, company, body.provider, request)
+    return await _ask(context, company, QuoteLookup(connected, request, key))
 
 
 async def _check_ends(db: Connection, company: Company, connected: ConnectedCarrier, request: ShipmentRequest) -> None:
@@ -85,28 +85,28 @@ async def _check_ends(db: Connection, company: Company, connected: ConnectedCarr
 
 
 async def _with_pickup_city(
-    kit: AppContext, company: Company, provider: str, request: ShipmentRequest
+    context: AppContext, company: Company, provider: str, request: ShipmentRequest
 ) -> ShipmentRequest:
     """The city as the carrier writes it."""
-    cities = await areas.list_coverage(kit, company, AreaRequest(provider, "cities", None), None)
-    city = get_pickup_city("options.pickupCity", PROVIDERS[provider], request.wish.pickup_city, cities)
-    return msgspec.structs.replace(request, wish=msgspec.structs.replace(request.wish, pickup_city=city.name))
+    cities = await areas.list_coverage(context, company, AreaRequest(provider, "cities", None), None)
+    city = get_pickup_city("options.pickupCity", PROVIDERS[provider], request.service.pickup_city, cities)
+    return msgspec.structs.replace(request, service=msgspec.structs.replace(request.service, pickup_city=city.name))
 
 
-async def _ask(kit: AppContext, company: Company, lookup: QuoteLookup) -> QuoteResult:
+async def _ask(context: AppContext, company: Company, lookup: QuoteLookup) -> QuoteResult:
     carrier, connection = lookup.connected.carrier, lookup.connected.connection
-    wanted = lookup.request.wish.service_type
+    wanted = lookup.request.service.service_type
     if wanted is not None and wanted not in carrier.service_types:
         words = f"{wanted} is not offered by {carrier.provider}; it has {', '.join(carrier.service_types)}."
         return QuoteResult([], [QuoteMessage(carrier.provider, "service_type_not_offered", words)])
     try:
         told = await carrier.quote(connection, lookup.request)
     except (CarrierAway, BadCredentials) as error:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             await note_health(db, company.id, connection.id, str(error))
         raise CarrierUnavailable(f"{carrier.label} gave no prices: {error}.") from None
     result = build_result(lookup, told)
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         await note_health(db, company.id, connection.id, None)
         if result.options:
             minutes = _minutes(result)

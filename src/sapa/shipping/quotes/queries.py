@@ -25,13 +25,13 @@ FORGET = sql(
 )
 
 
-async def find_quote(db: Connection, company_id: int, journey: bytes) -> Raw | None:
-    found: Raw | None = await FIND.value(db, company_id, journey)
+async def find_quote(db: Connection, company_id: int, key: bytes) -> Raw | None:
+    found: Raw | None = await FIND.value(db, company_id, key)
     return found
 
 
-async def keep_quote(db: Connection, company_id: int, journey: bytes, quote: bytes, minutes: int) -> None:
-    await KEEP.run(db, company_id, journey, quote, minutes)
+async def keep_quote(db: Connection, company_id: int, key: bytes, quote: bytes, minutes: int) -> None:
+    await KEEP.run(db, company_id, key, quote, minutes)
 
 
 async def forget_expired(tx: Tx, most: int) -> int:

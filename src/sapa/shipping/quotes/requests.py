@@ -25,17 +25,17 @@ def build_request(company: Company, given: QuoteIn) -> ShipmentRequest:
     validation.check_area_ids(given.provider, districts)
     points = {"origin.coordinates": origin.coordinates, "destination.coordinates": destination.coordinates}
     validation.check_coordinates(given.provider, points)
-    goods = _build_goods(company, given.package)
-    if options.insurance and goods.item_value is None:
+    parcel = _build_parcel(company, given.package)
+    if options.insurance and parcel.item_value is None:
         raise Invalid.field("package.itemValue", "is required for an insurance")
-    wish = ServiceRequest(
+    service = ServiceRequest(
         service_type=options.service_type,
         vehicle_type=options.vehicle_type,
         pickup_city=_one_of("options.pickupCity", options.pickup_city, "pickupCity", given.pickup_city),
         insurance=options.insurance,
         currency=company.currency,
     )
-    return ShipmentRequest(origin, destination, goods, wish)
+    return ShipmentRequest(origin, destination, parcel, service)
 
 
 def _build_place(field: str, given: QuotePlaceIn) -> ShippingPoint:
@@ -47,7 +47,7 @@ def _build_place(field: str, given: QuotePlaceIn) -> ShippingPoint:
     return ShippingPoint(**said)
 
 
-def _build_goods(company: Company, given: PackageIn) -> Parcel:
+def _build_parcel(company: Company, given: PackageIn) -> Parcel:
     said = {name: _value(getattr(given, name)) for name in Parcel.__struct_fields__}
     if said["weight"] is None:
         raise Invalid.field("package.weight", "is required, in kilograms")
@@ -76,11 +76,11 @@ def _value(given: Any | UnsetType) -> Any:
     return None if given is UNSET else given
 
 
-def build_key(adapter: str, connection_id: str, journey: ShipmentRequest) -> bytes:
+def build_key(adapter: str, connection_id: str, request: ShipmentRequest) -> bytes:
     """The same for journeys that cost the same: who lives at their ends makes no difference."""
-    ends = [_build_end(place) for place in (journey.origin, journey.destination)]
-    goods = msgspec.structs.replace(journey.goods, item_name=None, notes=None)
-    return msgspec.json.encode([adapter, connection_id, *ends, goods, journey.wish])
+    ends = [_build_end(place) for place in (request.origin, request.destination)]
+    parcel = msgspec.structs.replace(request.parcel, item_name=None, notes=None)
+    return msgspec.json.encode([adapter, connection_id, *ends, parcel, request.service])
 
 
 def _build_end(place: ShippingPoint) -> list[Any]:

@@ -25,8 +25,8 @@ def build_request(shipment: Shipment) -> ShipmentRequest:
     return ShipmentRequest(
         origin=_build_point(shipment.sender),
         destination=_build_point(shipment.delivery),
-        goods=Parcel(**{**parcel, "weight": package.weight or Decimal(1)}),
-        wish=ServiceRequest(**service),
+        parcel=Parcel(**{**parcel, "weight": package.weight or Decimal(1)}),
+        service=ServiceRequest(**service),
     )
 
 

@@ -76,21 +76,21 @@ async def _apply(
     return await shipments.store(tx, company, shipment, after)
 
 
-async def poll(kit: AppContext, due: DueShipment) -> None:
+async def poll(context: AppContext, due: DueShipment) -> None:
     """Asks the carrier about one shipment that is due, unless another worker has it."""
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         if not await queries.take_untracked(db, due, TAKEN_SECONDS):
             return
         company = await access.get_company(db, due.company_id)
         shipment = await shipments.get_stored(db, company.id, due.id)
-        connected = await find_carrier(kit, db, company, shipment.provider)
-    answer = await ask_carrier(connected, shipment)
-    async with kit.database.transaction() as tx:
-        events = answer.events if isinstance(answer, TrackingResult) else ()
+        connected = await find_carrier(context, db, company, shipment.provider)
+    response = await ask_carrier(connected, shipment)
+    async with context.database.transaction() as tx:
+        events = response.events if isinstance(response, TrackingResult) else ()
         await apply_events(tx, company, shipment, events, POLLED)
     if connected is not None:
-        error = answer if isinstance(answer, str) else None
-        async with kit.database.connection() as db:
+        error = response if isinstance(response, str) else None
+        async with context.database.connection() as db:
             await note_health(db, connected.connection.company.id, connected.connection.id, error)
 
 

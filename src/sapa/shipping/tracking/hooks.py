@@ -38,14 +38,14 @@ log = structlog.get_logger()
 list_due = queries.list_due
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
+async def receive_callback(context: AppContext, call: HookCall) -> HookAnswer:
     """Whatever is properly signed is stored and thanked for, also what cannot be read yet."""
     if call.method != "POST":
         raise MethodNotAllowed(headers={"allow": "POST"})
     if len(call.body) > MOST_BYTES:
         raise PayloadTooLarge("The callback is larger than 256 KiB.")
-    async with kit.database.connection() as db:
-        connected = await find_by_token(kit, db, call.path.removeprefix(HOOKS))
+    async with context.database.connection() as db:
+        connected = await find_by_token(context, db, call.path.removeprefix(HOOKS))
         if connected is None:
             raise NotFound
         events = _read(connected, call)
@@ -65,11 +65,11 @@ def _read(connected: ConnectedCarrier, call: HookCall) -> list[CarrierEvent]:
         return []
 
 
-async def process(kit: AppContext, due: DueCallback) -> None:
+async def process(context: AppContext, due: DueCallback) -> None:
     """In one transaction with the mark that it is done."""
     stored = None
     try:
-        async with kit.database.transaction() as tx:
+        async with context.database.transaction() as tx:
             stored = await queries.lock_callback(tx, due)
             if stored is not None:
                 await _process(tx, due, stored)
@@ -77,7 +77,7 @@ async def process(kit: AppContext, due: DueCallback) -> None:
         return  # the next round tries again
     except Exception as error:
         log.exception("a carrier's callback failed", company=due.company_id, callback=due.id)
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             await _put_off(db, due, stored.tries if stored else 0, type(error).__name__)
 
 

@@ -39,12 +39,12 @@ NAME = "biteship"
 SERVICE_TYPE = "EXPRESS"
 
 
-def find_note(journey: ShipmentRequest) -> QuoteNote | None:
+def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
     """Why Biteship cannot be asked, and how to mend it."""
-    if journey.wish.service_type not in {None, SERVICE_TYPE}:
-        words = f"{journey.wish.service_type} is not offered here; use the provider instant_carrier."
+    if shipment.service.service_type not in {None, SERVICE_TYPE}:
+        words = f"{shipment.service.service_type} is not offered here; use the provider instant_carrier."
         return QuoteNote(NAME, "service_type_not_offered", words)
-    if not (_build_spot(journey.origin, "origin") and _build_spot(journey.destination, "destination")):
+    if not (_build_spot(shipment.origin, "origin") and _build_spot(shipment.destination, "destination")):
         words = "zip of the origin and the destination is needed, or the coordinates of both."
         return QuoteNote(NAME, "missing_postal_code", words)
     return None
@@ -59,15 +59,15 @@ def _build_spot(place: ShippingPoint, side: str) -> dict[str, Any]:
     return {}
 
 
-def build_rates(journey: ShipmentRequest) -> Request:
+def build_rates(shipment: ShipmentRequest) -> Request:
     body = {
-        **_build_spot(journey.origin, "origin"),
-        **_build_spot(journey.destination, "destination"),
+        **_build_spot(shipment.origin, "origin"),
+        **_build_spot(shipment.destination, "destination"),
         "couriers": wire.COURIERS,
-        "items": [_build_item(journey.goods)],
+        "items": [_build_item(shipment.parcel)],
     }
-    if journey.wish.insurance:
-        body["courier_insurance"] = whole(journey.goods.item_value)
+    if shipment.service.insurance:
+        body["courier_insurance"] = whole(shipment.parcel.item_value)
     return Request("POST", wire.RATES, body=body)
 
 
@@ -101,21 +101,21 @@ def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
     )
 
 
-def build_book(journey: ShipmentRequest, service_code: str, reference: str, region: str) -> Request:
+def build_book(shipment: ShipmentRequest, service_code: str, reference: str, region: str) -> Request:
     company, _, kind = service_code.partition(":")
     body: dict[str, Any] = {
-        **_build_end(journey.origin, "origin", region),
-        **_build_end(journey.destination, "destination", region),
-        "origin_collection_method": "drop_off" if journey.wish.package_handover == "DROP_OFF" else "pickup",
+        **_build_end(shipment.origin, "origin", region),
+        **_build_end(shipment.destination, "destination", region),
+        "origin_collection_method": "drop_off" if shipment.service.package_handover == "DROP_OFF" else "pickup",
         "courier_company": company,
         "courier_type": kind,
-        **_build_time(journey.wish.pickup_schedule),
+        **_build_time(shipment.service.pickup_schedule),
         "reference_id": reference,
-        "items": [_build_item(journey.goods)],
+        "items": [_build_item(shipment.parcel)],
     }
-    if journey.wish.insurance:
-        body["courier_insurance"] = whole(journey.goods.item_value)
-    if notes := join_notes([journey.goods.notes]):
+    if shipment.service.insurance:
+        body["courier_insurance"] = whole(shipment.parcel.item_value)
+    if notes := join_notes([shipment.parcel.notes]):
         body["order_note"] = notes
     return Request("POST", wire.ORDERS, body=body)
 
@@ -148,17 +148,17 @@ def _build_time(wanted: datetime | None) -> dict[str, str]:
     }
 
 
-def _build_item(goods: Parcel) -> dict[str, Any]:
+def _build_item(parcel: Parcel) -> dict[str, Any]:
     """All of the parcel as one item, since a weight of each is not known."""
     return {
-        "name": goods.item_name or "Paket",
-        "description": goods.item_type or goods.item_name or "Paket",
+        "name": parcel.item_name or "Paket",
+        "description": parcel.item_type or parcel.item_name or "Paket",
         "category": wire.LOCAL_CATEGORY,
-        "value": whole(goods.item_value),
-        "length": centimetres(goods.length),
-        "width": centimetres(goods.width),
-        "height": centimetres(goods.height),
-        "weight": grams(goods),
+        "value": whole(parcel.item_value),
+        "length": centimetres(parcel.length),
+        "width": centimetres(parcel.width),
+        "height": centimetres(parcel.height),
+        "weight": grams(parcel),
         "quantity": 1,
     }
 

@@ -51,12 +51,12 @@ def forget(connection: CarrierAccount, token: str) -> None:
 async def _ask(connection: CarrierAccount) -> str:
     credentials = connection.credentials
     request = calls.build_token(credentials.get("client_key", ""), credentials.get("client_secret", ""))
-    answer = await ask(connection, request)
-    if answer.status in {400, 401, 403}:
+    response = await ask(connection, request)
+    if response.status in {400, 401, 403}:
         raise BadCredentials("Dash refuses the client key and secret")
-    if answer.status >= 400:
-        raise CarrierAway(f"it answered {answer.status} instead of a token")
-    return read(answer, wire.Granted).token
+    if response.status >= 400:
+        raise CarrierAway(f"it answered {response.status} instead of a token")
+    return read(response, wire.Granted).token
 
 
 def _key(connection: CarrierAccount) -> bytes:

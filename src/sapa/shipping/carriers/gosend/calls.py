@@ -29,16 +29,16 @@ NAME = "gosend"
 _TYPES = {method: ours for ours, method in wire.METHODS.items()}
 
 
-def find_note(journey: ShipmentRequest) -> QuoteNote | None:
+def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
     """Why GoSend cannot be asked, and how to mend it."""
-    if not (journey.origin.coordinates and journey.destination.coordinates):
+    if not (shipment.origin.coordinates and shipment.destination.coordinates):
         words = "origin.coordinates and destination.coordinates are needed, each with lat and lng."
         return QuoteNote(NAME, "missing_coordinates", words)
-    if journey.goods.weight > wire.HEAVIEST_KG:
+    if shipment.parcel.weight > wire.HEAVIEST_KG:
         return QuoteNote(NAME, "too_heavy", f"A parcel may weigh at most {wire.HEAVIEST_KG} kg.")
-    if journey.wish.vehicle_type not in {None, wire.VEHICLE}:
+    if shipment.service.vehicle_type not in {None, wire.VEHICLE}:
         return QuoteNote(NAME, "vehicle_not_offered", f"vehicleType must be {wire.VEHICLE}.")
-    if journey.wish.service_type not in {None, *wire.METHODS}:
+    if shipment.service.service_type not in {None, *wire.METHODS}:
         return QuoteNote(NAME, "service_type_not_offered", f"serviceType must be {' or '.join(wire.METHODS)}.")
     return None
 
@@ -48,13 +48,13 @@ def build_price(origin: Coordinates, destination: Coordinates) -> Request:
     return Request("GET", wire.PRICE, params=asked)
 
 
-def parse_prices(rows: Mapping[str, Raw], wish: ServiceRequest) -> Quote:
+def parse_prices(rows: Mapping[str, Raw], service: ServiceRequest) -> Quote:
     methods = {key: method for key, row in rows.items() for method in sift((row,), wire.Method)[0]}
     offers, notes = [], list_odd(NAME, len(methods), len(rows) - len(methods))
     for key, method in methods.items():
         name = method.shipment_method or key
         ours = _TYPES.get(name)
-        if ours is None or wish.service_type not in {None, ours}:
+        if ours is None or service.service_type not in {None, ours}:
             continue
         if method.price is None or not (method.serviceable and method.active):
             notes.append(QuoteNote(NAME, "out_of_coverage", f"GoSend {name} does not serve this way now."))
@@ -79,18 +79,18 @@ def _build_offer(name: str, ours: str, method: wire.Method, total: wire.Total) -
     )
 
 
-def find_method(wish: ServiceRequest) -> str | None:
+def find_method(service: ServiceRequest) -> str | None:
     """By the code or the name of an offer, else by the type of service alone."""
-    for said in (wish.service_code, wish.service_name):
+    for said in (service.service_code, service.service_name):
         word = (said or "").lower().removeprefix("gosend").replace(" ", "").replace("-", "").replace("_", "")
         for method in _TYPES:
             if word == method.lower():
                 return method
-    return wire.METHODS.get(wish.service_type or "")
+    return wire.METHODS.get(service.service_type or "")
 
 
-def build_book(journey: ShipmentRequest, method: str, reference: str, region: str) -> Request:
-    origin, destination, goods = journey.origin, journey.destination, journey.goods
+def build_book(shipment: ShipmentRequest, method: str, reference: str, region: str) -> Request:
+    origin, destination, parcel = shipment.origin, shipment.destination, shipment.parcel
     route = {
         "originName": origin.name,
         "originNote": origin.notes or "",
@@ -99,14 +99,14 @@ def build_book(journey: ShipmentRequest, method: str, reference: str, region: st
         "originLatLong": written(origin.coordinates) if origin.coordinates else "",
         "originAddress": origin.address,
         "destinationName": destination.name,
-        "destinationNote": join_notes([destination.notes, goods.notes]),
+        "destinationNote": join_notes([destination.notes, parcel.notes]),
         "destinationContactName": destination.name,
         "destinationContactPhone": digits_of_phone(destination.phone, region),
         "destinationLatLong": written(destination.coordinates) if destination.coordinates else "",
         "destinationAddress": destination.address,
-        "item": goods.item_name or "Paket",
+        "item": parcel.item_name or "Paket",
         "storeOrderId": reference,
-        "insuranceDetails": _build_insurance(journey),
+        "insuranceDetails": _build_insurance(shipment),
     }
     body = {
         "paymentType": wire.PAYMENT_TYPE,
@@ -118,12 +118,12 @@ def build_book(journey: ShipmentRequest, method: str, reference: str, region: st
     return Request("POST", wire.BOOK, body=body)
 
 
-def _build_insurance(journey: ShipmentRequest) -> dict[str, Any]:
+def _build_insurance(shipment: ShipmentRequest) -> dict[str, Any]:
     """In texts, numbers as well."""
-    if not journey.wish.insurance:
+    if not shipment.service.insurance:
         return {"applied": "false", "fee": "0", "product_description": "", "product_price": ""}
-    value = str(whole(journey.goods.item_value))
-    name = journey.goods.item_name or "Paket"
+    value = str(whole(shipment.parcel.item_value))
+    name = shipment.parcel.item_name or "Paket"
     return {"applied": "true", "fee": "0", "product_description": name, "product_price": value}
 
 

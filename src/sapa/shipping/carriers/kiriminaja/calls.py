@@ -42,17 +42,17 @@ NAME = "kiriminaja"
 SERVICE_TYPE = "EXPRESS"
 
 
-def build_price(journey: ShipmentRequest) -> Request:
-    origin, destination = journey.origin, journey.destination
+def build_price(shipment: ShipmentRequest) -> Request:
+    origin, destination = shipment.origin, shipment.destination
     body: dict[str, Any] = {"origin": origin.kecamatan_id, "destination": destination.kecamatan_id}
     if origin.kelurahan_id:
         body["subdistrict_origin"] = origin.kelurahan_id
     if destination.kelurahan_id:
         body["subdistrict_destination"] = destination.kelurahan_id
-    body |= _build_measures(journey.goods)
+    body |= _build_measures(shipment.parcel)
     body |= {
-        "item_value": _build_value(journey.goods),
-        "insurance": int(journey.wish.insurance),
+        "item_value": _build_value(shipment.parcel),
+        "insurance": int(shipment.service.insurance),
         "courier": wire.COURIERS,
     }
     return Request("POST", wire.PRICE, body=body)
@@ -80,11 +80,11 @@ def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
     )
 
 
-def find_obstacle(journey: ShipmentRequest) -> Rejected | None:
+def find_obstacle(shipment: ShipmentRequest) -> Rejected | None:
     """What KiriminAja would refuse, said before it is asked and in words that help."""
     for side, place, longest in (
-        ("sender", journey.origin, wire.LONGEST_SENDER_ADDRESS),
-        ("delivery", journey.destination, wire.LONGEST_RECEIVER_ADDRESS),
+        ("sender", shipment.origin, wire.LONGEST_SENDER_ADDRESS),
+        ("delivery", shipment.destination, wire.LONGEST_RECEIVER_ADDRESS),
     ):
         if not (place.kecamatan_id and place.kelurahan_id):
             return Rejected("MISSING_AREA", f"{side}.kecamatanId and {side}.kelurahanId are needed: see coverage")
@@ -95,17 +95,17 @@ def find_obstacle(journey: ShipmentRequest) -> Rejected | None:
     return None
 
 
-def build_book(journey: ShipmentRequest, offer: ServiceOffer, reference: str, region: str, now: datetime) -> Request:
-    origin = journey.origin
+def build_book(shipment: ShipmentRequest, offer: ServiceOffer, reference: str, region: str, now: datetime) -> Request:
+    origin = shipment.origin
     body: dict[str, Any] = {
         "address": _build_pickup_address(origin),
         "phone": digits_of_phone(origin.phone, region),
         "name": origin.name,
         "kecamatan_id": origin.kecamatan_id,
         "kelurahan_id": origin.kelurahan_id,
-        "schedule": build_schedule(journey.wish.pickup_schedule, now),
+        "schedule": build_schedule(shipment.service.pickup_schedule, now),
         "platform_name": "Sapa",
-        "packages": [_build_package(journey, offer, reference, region)],
+        "packages": [_build_package(shipment, offer, reference, region)],
     }
     if origin.zip:
         body["zipcode"] = origin.zip
@@ -114,8 +114,8 @@ def build_book(journey: ShipmentRequest, offer: ServiceOffer, reference: str, re
     return Request("POST", wire.BOOK, body=body)
 
 
-def _build_package(journey: ShipmentRequest, offer: ServiceOffer, reference: str, region: str) -> dict[str, Any]:
-    destination, goods = journey.destination, journey.goods
+def _build_package(shipment: ShipmentRequest, offer: ServiceOffer, reference: str, region: str) -> dict[str, Any]:
+    destination, parcel = shipment.destination, shipment.parcel
     service, _, service_type = offer.service_code.partition(":")
     package: dict[str, Any] = {
         "order_id": reference,
@@ -124,29 +124,29 @@ def _build_package(journey: ShipmentRequest, offer: ServiceOffer, reference: str
         "destination_address": destination.address,
         "destination_kecamatan_id": destination.kecamatan_id,
         "destination_kelurahan_id": destination.kelurahan_id,
-        **_build_measures(goods),
-        "qty": goods.item_qty or 1,
-        "item_name": goods.item_name or "Paket",
-        "item_value": _build_value(goods),
+        **_build_measures(parcel),
+        "qty": parcel.item_qty or 1,
+        "item_name": parcel.item_name or "Paket",
+        "item_value": _build_value(parcel),
         "shipping_cost": whole(offer.price),
         "service": service,
         "service_type": service_type,
         "package_type_id": wire.PACKAGE_TYPE,
         "cod": 0,
-        "drop": journey.wish.package_handover == "DROP_OFF",
+        "drop": shipment.service.package_handover == "DROP_OFF",
     }
     if offer.insurance_fee is not None:
         package["insurance_amount"] = whole(offer.insurance_fee)
     if destination.zip:
         package["destination_zipcode"] = destination.zip
-    if note := build_note(journey):
+    if note := build_note(shipment):
         package["note"] = note
     return package
 
 
-def build_note(journey: ShipmentRequest) -> str:
+def build_note(shipment: ShipmentRequest) -> str:
     """What the courier reads: the receiver's wishes, then the parcel's. Cut at a word when it is too long."""
-    return shorten(join_notes([journey.destination.notes, journey.goods.notes]), wire.LONGEST_NOTE)
+    return shorten(join_notes([shipment.destination.notes, shipment.parcel.notes]), wire.LONGEST_NOTE)
 
 
 def _build_pickup_address(origin: ShippingPoint) -> str:
@@ -165,7 +165,7 @@ def build_schedule(wanted: datetime | None, now: datetime) -> str:
 
 
 def parse_booked(
-    pickup: wire.Pickup, journey: ShipmentRequest, reference: str, price: Decimal
+    pickup: wire.Pickup, shipment: ShipmentRequest, reference: str, price: Decimal
 ) -> Booked | Rejected | None:
     """None when the answer is a success that does not name our parcel."""
     if not pickup.status:
@@ -174,7 +174,7 @@ def parse_booked(
     if detail is None:
         return None
     return Booked(
-        status="awaiting_dropoff" if journey.wish.package_handover == "DROP_OFF" else "confirmed",
+        status="awaiting_dropoff" if shipment.service.package_handover == "DROP_OFF" else "confirmed",
         order_no=detail.kj_order_id,
         booking_id=detail.kj_order_id,
         awb=detail.awb,
@@ -277,14 +277,14 @@ def _build_key(method: str, parcel: wire.Parcel) -> str:
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
 
 
-def _build_measures(goods: Parcel) -> dict[str, int]:
+def _build_measures(parcel: Parcel) -> dict[str, int]:
     return {
-        "weight": max(grams(goods), volumetric_grams(goods)),
-        "length": centimetres(goods.length),
-        "width": centimetres(goods.width),
-        "height": centimetres(goods.height),
+        "weight": max(grams(parcel), volumetric_grams(parcel)),
+        "length": centimetres(parcel.length),
+        "width": centimetres(parcel.width),
+        "height": centimetres(parcel.height),
     }
 
 
-def _build_value(goods: Parcel) -> int:
-    return max(wire.LEAST_VALUE, whole(goods.item_value))
+def _build_value(parcel: Parcel) -> int:
+    return max(wire.LEAST_VALUE, whole(parcel.item_value))

@@ -18,16 +18,16 @@ SLOW_SECONDS = 6.0
 LOCAL = timezone(timedelta(hours=7), "WIB")
 
 
-def answer_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HookAnswer:
+def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HookAnswer:
     return HookAnswer(status, msgspec.json.encode(value), {"content-type": "application/json", **(headers or {})})
 
 
-def answer_lost() -> HookAnswer:
+def gateway_timeout() -> HookAnswer:
     """As a gateway answers whose carrier said nothing in time."""
     return HookAnswer(504, b"<html><body>504 Gateway Time-out</body></html>", {"content-type": "text/html"})
 
 
-def answer_down() -> HookAnswer:
+def service_unavailable() -> HookAnswer:
     return HookAnswer(503, b"Service Unavailable", {"content-type": "text/plain"})
 
 
@@ -43,7 +43,7 @@ def read_json(call: HookCall) -> dict[str, Any]:
 async def find_trouble(value: object) -> HookAnswer | None:
     """What a quote for a parcel of this value comes to, if not to a price."""
     if value == DOWN_VALUE:
-        return answer_down()
+        return service_unavailable()
     if value == SLOW_VALUE:
         await asyncio.sleep(SLOW_SECONDS)
     return None
