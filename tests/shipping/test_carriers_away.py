@@ -203,7 +203,7 @@ async def test_the_test_environment_never_meets_the_carrier(
     assert peer.asked == []
 
 
-async def take(request: web.Request) -> web.Response:
+async def lease(request: web.Request) -> web.Response:
     """As the carrier does on a good day."""
     if not request.path.endswith("request_pickup"):
         return web.json_response(GOOD)
@@ -216,7 +216,7 @@ async def test_tracking_tells_what_is_known_and_others_go_on_while_a_carrier_han
     own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
 ) -> None:
     await connect_live(own, own_database, own_company.live, "instant_carrier", **GOSEND)
-    peer.behave = take
+    peer.behave = lease
     made = await create(live, "aggregator_carrier", autoBook=True)
     for behave in (peer.reply("<html>?</html>"), peer.reply("down", 500)):
         peer.behave = behave

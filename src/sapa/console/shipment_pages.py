@@ -40,13 +40,13 @@ async def list_shipments(visit: PageRequest) -> Response:
 async def show_shipment(visit: PageRequest) -> Response:
     """What is known; with `track` in the address the carrier is asked first."""
     id = visit.request.path_params["id"]
-    way = await _read_way(visit, id)
+    method = await _read_way(visit, id)
     shipment = (await visit.ask("GET", f"/shipping/shipments/{id}"))["data"]
     status, provider = shipment["shippingStatus"], PROVIDERS[shipment["provider"]]
     return visit.show(
         "shipment.html",
         shipment=shipment,
-        way=way,
+        method=method,
         order_number=await _find_order_number(visit, shipment["orderId"]),
         tone=find_tone,
         can_book=status in BOOKABLE,
@@ -65,7 +65,7 @@ async def _read_way(visit: PageRequest, id: str) -> Any:
     if not SHIPMENT_ID.matches(id):
         raise NotFound
     async with visit.kit.database.connection() as db:
-        known = await tracking.get_known(db, visit.company_id, id)
+        known = await tracking.get_last_known(db, visit.company_id, id)
     return msgspec.json.decode(encode(known))
 
 

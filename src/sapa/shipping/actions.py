@@ -157,4 +157,4 @@ async def _book(tx: Tx, company: Company, stored: StoredShipment, context: Booki
         return BookingStart(await shipments.store(tx, company, stored, after), None)
     if not traits.is_booked_by_people:
         raise BookingInProgress("A booking of this shipment ended just now; look at it, then try again.")
-    return BookingStart(await bookings.put_back(tx, company, stored), None)
+    return BookingStart(await bookings.return_to_awaiting(tx, company, stored), None)

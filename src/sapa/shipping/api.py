@@ -42,7 +42,7 @@ async def create_shipment(call: OutboundCall, body: ShipmentIn) -> Shipment | Ac
     shipment is a `draft`. `storeLocationId` fills `sender`; fields of `sender` itself win.
     """
     connected, context = await actions.prepare(call.kit, call.company, body.provider, body.auto_book, True)
-    return await _carry_out(call, connected, lambda tx: actions.create(tx, call.company, body, context))
+    return await _execute(call, connected, lambda tx: actions.create(tx, call.company, body, context))
 
 
 @routes.patch(
@@ -66,10 +66,10 @@ async def update_shipment(call: OutboundCall, id: ShipmentId, body: ShipmentChan
     is_booking = body.trigger_booking and stored.shipping_status in BOOKABLE
     names_city = body.pickup_city is not UNSET
     connected, context = await actions.prepare(call.kit, call.company, stored.provider, is_booking, names_city)
-    return await _carry_out(call, connected, lambda tx: actions.update(tx, call.company, id, body, context))
+    return await _execute(call, connected, lambda tx: actions.update(tx, call.company, id, body, context))
 
 
-async def _carry_out(
+async def _execute(
     call: OutboundCall, connected: ConnectedCarrier | None, work: Callable[[Tx], Awaitable[BookingStart]]
 ) -> Shipment | Accepted[Shipment]:
     """The intent, the call to the carrier where there is one, and the outcome."""

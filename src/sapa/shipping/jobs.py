@@ -17,10 +17,10 @@ from sapa.shipping.tracking import hooks as callbacks
 from sapa.work.loops import repeat
 
 BATCH = 50
-AT_ONCE = 4
-CALLBACK_REST = 0.2
-BOOKING_REST = 0.5
-TRACKING_REST = 2.0
+CONCURRENCY = 4
+CALLBACK_INTERVAL = 0.2
+BOOKING_INTERVAL = 0.5
+TRACKING_INTERVAL = 2.0
 
 Due = TypeVar("Due")
 
@@ -37,49 +37,49 @@ async def process_callbacks(context: AppContext, stopping: asyncio.Event) -> Non
             await callbacks.process(context, one)
         return len(due) >= BATCH
 
-    await repeat(step, stopping, every=CALLBACK_REST)
+    await repeat(step, stopping, every=CALLBACK_INTERVAL)
 
 
-async def look_after_bookings(context: AppContext, stopping: asyncio.Event) -> None:
+async def reconcile_bookings(context: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: bookings left behind or unknown, and cancellations without an answer."""
 
     async def step() -> bool:
         async with context.database.connection() as db:
             due = await reconcile.list_due(db, BATCH)
             cancelled = await cancel.list_cancelling(db, BATCH)
-        await _each(due, lambda one: reconcile.look_after(context, one))
-        await _each(cancelled, lambda one: cancel.settle_due(context, one))
+        await _run_each(due, lambda one: reconcile.process(context, one))
+        await _run_each(cancelled, lambda one: cancel.settle_due(context, one))
         return len(due) + len(cancelled) >= BATCH
 
-    await repeat(step, stopping, every=BOOKING_REST)
+    await repeat(step, stopping, every=BOOKING_INTERVAL)
 
 
-async def ask_carriers(context: AppContext, stopping: asyncio.Event) -> None:
+async def poll_carriers(context: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: how those go of which their carriers have said nothing for a while."""
 
     async def step() -> bool:
         async with context.database.connection() as db:
             due = await tracking.list_untracked(db, BATCH)
-        await _each(due, lambda one: tracking.poll(context, one))
+        await _run_each(due, lambda one: tracking.poll(context, one))
         return len(due) >= BATCH
 
-    await repeat(step, stopping, every=TRACKING_REST)
+    await repeat(step, stopping, every=TRACKING_INTERVAL)
 
 
-async def bring_back(database: Database) -> None:
+async def reschedule(database: Database) -> None:
     """The worker's job: nothing waits for a time that a test clock was turned back from."""
     async with database.connection() as db:
-        for company_id in {*await shipments.list_turned_back(db), *await bookings.list_turned_back(db)}:
-            await shipments.bring_back(db, company_id)
-            await bookings.bring_back(db, company_id)
+        for company_id in {*await shipments.list_rewound(db), *await bookings.list_rewound(db)}:
+            await shipments.reschedule(db, company_id)
+            await bookings.reschedule(db, company_id)
 
 
-async def _each(due: Sequence[Due], work: Callable[[Due], Awaitable[None]]) -> None:
+async def _run_each(due: Sequence[Due], work: Callable[[Due], Awaitable[None]]) -> None:
     """A few at once; one that fails does not keep the others."""
-    places = asyncio.Semaphore(AT_ONCE)
+    slots = asyncio.Semaphore(CONCURRENCY)
 
     async def run(one: Due) -> None:
-        async with places:
+        async with slots:
             try:
                 await work(one)
             except DatabaseAway:

@@ -43,12 +43,12 @@ def _find(carrier: Carrier, connection: CarrierAccount) -> Awaitable[Any]:
     return carrier.find(connection, REFERENCE, None)
 
 
-def _cancel(shipped: BookedShipment) -> Do:
-    return lambda carrier, connection: carrier.cancel(connection, shipped, "Pembeli berubah pikiran")
+def _cancel(shipment: BookedShipment) -> Do:
+    return lambda carrier, connection: carrier.cancel(connection, shipment, "Pembeli berubah pikiran")
 
 
-def _track(shipped: BookedShipment) -> Do:
-    return lambda carrier, connection: carrier.track(connection, shipped)
+def _track(shipment: BookedShipment) -> Do:
+    return lambda carrier, connection: carrier.track(connection, shipment)
 
 
 def _areas(level: Any, parent: str | None, search: str | None = None) -> Do:

@@ -109,7 +109,7 @@ def new_reference() -> str:
     return f"SP{uuid4().hex[:16].upper()}"
 
 
-def build_shipped(reference: str, booked: Booked, was_picked_up: bool = False) -> BookedShipment:
+def build_booked(reference: str, booked: Booked, was_picked_up: bool = False) -> BookedShipment:
     return BookedShipment(reference, booked.order_no, booked.awb, booked.booking_id, None, was_picked_up)
 
 
@@ -130,17 +130,17 @@ async def move(context: AppContext, company: Company, adapter: str, reference: s
         return await advance(context, tx, company.id, adapter, reference, to)
 
 
-async def track(opened: ConnectedCarrier, shipped: BookedShipment) -> list[CarrierEvent]:
-    return list((await opened.carrier.track(opened.connection, shipped)).events)
+async def track(opened: ConnectedCarrier, shipment: BookedShipment) -> list[CarrierEvent]:
+    return list((await opened.carrier.track(opened.connection, shipment)).events)
 
 
 async def get_shipped(opened: ConnectedCarrier, reference: str, booked: Booked) -> BookedShipment:
     """With its awb, which an express parcel has a moment later."""
-    shipped = build_shipped(reference, booked)
+    shipment = build_booked(reference, booked)
     for _ in range(40):
-        awb = next((event.awb for event in await track(opened, shipped) if event.awb), None)
+        awb = next((event.awb for event in await track(opened, shipment) if event.awb), None)
         if awb or opened.carrier.name == "gosend":
-            return msgspec.structs.replace(shipped, awb=awb)
+            return msgspec.structs.replace(shipment, awb=awb)
         await asyncio.sleep(0.05)
     raise AssertionError("there is no awb within two seconds")
 

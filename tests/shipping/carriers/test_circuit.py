@@ -57,11 +57,11 @@ async def test_five_failures_in_a_row_open_it_and_one_call_closes_it(clock: Simp
         other = msgspec.structs.replace(connection, id="carr_2")
         await fail(other, 1)
 
-        clock.now += circuit.REST_SECONDS
+        clock.now += circuit.OPEN_SECONDS
         await fail(connection, 1)
         with pytest.raises(CarrierAway, match="failed 6 times"):
             await ask(connection, REQUEST, ONCE)
-        clock.now += circuit.REST_SECONDS
+        clock.now += circuit.OPEN_SECONDS
         peer.replies, peer.asked = [UP], []
         answers = await asyncio.gather(*(ask(connection, REQUEST, ONCE) for _ in range(5)), return_exceptions=True)
         assert [type(response).__name__ for response in answers].count("Answer") == 1

@@ -102,8 +102,8 @@ async def test_a_refusal_is_no_list_of_places_and_no_sign_of_a_good_account(adap
 @pytest.mark.parametrize("number", ["../../admin/keys?x=1&y=#z", "a/b", "..", "%2e%2e/x"])
 async def test_a_number_is_one_part_of_a_path_whatever_stands_in_it(adapter: str, number: str) -> None:
     odd = SHIPPED[adapter].__class__(REFERENCE, number, None, None, None, False)
-    _, tracked = await ask(adapter, "track", ALIVE[adapter], shipped=odd)
-    _, cancelled = await ask(adapter, "cancel", Reply(204, text=""), shipped=odd, reason="Late")
+    _, tracked = await ask(adapter, "track", ALIVE[adapter], shipment=odd)
+    _, cancelled = await ask(adapter, "cancel", Reply(204, text=""), shipment=odd, reason="Late")
     for asked in [*tracked.asked, *cancelled.asked]:
         whole = {"/v1/auth/providers/token", "/gokilat/v10/booking/cancel"}
         assert asked["path"] in whole or asked["path"].removesuffix("/cancel").endswith(f"/{number}")

@@ -27,8 +27,8 @@ from tests.shipping.carriers.journeys import (
     INSTANT,
     SERVICES,
     book_simulated,
+    build_booked,
     build_request,
-    build_shipped,
     find_booking,
     get_shipped,
     move,
@@ -43,19 +43,19 @@ from tests.shipping.carriers.journeys import (
 async def test_cancelled_before_the_pick_up(context: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(context, tester, adapter)
     reference, booked = await book_simulated(opened, adapter)
-    shipped = await get_shipped(opened, reference, booked)
+    shipment = await get_shipped(opened, reference, booked)
     for _ in range(2):
-        assert await opened.carrier.cancel(opened.connection, shipped, "A mistake") == Cancelled()
-    assert (await track(opened, shipped))[-1].status == "cancelled"
+        assert await opened.carrier.cancel(opened.connection, shipment, "A mistake") == Cancelled()
+    assert (await track(opened, shipment))[-1].status == "cancelled"
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 async def test_not_cancelled_after_the_pick_up(context: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(context, tester, adapter)
     reference, booked = await book_simulated(opened, adapter)
-    shipped = await get_shipped(opened, reference, booked)
+    shipment = await get_shipped(opened, reference, booked)
     await move(context, tester, adapter, reference, "picked_up")
-    outcome = await opened.carrier.cancel(opened.connection, shipped, "Too late")
+    outcome = await opened.carrier.cancel(opened.connection, shipment, "Too late")
     assert isinstance(outcome, CancelRefused)
     assert outcome.reason
 
@@ -64,8 +64,8 @@ async def test_not_cancelled_after_the_pick_up(context: AppContext, tester: Comp
 async def test_a_cancellation_may_be_refused(context: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(context, tester, adapter)
     reference, booked = await book_simulated(opened, adapter, "please #sim:cancel_refused")
-    shipped = await get_shipped(opened, reference, booked)
-    outcome = await opened.carrier.cancel(opened.connection, shipped, "Please")
+    shipment = await get_shipped(opened, reference, booked)
+    outcome = await opened.carrier.cancel(opened.connection, shipment, "Please")
     assert isinstance(outcome, CancelRefused)
 
 
@@ -74,15 +74,15 @@ async def test_a_slow_cancellation_is_never_called_done(context: AppContext, tes
     """It is pending where the carrier has a word for that, and unclear elsewhere; after a while it is done."""
     opened = await open_simulated(context, tester, adapter)
     reference, booked = await book_simulated(opened, adapter, "#sim:cancel_slow")
-    shipped = await get_shipped(opened, reference, booked)
+    shipment = await get_shipped(opened, reference, booked)
     if adapter == "kiriminaja":
         for _ in range(2):
-            assert await opened.carrier.cancel(opened.connection, shipped, "A mistake") == CancelPending()
+            assert await opened.carrier.cancel(opened.connection, shipment, "A mistake") == CancelPending()
     else:
         with pytest.raises(CarrierAway):
-            await opened.carrier.cancel(opened.connection, shipped, "A mistake")
+            await opened.carrier.cancel(opened.connection, shipment, "A mistake")
     await move(context, tester, adapter, reference)
-    assert (await track(opened, shipped))[-1].status == "cancelled"
+    assert (await track(opened, shipment))[-1].status == "cancelled"
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
@@ -139,14 +139,14 @@ async def test_how_a_scenario_ends(context: AppContext, tester: Company, scenari
     for adapter, status in ends.items():
         opened = await open_simulated(context, tester, adapter)
         reference, booked = await book_simulated(opened, adapter, f"#sim:{scenario}")
-        shipped = build_shipped(reference, booked)
+        shipment = build_booked(reference, booked)
         booking = await find_booking(context, tester, adapter, reference)
         assert booking is not None
         for step in booking.steps[1:]:
             if step.state != "labelled":
                 booking = await move(context, tester, adapter, reference)
-        shipped = msgspec.structs.replace(shipped, was_picked_up=any(s.state == "picked_up" for s in booking.steps))
-        assert (await track(opened, shipped))[-1].status == status, adapter
+        shipment = msgspec.structs.replace(shipment, was_picked_up=any(s.state == "picked_up" for s in booking.steps))
+        assert (await track(opened, shipment))[-1].status == status, adapter
         if (adapter, scenario) == ("gosend", "returned"):
             status = "returned"  # a photo tells it, and only callbacks carry photos
         if SIMULATORS[adapter].build_posting(context, booking, booking.state):
@@ -177,11 +177,11 @@ async def test_a_carrier_that_is_down_answers_nothing_of_a_booking(
 ) -> None:
     opened = await open_simulated(context, tester, adapter)
     reference, booked = await book_simulated(opened, adapter, "#sim:carrier_down")
-    shipped = msgspec.structs.replace(build_shipped(reference, booked), awb=booked.awb or reference)
+    shipment = msgspec.structs.replace(build_booked(reference, booked), awb=booked.awb or reference)
     with pytest.raises(CarrierAway):
-        await opened.carrier.track(opened.connection, shipped)
+        await opened.carrier.track(opened.connection, shipment)
     with pytest.raises(CarrierAway):
-        await opened.carrier.cancel(opened.connection, shipped, "A mistake")
+        await opened.carrier.cancel(opened.connection, shipment, "A mistake")
 
 
 @pytest.mark.parametrize("value", [503_503, 504_504])
@@ -213,7 +213,7 @@ async def test_callbacks_wait_for_their_time_and_follow_a_change_of_course(
     opened = await open_simulated(context, tester, adapter)
     reference, booked = await book_simulated(opened, adapter)
     assert await count_waiting(context, reference) == 5
-    await opened.carrier.cancel(opened.connection, build_shipped(reference, booked), "A mistake")
+    await opened.carrier.cancel(opened.connection, build_booked(reference, booked), "A mistake")
     assert await count_waiting(context, reference) <= 1
 
 
@@ -237,7 +237,7 @@ async def test_a_state_that_is_not_on_the_way_can_be_asked_for(context: AppConte
     opened = await open_simulated(context, tester, "kiriminaja")
     reference, booked = await book_simulated(opened, "kiriminaja")
     await move(context, tester, "kiriminaja", reference, "lost")
-    assert (await track(opened, build_shipped(reference, booked)))[-1].status == "lost"
+    assert (await track(opened, build_booked(reference, booked)))[-1].status == "lost"
 
 
 @pytest.mark.parametrize(("to", "words"), [("flying", "must be one of"), (None, "nothing follows")])

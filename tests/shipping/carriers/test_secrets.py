@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from sapa.outbound.client import NotSent, Unclear
-from sapa.shipping.carriers.calls import join_notes, scrub_words, shorten
+from sapa.shipping.carriers.calls import join_notes, scrub_text, shorten
 from sapa.shipping.carriers.interface import BadCredentials, CarrierAccount, CarrierAway
 from sapa.shipping.carriers.kiriminaja.calls import build_note
 from sapa.shipping.carriers.registry import CARRIERS
@@ -59,8 +59,8 @@ async def test_an_echo_of_the_credentials_goes_nowhere(adapter: str, status: int
 
 
 def test_words_are_scrubbed_and_not_endless() -> None:
-    assert scrub_words({"a": "secret", "b": "secret-longer"}, "x secret-longer y secret z") == "x … y … z"
-    assert len(scrub_words({}, "word " * 1000)) <= 300
+    assert scrub_text({"a": "secret", "b": "secret-longer"}, "x secret-longer y secret z") == "x … y … z"
+    assert len(scrub_text({}, "word " * 1000)) <= 300
 
 
 @pytest.mark.parametrize(

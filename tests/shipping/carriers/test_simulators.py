@@ -25,8 +25,8 @@ from tests.shipping.carriers.journeys import (
     INSTANT,
     SERVICES,
     book_simulated,
+    build_booked,
     build_request,
-    build_shipped,
     find_booking,
     get_shipped,
     move,
@@ -55,15 +55,15 @@ async def test_a_wrong_credential_is_told_as_such(context: AppContext, tester: C
     opened = await open_simulated(context, tester, adapter)
     wrong = dict.fromkeys(opened.connection.credentials, "sbx_1_" + "0" * 32)
     connection, carrier = msgspec.structs.replace(opened.connection, credentials=wrong), opened.carrier
-    shipped = BookedShipment("SP1", "SBX-1", "SBX1", None, None, False)
+    shipment = BookedShipment("SP1", "SBX-1", "SBX1", None, None, False)
     with pytest.raises(BadCredentials):
         await carrier.verify(connection)
     with pytest.raises(BadCredentials):
         await carrier.quote(connection, build_request(pickup_city="3171"))
     with pytest.raises(BadCredentials):
-        await carrier.track(connection, shipped)
+        await carrier.track(connection, shipment)
     with pytest.raises(BadCredentials):
-        await carrier.cancel(connection, shipped, "A mistake")
+        await carrier.cancel(connection, shipment, "A mistake")
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
@@ -148,12 +148,12 @@ async def test_a_reference_is_booked_once(context: AppContext, tester: Company, 
 async def test_the_way_to_delivered(context: AppContext, tester: Company, adapter: str) -> None:
     opened = await open_simulated(context, tester, adapter)
     reference, booked = await book_simulated(opened, adapter)
-    shipped = await get_shipped(opened, reference, booked)
+    shipment = await get_shipped(opened, reference, booked)
     seen = [booked.status]
     while (booking := await find_booking(context, tester, adapter, reference)) and booking.state.state != "delivered":
         booking = await move(context, tester, adapter, reference)
         told = read_posting(context, opened, booking, booking.state.state)
-        tracked = (await track(opened, shipped))[-1]
+        tracked = (await track(opened, shipment))[-1]
         assert [event.status for event in told] == [tracked.status]
         assert told[0].order_no in {None, booked.order_no}
         assert reference in {told[0].reference, tracked.reference}
@@ -164,7 +164,7 @@ async def test_the_way_to_delivered(context: AppContext, tester: Company, adapte
         "biteship": ["confirmed", "picked_up", "out_for_delivery", "delivered"],
     }
     assert seen == ways["instant" if adapter in INSTANT else adapter]
-    last = (await track(opened, shipped))[-1]
+    last = (await track(opened, shipment))[-1]
     if adapter in INSTANT:
         assert last.driver is not None
         assert last.driver.name
@@ -181,7 +181,7 @@ async def test_events_come_in_order_and_carry_the_companys_time(
     instants = [step.at for step in booking.steps]
     assert instants == sorted(instants)
     assert instants[-1] <= booking.now
-    events = await track(opened, build_shipped(reference, booked))
+    events = await track(opened, build_booked(reference, booked))
     assert [event.occurred_at for event in events] == sorted(event.occurred_at for event in events)
     assert abs((events[-1].occurred_at - booking.now).total_seconds()) <= 1
 
@@ -192,7 +192,7 @@ async def test_the_companys_clock_brings_a_booking_on(context: AppContext, teste
     reference, booked = await book_simulated(opened, adapter)
     async with context.database.transaction() as tx:
         await move_clock(tx, tester.id, timedelta(seconds=60 if adapter in INSTANT else 600))
-    events = await track(opened, build_shipped(reference, booked))
+    events = await track(opened, build_booked(reference, booked))
     assert events[-1].status == "delivered"
     booking = await find_booking(context, tester, adapter, reference)
     assert booking is not None
@@ -213,9 +213,9 @@ async def test_an_awb_may_be_late(context: AppContext, tester: Company) -> None:
     opened = await open_simulated(context, tester, "kiriminaja")
     reference, booked = await book_simulated(opened, "kiriminaja", "#sim:awb_late")
     await asyncio.sleep(0.7)
-    assert not [event for event in await track(opened, build_shipped(reference, booked)) if event.awb]
+    assert not [event for event in await track(opened, build_booked(reference, booked)) if event.awb]
     await move(context, tester, "kiriminaja", reference)
-    assert [event for event in await track(opened, build_shipped(reference, booked)) if event.awb]
+    assert [event for event in await track(opened, build_booked(reference, booked)) if event.awb]
 
 
 async def test_the_cities_of_the_electric_couriers_are_those_of_their_simulator(

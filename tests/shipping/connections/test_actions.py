@@ -256,7 +256,7 @@ async def test_health_is_noted_and_cleared(context: AppContext, owner: Company) 
     id = (await list_infos(context, owner))["aggregator_carrier"].id
     for error in ("it answered 503", None):
         async with context.database.connection() as db:
-            await connections.note_health(db, owner.id, id, error)
+            await connections.record_health(db, owner.id, id, error)
         assert (await list_infos(context, owner))["aggregator_carrier"].last_error == error
 
 

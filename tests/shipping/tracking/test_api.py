@@ -14,7 +14,7 @@ from sapa.shipping.shipments import queries as shipments
 from sapa.shipping.shipments.types import POLLED
 from sapa.shipping.shipments.validation import build_draft
 from sapa.shipping.tracking.actions import apply_events
-from sapa.shipping.tracking.status_changes import date, judge
+from sapa.shipping.tracking.status_changes import build_change, date_event
 from sapa.values.company import Company
 from tests.conftest import Installation
 from tests.factories import Environments
@@ -165,14 +165,14 @@ def test_a_present_state_is_not_older_than_what_was_known() -> None:
     asked = msgspec.structs.replace(blank, shipping_status="picked_up", event_timestamp="2026-11-15T10:07:00.000Z")
     early = datetime(2026, 11, 15, 10, 5, tzinfo=UTC)
     said = CarrierEvent("GK-1/out", early, "out_for_delivery", "out_for_delivery", is_present=True)
-    change = judge(asked, date(asked, asked, said), POLLED)
+    change = build_change(asked, date_event(asked, asked, said), POLLED)
     assert (change.is_applied, change.shipment.shipping_status) == (True, "out_for_delivery")
-    again = date(change.shipment, change.shipment, said)
-    assert again.dedupe_key == date(asked, asked, said).dedupe_key, "asked again, it is no news"
+    again = date_event(change.shipment, change.shipment, said)
+    assert again.dedupe_key == date_event(asked, asked, said).dedupe_key, "asked again, it is no news"
     later = msgspec.structs.replace(change.shipment, event_timestamp="2026-11-15T10:20:00.000Z")
-    assert date(later, later, said).dedupe_key != again.dedupe_key, "the same state a second time is"
-    assert date(later, asked, said) == said, "what was told meanwhile is newer than the answer"
-    assert date(blank, blank, said).occurred_at == early
+    assert date_event(later, later, said).dedupe_key != again.dedupe_key, "the same state a second time is"
+    assert date_event(later, asked, said) == said, "what was told meanwhile is newer than the answer"
+    assert date_event(blank, blank, said).occurred_at == early
 
 
 async def test_what_the_carrier_cannot_be_asked_by_is_not_live(

@@ -24,7 +24,7 @@ from sapa.shipping.shipments import queries as shipments
 from sapa.shipping.shipments.validation import build_draft
 from sapa.shipping.states import GONE, MOVES, STATUSES, is_allowed
 from sapa.shipping.tracking.actions import apply_events
-from sapa.shipping.tracking.status_changes import judge
+from sapa.shipping.tracking.status_changes import build_change
 from sapa.values.company import Company
 from tests import depth
 from tests.conftest import TLS, Installation
@@ -52,7 +52,7 @@ EVENTS = st.builds(
 def test_whatever_a_carrier_says_the_state_is_allowed(status: str, provider: str, events: list[CarrierEvent]) -> None:
     kept = msgspec.structs.replace(build_draft(SHOP, provider), shipping_status=status, reference="SP1")
     for event in events:
-        change = judge(kept, event, "carrier_webhook")
+        change = build_change(kept, event, "carrier_webhook")
         was, now = kept.shipping_status, change.shipment.shipping_status
         assert was == now or is_allowed(was, now, "R" if event.is_reassignment else "C")
         assert change.is_applied or was == now
@@ -71,7 +71,7 @@ def test_every_allowed_move_of_a_carrier_can_be_made() -> None:
         for to in row.get("C", frozenset()) - GONE:
             kept = msgspec.structs.replace(build_draft(SHOP, "instant_carrier"), shipping_status=status)
             event = CarrierEvent("1", START, to, "said")
-            assert judge(kept, event, "carrier_webhook").shipment.shipping_status == to, (status, to)
+            assert build_change(kept, event, "carrier_webhook").shipment.shipping_status == to, (status, to)
 
 
 class Road(RuleBasedStateMachine):

@@ -61,7 +61,7 @@ class Posting(Struct, frozen=True):
 Build = Callable[[AppContext, Booking, ScenarioStep], Posting | None]
 """How a simulator tells of a step; None when that carrier says nothing of it."""
 
-KEPT_DAYS = 90
+RETENTION_DAYS = 90
 
 
 async def book(
@@ -112,10 +112,10 @@ async def list_bookings(db: Connection, company_id: int) -> list[Booking]:
     return [_read(row, company_id, now) for row in await queries.list_bookings(db, company_id)]
 
 
-async def forget_old(database: Database) -> None:
+async def purge_old(database: Database) -> None:
     """By the real time: a test clock that is moved on for months takes nothing away from whoever tests with it."""
     async with database.connection() as db:
-        await queries.purge_bookings(db, KEPT_DAYS)
+        await queries.purge_bookings(db, RETENTION_DAYS)
 
 
 async def change_course(

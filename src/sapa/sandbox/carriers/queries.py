@@ -57,7 +57,7 @@ DROP_WAITING = sql(
      WHERE company_id = $1 AND headers->>'x-sandbox-booking' = $2 AND due_at > $3"""
 )
 
-COMPANIES_TO_FORGET = sql(
+COMPANIES_TO_PURGE = sql(
     """
     SELECT c.company_id
       FROM companies c
@@ -66,7 +66,7 @@ COMPANIES_TO_FORGET = sql(
     crosses="the worker looks for old bookings over all test environments, then forgets them company by company",
 )
 
-FORGET = sql("DELETE FROM sandbox_bookings WHERE company_id = $1 AND booked_at < now() - make_interval(days => $2)")
+PURGE = sql("DELETE FROM sandbox_bookings WHERE company_id = $1 AND booked_at < now() - make_interval(days => $2)")
 
 
 async def get_now(db: Connection, company_id: int) -> datetime:
@@ -108,5 +108,5 @@ async def drop_waiting(tx: Tx, company_id: int, mark: str, now: datetime) -> Non
 
 
 async def purge_bookings(db: Connection, days: int) -> None:
-    for (company_id,) in await db.fetch(COMPANIES_TO_FORGET.text, days):
-        await FORGET.run(db, company_id, days)
+    for (company_id,) in await db.fetch(COMPANIES_TO_PURGE.text, days):
+        await PURGE.run(db, company_id, days)

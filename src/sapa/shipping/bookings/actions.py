@@ -41,14 +41,14 @@ from sapa.values.ids import ALPHABET
 
 MOST_SENDS = 3
 PAUSE_SECONDS = 0.2
-LOOKS = (5.0, 30.0, 120.0, 600.0, 3_600.0)
+LOOKUP_SECONDS = (5.0, 30.0, 120.0, 600.0, 3_600.0)
 """Seconds after sending at which the carrier is asked for a booking whose outcome is not known; hourly after that."""
 WATCH_HOURS = 24
-CERTAIN_SECONDS = 120.0
+CONCLUSIVE_SECONDS = 120.0
 """So long a booking may take to show up at the carrier."""
-CERTAIN_LOOKS = 2
+CONCLUSIVE_LOOKUPS = 2
 OPEN = frozenset({"pending", "sent", "unknown"})
-LEFT_BEHIND = (
+BOOKING_FIELDS = (
     "driver", "awb", "order_no", "booking_id", "pickup_number", "tracking_url", "status_code", "problem", "poll_at",
     "cancellation_reason", "cancelled_by", "cancelled_source", "event_timestamp",
 )  # fmt: skip
@@ -58,10 +58,10 @@ log = structlog.get_logger()
 
 find_by_reference = queries.find_by_reference
 find_by_order_no = queries.find_by_order_no
-revive = queries.revive
-wake = queries.wake
-list_turned_back = queries.list_turned_back
-bring_back = queries.bring_back
+reopen = queries.reopen
+make_due = queries.make_due
+list_rewound = queries.list_rewound
+reschedule = queries.reschedule
 
 
 def new_reference() -> str:
@@ -108,10 +108,10 @@ async def intend(tx: Tx, company: Company, stored: StoredShipment, adapter: str)
 
 def without_booking(stored: StoredShipment) -> StoredShipment:
     """As if no carrier had ever heard of it."""
-    return msgspec.structs.replace(stored, **dict.fromkeys(LEFT_BEHIND), needs_action=False)
+    return msgspec.structs.replace(stored, **dict.fromkeys(BOOKING_FIELDS), needs_action=False)
 
 
-async def put_back(tx: Tx, company: Company, stored: StoredShipment) -> StoredShipment:
+async def return_to_awaiting(tx: Tx, company: Company, stored: StoredShipment) -> StoredShipment:
     """Waiting for a person to book it. What the carrier still says of an earlier booking is not about this."""
     await queries.close(tx, company.id, stored.id)
     after = msgspec.structs.replace(without_booking(stored), shipping_status="awaiting", reference=None, adapter=None)
@@ -156,7 +156,7 @@ async def _ask(
     await call_log.record(context.database, connected.connection, "book", attempt.reference, outcome)
     if isinstance(outcome, Booked):
         async with context.database.connection() as db:
-            await queries.note_answer(db, attempt, outcome)
+            await queries.record_response(db, attempt, outcome)
     return outcome
 
 
@@ -166,22 +166,22 @@ async def settle(
     """What came of an attempt; what another process or a callback settled before stays so."""
     stored = await shipments.lock_shipment(tx, company.id, shipment_id)
     attempt = await queries.get_attempt(tx, company.id, shipment_id, number)
-    is_wanted = stored.reference == attempt.reference and stored.shipping_status in NOT_BOOKED_YET
+    is_current = stored.reference == attempt.reference and stored.shipping_status in NOT_BOOKED_YET
     if isinstance(outcome, Booked):
-        return await _settle_booked(tx, company, stored, attempt, outcome, is_wanted, by)
+        return await _settle_booked(tx, company, stored, attempt, outcome, is_current, by)
     if outcome is None or attempt.state not in OPEN:
         return stored
-    return await _settle_otherwise(tx, company, stored, attempt, outcome, is_wanted, by)
+    return await _settle_unbooked(tx, company, stored, attempt, outcome, is_current, by)
 
 
 async def _settle_booked(
-    tx: Tx, company: Company, stored: StoredShipment, attempt: BookingAttempt, booked: Booked, is_wanted: bool, by: str
+    tx: Tx, company: Company, stored: StoredShipment, attempt: BookingAttempt, booked: Booked, is_current: bool, by: str
 ) -> StoredShipment:
-    await queries.note_answer(tx, attempt, booked)
+    await queries.record_response(tx, attempt, booked)
     if attempt.state == "succeeded":  # a callback was faster, or a person
         await queries.settle_attempt(tx, attempt, "succeeded", by=by)
         return await store(tx, company, stored, with_numbers(stored, booked))
-    if is_wanted:
+    if is_current:
         # Whoever told that it was booked may not have told its number: the carrier is asked for it.
         due_in = None if booked.order_no or booked.awb or attempt.order_no else 0.0
         await queries.settle_attempt(tx, attempt, "succeeded", by=by, due_in=due_in)
@@ -194,28 +194,29 @@ async def _settle_booked(
 async def flag_unwanted(
     tx: Tx, company: Company, stored: StoredShipment, attempt: BookingAttempt, fate: str
 ) -> StoredShipment:
-    words = f"The carrier goes on with an earlier booking ({attempt.reference}); {fate}"
-    return await store(tx, company, stored, msgspec.structs.replace(stored, needs_action=True, problem=words))
+    message = f"The carrier goes on with an earlier booking ({attempt.reference}); {fate}"
+    return await store(tx, company, stored, msgspec.structs.replace(stored, needs_action=True, problem=message))
 
 
-async def _settle_otherwise(
+async def _settle_unbooked(
     tx: Tx,
     company: Company,
     stored: StoredShipment,
     attempt: BookingAttempt,
     outcome: Rejected | BookingNotFound | Unsure,
-    is_wanted: bool,
+    is_current: bool,
     by: str,
 ) -> StoredShipment:
     if isinstance(outcome, Unsure):
-        status, state, error, due_in = "booking_unknown", "unknown", outcome.reason, max(0.0, LOOKS[0] - attempt.age)
+        status, state, error = "booking_unknown", "unknown", outcome.reason
+        due_in: float | None = max(0.0, LOOKUP_SECONDS[0] - attempt.age)
     elif isinstance(outcome, BookingNotFound):
         status, state, error = "booking_failed", "failed", "The carrier knows nothing of the booking."
-        due_in = LOOKS[-1]
+        due_in = LOOKUP_SECONDS[-1]
     else:
         status, state, error, due_in = "booking_failed", "failed", outcome.reason, None
     await queries.settle_attempt(tx, attempt, state, error=error, by=by, due_in=due_in)
-    if not is_wanted or stored.shipping_status == status:
+    if not is_current or stored.shipping_status == status:
         return stored
     needs_action = status == "booking_failed"
     after = msgspec.structs.replace(stored, shipping_status=status, problem=error, needs_action=needs_action)
@@ -236,9 +237,9 @@ def _with_booking(stored: StoredShipment, booked: Booked, clock: CompanyClock) -
 def with_numbers(stored: StoredShipment, booked: Booked) -> StoredShipment:
     """What the carrier's answer told, where nothing newer is known."""
     names = ("order_no", "booking_id", "awb", "pickup_number", "payment_id", "tracking_url", "status_code", "distance")
-    known = {name: getattr(stored, name) for name in names}
-    news = {name: getattr(booked, name) if value is None else value for name, value in known.items()}
-    return msgspec.structs.replace(stored, **news, driver=stored.driver or encode_driver(booked.driver))
+    values = {name: getattr(stored, name) for name in names}
+    changes = {name: getattr(booked, name) if value is None else value for name, value in values.items()}
+    return msgspec.structs.replace(stored, **changes, driver=stored.driver or encode_driver(booked.driver))
 
 
 async def settle_by_event(tx: Tx, company: Company, reference: str | None, source: str) -> None:
@@ -248,7 +249,7 @@ async def settle_by_event(tx: Tx, company: Company, reference: str | None, sourc
         await queries.settle_attempt(tx, attempt, "succeeded", by=source)
 
 
-async def resolve(tx: Tx, company: Company, stored: StoredShipment, given: BookingResolution) -> StoredShipment:
+async def resolve(tx: Tx, company: Company, stored: StoredShipment, resolution: BookingResolution) -> StoredShipment:
     """What a person found out at the carrier."""
     if stored.shipping_status != "booking_unknown":
         raise InvalidMove(f"Only a booking_unknown shipment can be resolved; it is {stored.shipping_status}.")
@@ -256,12 +257,12 @@ async def resolve(tx: Tx, company: Company, stored: StoredShipment, given: Booki
     if attempt is None:
         raise InvalidMove("There is no booking to resolve.")
     outcome: Booked | BookingNotFound = BookingNotFound()
-    if given.outcome == "booked":
-        is_named = given.order_no or attempt.order_no
+    if resolution.outcome == "booked":
+        is_named = resolution.order_no or attempt.order_no
         if not is_named and not CARRIERS[attempt.adapter].finds_by_reference:
-            words = "is required: the carrier can be asked by its own order number only"
-            raise Invalid.field("resolveBooking.orderNo", words)
-        outcome = Booked("confirmed", order_no=given.order_no)
+            message = "is required: the carrier can be asked by its own order number only"
+            raise Invalid.field("resolveBooking.orderNo", message)
+        outcome = Booked("confirmed", order_no=resolution.order_no)
     return await settle(tx, company, stored.id, attempt.number, outcome, "user")
 
 

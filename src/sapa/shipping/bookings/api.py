@@ -47,14 +47,14 @@ async def cancel_shipment(
     company = call.company
     async with call.kit.database.connection() as db:
         now = await shipments.get_stored(db, company.id, id)
-        needs_carrier = cancel.choose_way(now) == "carrier"
+        needs_carrier = cancel.choose_method(now) == "carrier"
         connected = await get_carrier(call.kit, db, company, now.provider) if needs_carrier else None
     if connected is not None and connected.carrier.name != now.adapter:
         raise ProviderNotConnected(f"{now.provider} is served by another carrier now; {now.adapter} has this shipment.")
-    shipment, way = await call.intend(
+    shipment, method = await call.intend(
         lambda tx: cancel.begin_cancel(tx, company, id, body.reason, "api"), shown=lambda begun: begun[0].shipment
     )
-    if way != "carrier" or connected is None:
+    if method != "carrier" or connected is None:
         return await call.conclude(lambda tx: _same(shipment.shipment))
     outcome = await cancel.ask_carrier(connected, shipment, is_first=now.shipping_status != "cancelling")
     if isinstance(outcome, CarrierAway | CancelRefused):

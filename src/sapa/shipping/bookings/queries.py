@@ -49,7 +49,7 @@ UNCLAIM = sql(
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND state = 'sent'"""
 )
 
-NOTE_ANSWER = sql(
+RECORD_RESPONSE = sql(
     """
     UPDATE shipment_bookings
        SET order_no = coalesce($4, order_no), awb = coalesce($5, awb), booking_id = coalesce($6, booking_id)
@@ -83,7 +83,7 @@ FIND_BY_ORDER_NO = sql(
 
 # Taken for a while, so that no other worker looks after it meanwhile. What was sent at an instant that the clock was
 # turned back from counts as sent now.
-TAKE = sql(
+LEASE = sql(
     f"""
     UPDATE shipment_bookings b
        SET due_at = {_NOW} + make_interval(secs => $4), sent_at = LEAST(sent_at, {_NOW})
@@ -92,7 +92,7 @@ TAKE = sql(
     row=BookingAttempt,
 )
 
-LOOKED = sql(
+RECORD_LOOKUP = sql(
     f"""
     UPDATE shipment_bookings
        SET looks = looks + 1, not_found = not_found + $4::int, error = $5,
@@ -101,13 +101,13 @@ LOOKED = sql(
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3"""
 )
 
-WAKE = sql(
+MAKE_DUE = sql(
     f"""
     UPDATE shipment_bookings SET due_at = {_NOW}
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND state IN ('unknown', 'failed')"""
 )
 
-REVIVE = sql(
+REOPEN = sql(
     f"""
     UPDATE shipment_bookings
        SET state = 'unwanted', looks = 0, due_at = {_NOW},
@@ -148,7 +148,7 @@ _IS_LOST = f"""(b.due_at > {COMPANY_NOW} + interval '61 minutes'
                 OR (b.due_at IS NOT NULL AND b.sent_at > {COMPANY_NOW} + interval '1 minute')
                 OR (b.due_at > {COMPANY_NOW} + interval '1 minute' AND b.state = 'pending'))"""
 
-LIST_TURNED_BACK = sql(
+LIST_REWOUND = sql(
     f"""
     SELECT c.company_id
       FROM companies c
@@ -157,7 +157,7 @@ LIST_TURNED_BACK = sql(
     crosses="the worker looks for clocks that were turned back over all test environments",
 )
 
-BRING_BACK = sql(
+RESCHEDULE = sql(
     f"""
     UPDATE shipment_bookings b SET due_at = {COMPANY_NOW}
       FROM companies c
@@ -176,7 +176,7 @@ LIST_CANCELLING_IN_TURN = sql(
     crosses="the worker takes cancellations from every company in turn, then settles them one by one",
 )
 
-TAKE_CANCELLING = sql(build_take("shipments", "id", "cancel_due_at"))
+LEASE_CANCELLING = sql(build_take("shipments", "id", "cancel_due_at"))
 
 
 async def insert_attempt(tx: Tx, company_id: int, shipment_id: str, reference: str, adapter: str) -> BookingAttempt:
@@ -204,10 +204,10 @@ async def unclaim(db: Connection, attempt: BookingAttempt) -> None:
     await UNCLAIM.run(db, *place, LEASE_SECONDS)
 
 
-async def note_answer(db: Connection, attempt: BookingAttempt, booked: Booked) -> None:
+async def record_response(db: Connection, attempt: BookingAttempt, booked: Booked) -> None:
     """The carrier's numbers, in a transaction of their own: whatever happens next, they are not lost."""
     place = (attempt.company_id, attempt.shipment_id, attempt.number)
-    await NOTE_ANSWER.run(db, *place, booked.order_no, booked.awb, booked.booking_id)
+    await RECORD_RESPONSE.run(db, *place, booked.order_no, booked.awb, booked.booking_id)
 
 
 async def settle_attempt(
@@ -235,27 +235,27 @@ async def find_by_order_no(
     return None if order_no is None else await FIND_BY_ORDER_NO.find(db, company_id, adapter, order_no)
 
 
-async def take(db: Connection, due: DueAttempt, seconds: float) -> BookingAttempt | None:
+async def lease(db: Connection, due: DueAttempt, seconds: float) -> BookingAttempt | None:
     """None when it is not due any more, or another worker has it."""
-    return await TAKE.find(db, due.company_id, due.shipment_id, due.number, seconds)
+    return await LEASE.find(db, due.company_id, due.shipment_id, due.number, seconds)
 
 
-async def note_look(
+async def record_lookup(
     db: Connection, attempt: BookingAttempt, *, not_found: bool, error: str | None, next_at: float | None
 ) -> None:
     """`next_at` counts from when it was sent."""
     place = (attempt.company_id, attempt.shipment_id, attempt.number)
-    await LOOKED.run(db, *place, int(not_found), error, next_at)
+    await RECORD_LOOKUP.run(db, *place, int(not_found), error, next_at)
 
 
-async def wake(db: Connection, attempt: BookingAttempt) -> None:
+async def make_due(db: Connection, attempt: BookingAttempt) -> None:
     """To be looked after now."""
-    await WAKE.run(db, attempt.company_id, attempt.shipment_id, attempt.number)
+    await MAKE_DUE.run(db, attempt.company_id, attempt.shipment_id, attempt.number)
 
 
-async def revive(tx: Tx, attempt: BookingAttempt, order_no: str | None, awb: str | None) -> None:
+async def reopen(tx: Tx, attempt: BookingAttempt, order_no: str | None, awb: str | None) -> None:
     """The carrier goes on with it although it was over: to be cancelled there."""
-    await REVIVE.run(tx, attempt.company_id, attempt.shipment_id, attempt.number, order_no, awb)
+    await REOPEN.run(tx, attempt.company_id, attempt.shipment_id, attempt.number, order_no, awb)
 
 
 async def list_due(db: Connection, most: int) -> list[DueAttempt]:
@@ -269,16 +269,16 @@ async def list_cancelling(db: Connection, most: int) -> list[DueShipment]:
     return found if len(found) < most else await LIST_CANCELLING_IN_TURN.all(db, most)
 
 
-async def take_cancelling(db: Connection, due: DueShipment, seconds: float) -> bool:
+async def lease_cancelling(db: Connection, due: DueShipment, seconds: float) -> bool:
     """False when it is not due any more, or another worker has it."""
-    return await TAKE_CANCELLING.run(db, due.company_id, due.id, seconds) > 0
+    return await LEASE_CANCELLING.run(db, due.company_id, due.id, seconds) > 0
 
 
-async def list_turned_back(db: Connection) -> list[int]:
+async def list_rewound(db: Connection) -> list[int]:
     """Companies in which a booking waits for a time that a test clock was turned back from."""
-    return [company_id for (company_id,) in await db.fetch(LIST_TURNED_BACK.text)]
+    return [company_id for (company_id,) in await db.fetch(LIST_REWOUND.text)]
 
 
-async def bring_back(db: Connection, company_id: int) -> None:
+async def reschedule(db: Connection, company_id: int) -> None:
     """What waits for such a time is due now."""
-    await BRING_BACK.run(db, company_id)
+    await RESCHEDULE.run(db, company_id)

@@ -49,7 +49,7 @@ class Request(Struct, frozen=True):
     body: Any = None
 
 
-async def ask(connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
+async def ask(connection: CarrierAccount, request: Request, timeouts: Timeouts = ASKING) -> ProviderResponse:
     """A call that is safe to repeat: again after a moment when the carrier was not reached or too busy.
 
     Raises CarrierAway when no answer came that could mean anything.
@@ -57,9 +57,9 @@ async def ask(connection: CarrierAccount, request: Request, patience: Timeouts =
     if reason := circuit.enter(connection):
         raise CarrierAway(reason)
     try:
-        response = await _ask(connection, request, patience)
+        response = await _ask(connection, request, timeouts)
     except CarrierAway:
-        circuit.note_failure(connection)
+        circuit.record_failure(connection)
         raise
     circuit.forget(connection)
     return response
@@ -73,19 +73,19 @@ class _TryLater(Exception):
         self.pause = random.uniform(0.1, 0.6) if pause is None else pause  # noqa: S311
 
 
-async def _ask(connection: CarrierAccount, request: Request, patience: Timeouts) -> ProviderResponse:
-    ask_once = partial(_ask_once, connection, request, patience, time.monotonic() + patience.seconds)
+async def _ask(connection: CarrierAccount, request: Request, timeouts: Timeouts) -> ProviderResponse:
+    ask_once = partial(_ask_once, connection, request, timeouts, time.monotonic() + timeouts.seconds)
     try:
         return await retry(
-            ask_once, _TryLater, tries=patience.tries, seconds=patience.seconds, pause=lambda failure: failure.pause
+            ask_once, _TryLater, tries=timeouts.tries, seconds=timeouts.seconds, pause=lambda failure: failure.pause
         )
     except _TryLater as failure:
         raise CarrierAway(str(failure)) from None
 
 
-async def _ask_once(connection: CarrierAccount, request: Request, patience: Timeouts, ends: float) -> ProviderResponse:
+async def _ask_once(connection: CarrierAccount, request: Request, timeouts: Timeouts, ends: float) -> ProviderResponse:
     try:
-        response = await _call(connection, request, max(0.1, ends - time.monotonic()), patience.connect_seconds)
+        response = await _call(connection, request, max(0.1, ends - time.monotonic()), timeouts.connect_seconds)
     except Unclear as error:
         raise CarrierAway(scrub(connection, str(error))) from None
     except NotSent as error:
@@ -107,10 +107,10 @@ async def send_once(connection: CarrierAccount, request: Request) -> ProviderRes
     try:
         response = await _call(connection, request, BOOK_SECONDS, BOOK_CONNECT_SECONDS)
     except (NotSent, Unclear) as error:
-        circuit.note_failure(connection)
+        circuit.record_failure(connection)
         raise type(error)(scrub(connection, str(error))) from None
     if response.status >= 500 or response.status == 408 or 300 <= response.status < 400:
-        circuit.note_failure(connection)
+        circuit.record_failure(connection)
         raise Unclear(f"it answered {response.status}")
     circuit.forget(connection)
     if response.status == 429:
@@ -175,9 +175,9 @@ def is_granted(response: ProviderResponse) -> bool:
     """Whether a wish was met: the one place that says so. Raises CarrierAway for what is neither a yes nor a no."""
     if response.status >= 400 or response.status == 204:
         return response.status == 204
-    said = read(response, _Consent)
-    is_no = said.success is False or said.status is False or said.errors or said.error
-    return not is_no and (said.statusCode or 0) < 400
+    consent = read(response, _Consent)
+    is_no = consent.success is False or consent.status is False or consent.errors or consent.error
+    return not is_no and (consent.statusCode or 0) < 400
 
 
 def build_segment(number: str) -> str:
@@ -189,10 +189,10 @@ def build_segment(number: str) -> str:
 
 def scrub(connection: CarrierAccount, text: str) -> str:
     """A carrier's or a library's words without any of the account's secrets in them, and not endless."""
-    return scrub_words(connection.credentials, text)
+    return scrub_text(connection.credentials, text)
 
 
-def scrub_words(credentials: Mapping[str, str], text: str) -> str:
+def scrub_text(credentials: Mapping[str, str], text: str) -> str:
     text = text.encode(errors="replace").decode()  # a header may come in no encoding that could be kept
     for secret in sorted(credentials.values(), key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:

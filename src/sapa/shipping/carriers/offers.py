@@ -21,16 +21,18 @@ Row = TypeVar("Row")
 
 def sift_offers(courier: str, rows: Iterable[Raw], shape: type[Row]) -> tuple[list[Row], list[QuoteNote]]:
     """The rows of a price list that can be read, and a word about the others. Raises CarrierAway without any."""
-    good, odd = sift(rows, shape)
-    return good, list_odd(courier, len(good), odd)
+    readable, unreadable = sift(rows, shape)
+    return readable, list_unreadable(courier, len(readable), unreadable)
 
 
-def list_odd(courier: str, good: int, odd: int) -> list[QuoteNote]:
+def list_unreadable(courier: str, readable: int, unreadable: int) -> list[QuoteNote]:
     """What to say of so many rows that cannot be read. Raises CarrierAway when there is no other."""
-    if odd and not good:
+    if unreadable and not readable:
         raise CarrierAway("it sent prices that cannot be read")
-    words = f"{odd} of its offers cannot be read and are left out; if one that you need is missing, ask again later."
-    return [QuoteNote(courier, "unreadable", words)] if odd else []
+    words = (
+        f"{unreadable} of its offers cannot be read and are left out; if one that you need is missing, ask again later."
+    )
+    return [QuoteNote(courier, "unreadable", words)] if unreadable else []
 
 
 def find_offer(quote: Quote, service: ServiceRequest) -> ServiceOffer | Rejected:
@@ -52,10 +54,10 @@ def _find_by_code(quote: Quote, service: ServiceRequest) -> ServiceOffer | None:
 
 
 def _find_by_name(quote: Quote, service: ServiceRequest) -> ServiceOffer | None:
-    wanted = fold(service.service_name or "")
-    return next((offer for offer in quote.offers if wanted and fold(offer.service_name) == wanted), None)
+    name = fold(service.service_name or "")
+    return next((offer for offer in quote.offers if name and fold(offer.service_name) == name), None)
 
 
 def _refuse_handover(offer: ServiceOffer, service: ServiceRequest) -> Rejected:
-    ways = " or ".join(offer.package_handover)
-    return Rejected("HANDOVER_NOT_OFFERED", f"{offer.service_name} takes no {service.package_handover}, only {ways}")
+    options = " or ".join(offer.package_handover)
+    return Rejected("HANDOVER_NOT_OFFERED", f"{offer.service_name} takes no {service.package_handover}, only {options}")

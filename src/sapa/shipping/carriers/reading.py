@@ -38,22 +38,22 @@ def decode(body: bytes | Raw, shape: type[Shape]) -> Shape:
     needed: a booking stands, however long its way is said to be. An empty text is none where none is needed.
     """
     try:
-        found = msgspec.json.decode(_strip(bytes(body)), type=shape, strict=False)
-        _check(found)
+        decoded = msgspec.json.decode(_strip(bytes(body)), type=shape, strict=False)
+        _check(decoded)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, ArithmeticError):
         raise Unreadable("it sent something that cannot be read") from None
-    return found
+    return decoded
 
 
 def sift(rows: Iterable[Raw], shape: type[Shape]) -> tuple[list[Shape], int]:
     """The rows that can be read, and how many cannot: one that is odd does not hide the others."""
-    good, odd = [], 0
+    readable, unreadable = [], 0
     for row in rows:
         try:
-            good.append(decode(row, shape))
+            readable.append(decode(row, shape))
         except Unreadable:
-            odd += 1
-    return good, odd
+            unreadable += 1
+    return readable, unreadable
 
 
 def _strip(body: bytes) -> bytes:
@@ -63,20 +63,20 @@ def _strip(body: bytes) -> bytes:
 def _check(value: Any) -> None:
     if isinstance(value, Struct):
         for name in value.__struct_fields__:
-            part = getattr(value, name)
-            if isinstance(part, Decimal) and not _is_amount(part):
-                if not _leave_out(value, name):
+            item = getattr(value, name)
+            if isinstance(item, Decimal) and not _is_amount(item):
+                if not _reset_field(value, name):
                     raise Unreadable("it named an amount that cannot be")
-            elif isinstance(part, str) and not part.strip():
-                _leave_out(value, name)
+            elif isinstance(item, str) and not item.strip():
+                _reset_field(value, name)
             else:
-                _check(part)
+                _check(item)
     elif isinstance(value, str):
         if len(value) > LONGEST_TEXT or "\0" in value:
             raise Unreadable("it sent a text that cannot be kept")
     elif isinstance(value, list):
-        for part in value:
-            _check(part)
+        for item in value:
+            _check(item)
 
 
 def _is_amount(amount: Decimal) -> bool:
@@ -85,9 +85,9 @@ def _is_amount(amount: Decimal) -> bool:
     return isinstance(exponent, int) and 0 <= amount <= MOST and exponent >= -MOST_DECIMALS
 
 
-def _leave_out(said: Struct, name: str) -> bool:
+def _reset_field(struct: Struct, name: str) -> bool:
     """As if it had not been said. False where it has to be."""
-    field = next(field for field in msgspec.structs.fields(said) if field.name == name)
+    field = next(field for field in msgspec.structs.fields(struct) if field.name == name)
     if not field.required:
-        msgspec.structs.force_setattr(said, name, field.default)
+        msgspec.structs.force_setattr(struct, name, field.default)
     return not field.required

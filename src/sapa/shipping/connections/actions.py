@@ -15,7 +15,7 @@ from sapa.db.pool import Connection as Db
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.shipping.carriers import circuit
-from sapa.shipping.carriers.calls import scrub_words
+from sapa.shipping.carriers.calls import scrub_text
 from sapa.shipping.carriers.interface import (
     BadCredentials,
     Carrier,
@@ -47,9 +47,9 @@ async def find_carrier(context: AppContext, db: Db, company: Company, provider: 
     """The carrier that serves a provider for the company; None when it has no working account."""
     stored = await queries.find(db, company.id, provider)
     if stored is not None:
-        return await _open(context, company, stored) if stored.status == "connected" else None
+        return await _connect_stored(context, company, stored) if stored.status == "connected" else None
     adapter = get_environment(company).find_adapter(provider)
-    return None if adapter is None else await _open_unstored(context, company, adapter)
+    return None if adapter is None else await _connect_unstored(context, company, adapter)
 
 
 async def get_carrier(context: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier:
@@ -74,13 +74,13 @@ async def find_by_token(context: AppContext, db: Db, token: str) -> ConnectedCar
     simulated = TEST.installed.find_token_owner(context, token)
     if simulated is not None:
         company_id, adapter = simulated
-        return await _open_unstored(context, await get_company(db, company_id), adapter)
+        return await _connect_unstored(context, await get_company(db, company_id), adapter)
     owner = await queries.find_by_token(db, _hash(token))
     if owner is None:
         return None
     company = Company(owner.company_id, owner.environment, owner.region, owner.currency)
     stored = await queries.find_by_id(db, company.id, owner.id)
-    return await _open(context, company, stored) if stored else None
+    return await _connect_stored(context, company, stored) if stored else None
 
 
 async def list_connected(context: AppContext, db: Db, company: Company) -> dict[str, str]:
@@ -93,9 +93,9 @@ async def list_connected(context: AppContext, db: Db, company: Company) -> dict[
     return found
 
 
-async def note_health(db: Db, company_id: int, connection_id: str, error: str | None) -> None:
+async def record_health(db: Db, company_id: int, connection_id: str, error: str | None) -> None:
     """What a call of late came to: shown to people, and cleared by the next that goes well."""
-    await queries.note_health(db, company_id, connection_id, error)
+    await queries.record_health(db, company_id, connection_id, error)
 
 
 async def connect(
@@ -103,13 +103,13 @@ async def connect(
     company: Company,
     provider: str,
     adapter: str | None,
-    given: Mapping[str, str],
+    entered: Mapping[str, str],
     verify: bool = True,
     note: Note | None = None,
 ) -> NewCarrierConnection:
     """Opens an account with a carrier, in place of the one that the provider had. A note is written with it."""
     carrier = get_adapter(provider, adapter)
-    credentials = _check_credentials(context, company, carrier, given)
+    credentials = _check_credentials(context, company, carrier, entered)
     id = CONNECTION_ID.new()
     connection = await _build_connection(context, company, id, carrier, credentials)
     if verify:
@@ -145,12 +145,12 @@ async def list_connections(db: Db, company: Company) -> list[CarrierConnection]:
     """What is stored, and in a test environment the simulators that stand where nothing is."""
     stored = [_build_info(company, stored) for stored in await queries.list_all(db, company.id)]
     taken = {info.provider for info in stored}
-    played = [
-        _build_played(provider, adapter)
+    simulated = [
+        _build_simulated(provider, adapter)
         for provider, adapter in _list_unstored(company).items()
         if provider not in taken
     ]
-    return sorted([*stored, *played], key=lambda info: info.provider)
+    return sorted([*stored, *simulated], key=lambda info: info.provider)
 
 
 async def check(context: AppContext, company: Company, provider: str) -> Health:
@@ -158,13 +158,15 @@ async def check(context: AppContext, company: Company, provider: str) -> Health:
     async with context.database.connection() as db:
         stored = await queries.find(db, company.id, provider)
         connected = (
-            await _open(context, company, stored) if stored else await get_carrier(context, db, company, provider)
+            await _connect_stored(context, company, stored)
+            if stored
+            else await get_carrier(context, db, company, provider)
         )
-    status, said = await _ask_health(connected, stored.status if stored else "connected")
+    status, error = await _ask_health(connected, stored.status if stored else "connected")
     if stored is not None:
         async with context.database.transaction() as tx:
-            await queries.note_test(tx, company.id, stored.id, status, said)
-    return Health(provider, connected.carrier.name, said is None, said)
+            await queries.record_test(tx, company.id, stored.id, status, error)
+    return Health(provider, connected.carrier.name, error is None, error)
 
 
 async def disconnect(tx: Tx, company: Company, provider: str) -> None:
@@ -183,14 +185,14 @@ def _list_unstored(company: Company) -> dict[str, str]:
     return {provider: adapter for provider in list_providers() if (adapter := environment.find_adapter(provider))}
 
 
-async def _open(context: AppContext, company: Company, stored: StoredCarrierConnection) -> ConnectedCarrier:
+async def _connect_stored(context: AppContext, company: Company, stored: StoredCarrierConnection) -> ConnectedCarrier:
     carrier = CARRIERS[stored.adapter]
     unsealed = context.vault.open(stored.sealed, company.id, stored.id)
     credentials = msgspec.json.decode(unsealed, type=dict[str, str])
     return ConnectedCarrier(carrier, await _build_connection(context, company, stored.id, carrier, credentials))
 
 
-async def _open_unstored(context: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
+async def _connect_unstored(context: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
     carrier = CARRIERS[adapter]
     credentials = get_environment(company).build_credentials(context, company.id, carrier)
     return ConnectedCarrier(
@@ -209,10 +211,12 @@ async def _verify(carrier: Carrier, connection: CarrierAccount) -> None:
     try:
         await carrier.verify(connection)
     except BadCredentials as error:
-        raise Invalid(scrub_words(connection.credentials, f"{error}: nothing was connected.")) from None
+        raise Invalid(scrub_text(connection.credentials, f"{error}: nothing was connected.")) from None
     except CarrierAway as error:
-        words = f"{carrier.label} cannot be asked whether the account works: {error}. --no-verify connects it unasked."
-        raise CarrierUnavailable(scrub_words(connection.credentials, words)) from None
+        message = (
+            f"{carrier.label} cannot be asked whether the account works: {error}. --no-verify connects it unasked."
+        )
+        raise CarrierUnavailable(scrub_text(connection.credentials, message)) from None
 
 
 async def _ask_health(connected: ConnectedCarrier, status: str) -> tuple[str, str | None]:
@@ -222,22 +226,22 @@ async def _ask_health(connected: ConnectedCarrier, status: str) -> tuple[str, st
     try:
         await connected.carrier.verify(connected.connection)
     except BadCredentials as error:
-        return "invalid", scrub_words(credentials, str(error))
+        return "invalid", scrub_text(credentials, str(error))
     except CarrierAway as error:
-        return status, scrub_words(credentials, str(error))
+        return status, scrub_text(credentials, str(error))
     return "connected", None
 
 
 def _check_credentials(
-    context: AppContext, company: Company, carrier: Carrier, given: Mapping[str, str]
+    context: AppContext, company: Company, carrier: Carrier, entered: Mapping[str, str]
 ) -> dict[str, str]:
     """All that is needed and nothing unknown; a simulator's account is known without being given."""
     names = {field.name for field in carrier.fields}
-    unknown = sorted(set(given) - names)
+    unknown = sorted(set(entered) - names)
     if unknown:
         raise Invalid.field(unknown[0], f"is unknown to {carrier.label}; it takes {', '.join(sorted(names))}")
     known = get_environment(company).build_credentials(context, company.id, carrier)
-    credentials = known | {name: value.strip() for name, value in given.items() if value.strip()}
+    credentials = known | {name: value.strip() for name, value in entered.items() if value.strip()}
     for field in carrier.fields:
         if field.is_required and field.name not in credentials:
             raise Invalid.field(field.name, f"is needed: the {field.label} of the account with {carrier.label}")
@@ -269,7 +273,7 @@ def _build_info(company: Company, stored: StoredCarrierConnection) -> CarrierCon
     )
 
 
-def _build_played(provider: str, adapter: str) -> CarrierConnection:
+def _build_simulated(provider: str, adapter: str) -> CarrierConnection:
     label = CARRIERS[adapter].label
     return CarrierConnection(_unstored_id(adapter), provider, adapter, label, "connected", True, {}, None, None, None)
 

@@ -58,13 +58,13 @@ COUNT_OPEN = sql(
 DELETE = sql("DELETE FROM carrier_connections WHERE company_id = $1 AND provider = $2")
 
 # Written on change only: a healthy carrier costs no write for each of its answers.
-NOTE_HEALTH = sql(
+RECORD_HEALTH = sql(
     """
     UPDATE carrier_connections SET last_error = $3
      WHERE company_id = $1 AND id = $2 AND last_error IS DISTINCT FROM $3"""
 )
 
-NOTE_TEST = sql(
+RECORD_TEST = sql(
     """
     UPDATE carrier_connections
        SET status = $3, last_error = $4, verified_at = CASE WHEN $5 THEN now() ELSE verified_at END
@@ -108,9 +108,9 @@ async def delete(tx: Tx, company_id: int, provider: str) -> bool:
     return await DELETE.run(tx, company_id, provider) > 0
 
 
-async def note_health(db: Connection, company_id: int, id: str, error: str | None) -> None:
-    await NOTE_HEALTH.run(db, company_id, id, error)
+async def record_health(db: Connection, company_id: int, id: str, error: str | None) -> None:
+    await RECORD_HEALTH.run(db, company_id, id, error)
 
 
-async def note_test(tx: Tx, company_id: int, id: str, status: str, error: str | None) -> None:
-    await NOTE_TEST.run(tx, company_id, id, status, error, error is None)
+async def record_test(tx: Tx, company_id: int, id: str, status: str, error: str | None) -> None:
+    await RECORD_TEST.run(tx, company_id, id, status, error, error is None)

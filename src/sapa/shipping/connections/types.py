@@ -25,9 +25,9 @@ class ConnectedCarrier(Struct, frozen=True):
 
     def check_reachable(self) -> None:
         """Raises before anything is stored for a carrier that is not called for the moment."""
-        if reason := circuit.find_rest(self.connection):
-            words = f"Nothing was booked. {self.carrier.label} is not called for the moment: {reason}."
-            raise CarrierUnavailable(words)
+        if reason := circuit.find_open_reason(self.connection):
+            message = f"Nothing was booked. {self.carrier.label} is not called for the moment: {reason}."
+            raise CarrierUnavailable(message)
 
 
 class CarrierConnection(Struct, frozen=True, rename="camel"):

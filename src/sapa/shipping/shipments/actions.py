@@ -31,7 +31,7 @@ from sapa.values.company import Company
 from sapa.values.ids import new_id
 from sapa.values.json import encode
 
-LEFT_AT_ONCE = 1_000
+DETACH_BATCH = 1_000
 POLL_DAYS = 45
 SOON, LATER = {"parcel": 3_600, "ride": 60}, LONGEST_POLL
 """Seconds until a carrier is asked about a shipment; later where it called back by itself."""
@@ -49,8 +49,8 @@ get_clock = queries.get_clock
 insert_event = queries.insert_event
 has_event = queries.has_event
 list_events = queries.list_events
-list_turned_back = queries.list_turned_back
-bring_back = queries.bring_back
+list_rewound = queries.list_rewound
+reschedule = queries.reschedule
 
 
 async def store(tx: Tx, company: Company, before: StoredShipment, after: StoredShipment) -> StoredShipment:
@@ -107,9 +107,9 @@ async def discard(tx: Tx, company: Company, id: str) -> None:
     await queries.delete_shipment(tx, company.id, id)
 
 
-async def leave_store(tx: Tx, company: Company, store_id: str) -> None:
+async def detach_store(tx: Tx, company: Company, store_id: str) -> None:
     """Shipments that name the store name it no longer, and keep their sender."""
-    while left := await queries.leave_store(tx, company.id, store_id, LEFT_AT_ONCE):
+    while left := await queries.detach_store(tx, company.id, store_id, DETACH_BATCH):
         await emit_all(tx, company, [ShipmentUpdated(shipment) for shipment in left])
 
 

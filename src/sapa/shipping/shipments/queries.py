@@ -85,7 +85,7 @@ DELETE = sql(
     SELECT $1, 'shipments', cell, -1 FROM deleted"""
 )
 
-LEAVE_STORE = sql(
+DETACH_STORE = sql(
     f"""
     UPDATE shipments
        SET store_location_id = NULL, updated_at = GREATEST(clock_timestamp(), updated_at)
@@ -165,7 +165,7 @@ _IS_POLL_LOST = f"""(s.poll_at > {COMPANY_NOW} + make_interval(secs => {LONGEST_
                 AND ({_TAKES_HOURS}
                      OR s.poll_at > {COMPANY_NOW} + make_interval(secs => {LONGEST_POLL["parcel"]})))"""
 
-LIST_TURNED_BACK = sql(
+LIST_REWOUND = sql(
     f"""
     SELECT c.company_id
       FROM companies c
@@ -175,7 +175,7 @@ LIST_TURNED_BACK = sql(
     crosses="the worker looks for clocks that were turned back over all test environments",
 )
 
-BRING_BACK = sql(
+RESCHEDULE = sql(
     f"""
     UPDATE shipments s
        SET poll_at = CASE WHEN {_IS_POLL_LOST} THEN {COMPANY_NOW} ELSE s.poll_at END,
@@ -212,9 +212,9 @@ async def delete_shipment(tx: Tx, company_id: int, id: str) -> None:
     await DELETE.run(tx, company_id, id)
 
 
-async def leave_store(tx: Tx, company_id: int, store_id: str, most: int) -> list[Shipment]:
+async def detach_store(tx: Tx, company_id: int, store_id: str, most: int) -> list[Shipment]:
     """Some of the shipments that name the store, which they do no longer."""
-    return await LEAVE_STORE.all(tx, company_id, store_id, most)
+    return await DETACH_STORE.all(tx, company_id, store_id, most)
 
 
 async def list_shipments(
@@ -254,14 +254,14 @@ async def find_by_numbers(
     return found
 
 
-async def list_turned_back(db: Connection) -> list[int]:
+async def list_rewound(db: Connection) -> list[int]:
     """Companies in which a shipment waits for a time that a test clock was turned back from."""
-    return [company_id for (company_id,) in await db.fetch(LIST_TURNED_BACK.text)]
+    return [company_id for (company_id,) in await db.fetch(LIST_REWOUND.text)]
 
 
-async def bring_back(db: Connection, company_id: int) -> None:
+async def reschedule(db: Connection, company_id: int) -> None:
     """What waits for such a time is due now."""
-    await BRING_BACK.run(db, company_id)
+    await RESCHEDULE.run(db, company_id)
 
 
 def _written(stored: StoredShipment) -> list[object]:

@@ -38,7 +38,7 @@ def _build_point(stored: Raw | None) -> ShippingPoint:
     return ShippingPoint(**fields)
 
 
-def build_shipped(stored: StoredShipment) -> BookedShipment:
+def build_booked(stored: StoredShipment) -> BookedShipment:
     """The shipment as its carrier knows it."""
     return BookedShipment(
         reference=stored.reference or stored.id,

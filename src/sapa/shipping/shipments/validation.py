@@ -196,17 +196,17 @@ def _parse_schedule(instant: datetime) -> str:
     return build_instant(instant)
 
 
-def _merge_party(company: Company, field: str, stored: Raw | None, given: Any, store: Party | None) -> Raw | None:
-    if given is None:
+def _merge_party(company: Company, field: str, stored: Raw | None, patch: Any, store: Party | None) -> Raw | None:
+    if patch is None:
         return None
-    if given is UNSET:
+    if patch is UNSET:
         return stored if store is None else encode_party(store)
     before = store or (None if stored is None else read_party(stored))
-    return encode_party(_change_party(company, field, before or NO_PARTY, given))
+    return encode_party(_change_party(company, field, before or NO_PARTY, patch))
 
 
-def _change_party(company: Company, field: str, before: Party, given: PartyIn) -> Party:
-    changes = {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not UNSET}
+def _change_party(company: Company, field: str, before: Party, patch: PartyIn) -> Party:
+    changes = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
     if changes.get("phone") is not None:
         changes["phone"] = parse_phone_field(company, f"{field}.phone", changes["phone"])
     if changes.get("coordinates") is not None:
@@ -238,15 +238,15 @@ def encode_spot(spot: Spot | None) -> Any:
     return spot and Raw(encode_values({"lat": spot.lat, "lng": spot.lng}))
 
 
-def _merge_package(stored: Raw | None, given: Any, currency: str) -> Raw | None:
-    if given is UNSET or given is None:
-        return stored if given is UNSET else None
+def _merge_package(stored: Raw | None, patch: Any, currency: str) -> Raw | None:
+    if patch is UNSET or patch is None:
+        return stored if patch is UNSET else None
     before = NO_PACKAGE if stored is None else read_package(stored)
-    return Raw(encode(_change_package(before, given, currency)))
+    return Raw(encode(_change_package(before, patch, currency)))
 
 
-def _change_package(before: Package, given: PackageIn, currency: str) -> Package:
-    changes = {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not UNSET}
+def _change_package(before: Package, patch: PackageIn, currency: str) -> Package:
+    changes = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
     for name in _MEASURES:
         if changes.get(name) is not None:
             check_measure(f"package.{name}", changes[name], MOST_KG if name == "weight" else MOST_CM)
@@ -287,8 +287,8 @@ def _check_schedule(shipment: StoredShipment, stored: StoredShipment, clock: Com
     if shipment.pickup_schedule in {None, stored.pickup_schedule} or provider.is_local:
         return
     if not clock.now <= str(shipment.pickup_schedule) <= clock.later:
-        words = f"must be in the future and at most {provider.days_ahead} days ahead"
-        raise Invalid.field("pickupSchedule", words)
+        message = f"must be in the future and at most {provider.days_ahead} days ahead"
+        raise Invalid.field("pickupSchedule", message)
 
 
 def _with_pickup_city(shipment: StoredShipment, cities: Sequence[CarrierArea]) -> StoredShipment:
@@ -302,15 +302,15 @@ def _with_pickup_city(shipment: StoredShipment, cities: Sequence[CarrierArea]) -
 
 
 def get_pickup_city(
-    field: str, provider: ProviderTraits, given: str | None, cities: Iterable[CarrierArea]
+    field: str, provider: ProviderTraits, city_name: str | None, cities: Iterable[CarrierArea]
 ) -> CarrierArea:
     """The city of the provider's list that is meant, by its id or its name in any case."""
     advice = f"/shipping/coverage/cities?provider={provider.name} lists the cities"
-    if given is None or not given.strip():
+    if city_name is None or not city_name.strip():
         raise Invalid.field(field, f"is required for {provider.name}; {advice}")
-    wanted = _without_kind(given)
+    wanted = _without_kind(city_name)
     for city in cities:
-        if str(city.id) == given.strip() or _without_kind(city.name) == wanted:
+        if str(city.id) == city_name.strip() or _without_kind(city.name) == wanted:
             return city
     raise Invalid.field(field, f"is not a city in which {provider.name} fetches parcels; {advice}")
 

@@ -18,11 +18,11 @@ async def find_sender(
 ) -> tuple[str, Party] | None:
     """The store that is named, or the default one, with itself as a sender."""
     if isinstance(id, str):
-        store = await queries.hold_store(tx, company.id, id) if LOCATION_ID.matches(id) else None
+        store = await queries.lock_store_shared(tx, company.id, id) if LOCATION_ID.matches(id) else None
         if store is None:
             raise Invalid.field("storeLocationId", "is not the id of a store location")
         return store.id, build_sender(store)
-    default = await queries.hold_default(tx, company.id) if or_default and id is UNSET else None
+    default = await queries.lock_default_shared(tx, company.id) if or_default and id is UNSET else None
     return None if default is None else (default.id, build_sender(default))
 
 
@@ -35,7 +35,7 @@ def build_sender(store: StoreLocation) -> Party:
 async def create(tx: Tx, company: Company, body: StoreLocationIn) -> StoreLocation:
     """The first one is the default, unless it says that it is not."""
     id = LOCATION_ID.new()
-    await queries.take_turn(tx, company.id)
+    await queries.lock_changes(tx, company.id)
     fields = {**dict.fromkeys(queries.WRITTEN), **_build_changes(company, body)}
     if body.is_default is UNSET:
         fields["is_default"] = not (await queries.list_stores(tx, company.id, 1, 0))[1]
@@ -46,7 +46,7 @@ async def create(tx: Tx, company: Company, body: StoreLocationIn) -> StoreLocati
 
 async def update(tx: Tx, company: Company, id: str, patch: StoreLocationPatch) -> StoreLocation:
     """Shipments keep the sender that they were made with."""
-    await queries.take_turn(tx, company.id)
+    await queries.lock_changes(tx, company.id)
     stored = await queries.lock_store(tx, company.id, id)
     changed = msgspec.structs.replace(stored, **_build_changes(company, patch))
     if changed == stored:
@@ -61,7 +61,7 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
     await queries.lock_store(tx, company.id, id)
     if not await queries.delete_store(tx, company.id, id):
         raise NotFound
-    await shipments.leave_store(tx, company, id)
+    await shipments.detach_store(tx, company, id)
 
 
 def _build_changes(company: Company, patch: StoreLocationPatch) -> dict[str, object]:

@@ -15,22 +15,28 @@ from sapa.shipping.carriers.interface import (
     CarrierEvent,
     TrackingResult,
 )
-from sapa.shipping.connections.actions import find_carrier, note_health
+from sapa.shipping.connections.actions import find_carrier, record_health
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.environment import get_environment
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
-from sapa.shipping.shipments.requests import build_shipped
+from sapa.shipping.shipments.requests import build_booked
 from sapa.shipping.shipments.types import POLLED, CompanyClock, DueShipment, ShipmentEvent
 from sapa.shipping.states import GONE, GROUP_OF, NOT_BOOKED_YET
 from sapa.shipping.tracking import queries
-from sapa.shipping.tracking.status_changes import cap, date, is_from_the_future, judge, read_with
+from sapa.shipping.tracking.status_changes import (
+    build_change,
+    cap_to_now,
+    date_event,
+    is_from_the_future,
+    resolve_status,
+)
 from sapa.shipping.tracking.types import Tracking, TrackingError, TrackingEvent, TrackingProof
 from sapa.shipping.types import StoredShipment
 from sapa.values.company import Company
 
 SECONDS = 10.0
-TAKEN_SECONDS = 60.0
+LEASE_SECONDS = 60.0
 AHEAD_SECONDS = 60
 """So far a carrier's words may be ahead of the company's clock."""
 NO_NUMBER = "The carrier has told no number yet that it could be asked by."
@@ -50,7 +56,7 @@ async def apply_events(
     if shipment.reference != asked.reference:
         return shipment
     clock = await shipments.get_clock(tx, company.id, AHEAD_SECONDS)
-    for event in [date(shipment, asked, event) for event in events]:
+    for event in [date_event(shipment, asked, event) for event in events]:
         if not await shipments.has_event(tx, company.id, shipment.id, event.dedupe_key):
             shipment = await _apply(tx, company, shipment, event, source, clock)
     if source == POLLED:
@@ -62,10 +68,10 @@ async def apply_events(
 async def _apply(
     tx: Tx, company: Company, shipment: StoredShipment, event: CarrierEvent, source: str, clock: CompanyClock
 ) -> StoredShipment:
-    event = read_with(shipment, cap(event, clock))
+    event = resolve_status(shipment, cap_to_now(event, clock))
     is_turned_back = get_environment(company).has_movable_clock and is_from_the_future(shipment, event, clock.later)
     dated = msgspec.structs.replace(shipment, event_timestamp=None) if is_turned_back else shipment
-    change = judge(dated, event, source)
+    change = build_change(dated, event, source)
     await shipments.insert_event(tx, company.id, shipment.id, event, source, change.is_applied)
     after = change.shipment
     if not change.is_applied:
@@ -79,7 +85,7 @@ async def _apply(
 async def poll(context: AppContext, due: DueShipment) -> None:
     """Asks the carrier about one shipment that is due, unless another worker has it."""
     async with context.database.connection() as db:
-        if not await queries.take_untracked(db, due, TAKEN_SECONDS):
+        if not await queries.lease_untracked(db, due, LEASE_SECONDS):
             return
         company = await access.get_company(db, due.company_id)
         shipment = await shipments.get_stored(db, company.id, due.id)
@@ -91,7 +97,7 @@ async def poll(context: AppContext, due: DueShipment) -> None:
     if connected is not None:
         error = response if isinstance(response, str) else None
         async with context.database.connection() as db:
-            await note_health(db, connected.connection.company.id, connected.connection.id, error)
+            await record_health(db, connected.connection.company.id, connected.connection.id, error)
 
 
 def is_tracked(shipment: StoredShipment) -> bool:
@@ -109,23 +115,23 @@ async def ask_carrier(connected: ConnectedCarrier | None, shipment: StoredShipme
         return "The carrier that has it is not connected any more."
     try:
         async with asyncio.timeout(SECONDS):
-            return await connected.carrier.track(connected.connection, build_shipped(shipment))
+            return await connected.carrier.track(connected.connection, build_booked(shipment))
     except (CarrierAway, BadCredentials, TimeoutError) as error:
         return str(error) or "There was no answer in time."
 
 
-async def get_known(db: Connection, company_id: int, id: str) -> Tracking:
+async def get_last_known(db: Connection, company_id: int, id: str) -> Tracking:
     """Where it was last known to be, without asking the carrier."""
     return await build_tracking(db, await shipments.get_stored(db, company_id, id), company_id, None)
 
 
 async def build_tracking(
-    db: Connection, shipment: StoredShipment, company_id: int, told: TrackingResult | str | None
+    db: Connection, shipment: StoredShipment, company_id: int, result: TrackingResult | str | None
 ) -> Tracking:
     """`told` is what came of asking the carrier; None when there was nobody to ask."""
     history = await shipments.list_events(db, company_id, shipment.id)
     clock = await shipments.get_clock(db, company_id)
-    missing = NO_NUMBER if isinstance(told, TrackingResult) and not told.was_asked else told
+    missing = NO_NUMBER if isinstance(result, TrackingResult) and not result.was_asked else result
     applied = [event.text for event in history if event.applied]
     return Tracking(
         shipment_id=shipment.id,
@@ -153,24 +159,24 @@ def merge_history(events: Sequence[ShipmentEvent]) -> list[ShipmentEvent]:
     """What a carrier called back with, and told again when it was asked, happened once."""
     merged: dict[tuple[str | None, ...], ShipmentEvent] = {}
     for n, event in enumerate(events):
-        place = (event.status, event.occurred_at[: len("2026-01-31T09:30:00")]) if event.status else (None, str(n))
-        known = merged.get(place)
-        if known is None:
-            merged[place] = event
-        elif known.source == event.source:
-            merged[*place, str(n)] = event
+        key = (event.status, event.occurred_at[: len("2026-01-31T09:30:00")]) if event.status else (None, str(n))
+        existing = merged.get(key)
+        if existing is None:
+            merged[key] = event
+        elif existing.source == event.source:
+            merged[*key, str(n)] = event
         else:
-            merged[place] = _merge(known, event)
+            merged[key] = _merge(existing, event)
     return list(merged.values())
 
 
 def _merge(one: ShipmentEvent, other: ShipmentEvent) -> ShipmentEvent:
-    shown, rest = (other, one) if other.applied and not one.applied else (one, other)
+    first, second = (other, one) if other.applied and not one.applied else (one, other)
     return msgspec.structs.replace(
-        shown,
-        reason=shown.reason or rest.reason,
-        receiver=shown.receiver or rest.receiver,
-        proof=list(dict.fromkeys([*shown.proof, *rest.proof])),
+        first,
+        reason=first.reason or second.reason,
+        receiver=first.receiver or second.receiver,
+        proof=list(dict.fromkeys([*first.proof, *second.proof])),
     )
 
 

@@ -27,10 +27,10 @@ async def track_shipment(call: OutboundCall, id: ShipmentId) -> Tracking:
         shipment = await shipments.get_stored(db, company.id, id)
         is_tracked = actions.is_tracked(shipment)
         connected = await find_carrier(context, db, company, shipment.provider) if is_tracked else None
-    told = await actions.ask_carrier(connected, shipment) if is_tracked else None
-    if isinstance(told, TrackingResult):
-        events = told.events
+    result = await actions.ask_carrier(connected, shipment) if is_tracked else None
+    if isinstance(result, TrackingResult):
+        events = result.events
         asked = shipment
         shipment = await call.transact(lambda tx: actions.apply_events(tx, company, asked, events, POLLED))
     async with context.database.connection() as db:
-        return await actions.build_tracking(db, shipment, company.id, told)
+        return await actions.build_tracking(db, shipment, company.id, result)

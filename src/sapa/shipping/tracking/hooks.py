@@ -25,9 +25,9 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 from sapa.values.provider_accounts import BadSignature
 
 MOST_BYTES = 256 * 1024
-WAITS = (1, 2, 5, 15, 60, 300, 900, 3_600)
+RETRY_SECONDS = (1, 2, 5, 15, 60, 300, 900, 3_600)
 """Seconds until a callback is looked at again whose shipment nobody knows yet, or that failed; then no more."""
-KEPT_DAYS = 30
+RETENTION_DAYS = 30
 ALIVE = frozenset({"accepted", "in_delivery", "delivered"})
 """Groups of states in which a carrier goes on with a booking."""
 
@@ -78,7 +78,7 @@ async def process(context: AppContext, due: DueCallback) -> None:
     except Exception as error:
         log.exception("a carrier's callback failed", company=due.company_id, callback=due.id)
         async with context.database.connection() as db:
-            await _put_off(db, due, stored.tries if stored else 0, type(error).__name__)
+            await _postpone(db, due, stored.tries if stored else 0, type(error).__name__)
 
 
 async def _process(tx: Tx, due: DueCallback, stored: StoredCarrierCallback) -> None:
@@ -94,26 +94,26 @@ async def _process(tx: Tx, due: DueCallback, stored: StoredCarrierCallback) -> N
     failures = [await _try_to_apply(tx, company, id, by_shipment[id]) for id in in_order]
     notes = [f"{missing} not known" if missing else None, *failures]
     if any(notes):
-        await _put_off(tx, due, stored.tries, ", ".join(filter(None, notes)))
+        await _postpone(tx, due, stored.tries, ", ".join(filter(None, notes)))
     else:
         await queries.settle(tx, due, None)
 
 
-async def _put_off(db: Connection, due: DueCallback, tries: int, note: str) -> None:
+async def _postpone(db: Connection, due: DueCallback, tries: int, note: str) -> None:
     """Until later, or for good once it was tried often enough."""
-    if tries < len(WAITS):
-        await queries.postpone(db, due, float(WAITS[tries]), note)
+    if tries < len(RETRY_SECONDS):
+        await queries.postpone(db, due, float(RETRY_SECONDS[tries]), note)
     else:
         await queries.settle(db, due, note)
 
 
 async def _try_to_apply(
-    tx: Tx, company: Company, shipment_id: str, told: list[tuple[BookingAttempt, CarrierEvent]]
+    tx: Tx, company: Company, shipment_id: str, events: list[tuple[BookingAttempt, CarrierEvent]]
 ) -> str | None:
     """What went wrong, if anything did: what is told of other shipments counts all the same."""
     try:
         async with tx.transaction():
-            await _apply(tx, company, shipment_id, told)
+            await _apply(tx, company, shipment_id, events)
     except (DatabaseAway, *RETRYABLE, *BUSY):
         raise
     except Exception as error:
@@ -133,21 +133,21 @@ async def _find_attempt(tx: Tx, company: Company, adapter: str, event: CarrierEv
     return attempt
 
 
-async def _apply(tx: Tx, company: Company, shipment_id: str, told: list[tuple[BookingAttempt, CarrierEvent]]) -> None:
+async def _apply(tx: Tx, company: Company, shipment_id: str, events: list[tuple[BookingAttempt, CarrierEvent]]) -> None:
     """What is told of an earlier booking says nothing of the present one, but may be a sign that it is not over."""
     shipment = await shipments.lock_shipment(tx, company.id, shipment_id)
-    present = [event for attempt, event in told if attempt.reference == shipment.reference]
+    present = [event for attempt, event in events if attempt.reference == shipment.reference]
     await apply_events(tx, company, shipment, present, CALLED)
-    for attempt, event in told:
+    for attempt, event in events:
         if attempt.reference == shipment.reference:
             continue
         if GROUP_OF.get(event.status or "") in ALIVE:
-            await bookings.revive(tx, attempt, event.order_no, event.awb)
+            await bookings.reopen(tx, attempt, event.order_no, event.awb)
         else:
-            await bookings.wake(tx, attempt)
+            await bookings.make_due(tx, attempt)
 
 
-async def forget_old(database: Database) -> None:
+async def purge_old(database: Database) -> None:
     """The worker's job: callbacks that were applied long ago."""
     async with database.connection() as db:
-        await queries.purge_old(db, KEPT_DAYS)
+        await queries.purge_old(db, RETENTION_DAYS)

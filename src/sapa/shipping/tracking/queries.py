@@ -55,12 +55,12 @@ POSTPONE = sql(
      WHERE company_id = $1 AND id = $2"""
 )
 
-COMPANIES_TO_FORGET = sql(
+COMPANIES_TO_PURGE = sql(
     "SELECT DISTINCT company_id FROM carrier_callbacks WHERE received_at < now() - make_interval(days => $1)",
     crosses="the worker looks for old callbacks over all companies, then forgets them company by company",
 )
 
-FORGET = sql(
+PURGE = sql(
     """
     DELETE FROM carrier_callbacks
      WHERE company_id = $1 AND processed_at IS NOT NULL AND received_at < now() - make_interval(days => $2)"""
@@ -78,7 +78,7 @@ LIST_UNTRACKED_IN_TURN = sql(
     crosses="the worker takes shipments from every company in turn, then asks for them one by one",
 )
 
-TAKE_UNTRACKED = sql(build_take("shipments", "id", "poll_at"))
+LEASE_UNTRACKED = sql(build_take("shipments", "id", "poll_at"))
 
 
 async def insert_callback(
@@ -108,8 +108,8 @@ async def postpone(db: Connection, due: DueCallback, seconds: float, note: str) 
 
 
 async def purge_old(db: Connection, days: int) -> None:
-    for (company_id,) in await db.fetch(COMPANIES_TO_FORGET.text, days):
-        await FORGET.run(db, company_id, days)
+    for (company_id,) in await db.fetch(COMPANIES_TO_PURGE.text, days):
+        await PURGE.run(db, company_id, days)
 
 
 async def list_untracked(db: Connection, most: int) -> list[DueShipment]:
@@ -118,5 +118,5 @@ async def list_untracked(db: Connection, most: int) -> list[DueShipment]:
     return found if len(found) < most else await LIST_UNTRACKED_IN_TURN.all(db, most)
 
 
-async def take_untracked(db: Connection, due: DueShipment, seconds: float) -> bool:
-    return await TAKE_UNTRACKED.run(db, due.company_id, due.id, seconds) > 0
+async def lease_untracked(db: Connection, due: DueShipment, seconds: float) -> bool:
+    return await LEASE_UNTRACKED.run(db, due.company_id, due.id, seconds) > 0

@@ -97,7 +97,7 @@ def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
         estimate=price.duration,
         courier=price.courier_code,
         insurance_fee=price.insurance_fee if insured else None,
-        package_handover=[handover[way] for way in ways if way in handover] or ["PICKUP"],
+        package_handover=[handover[method] for method in ways if method in handover] or ["PICKUP"],
     )
 
 
@@ -190,23 +190,23 @@ def parse_twin(twin: wire.Twin | None, reference: str) -> Booked | None:
     return Booked("confirmed", order_no=twin.order_id, awb=twin.waybill_id or None)
 
 
-def parse_tracked(order: wire.Order, shipped: BookedShipment) -> Sequence[CarrierEvent]:
+def parse_tracked(order: wire.Order, shipment: BookedShipment) -> Sequence[CarrierEvent]:
     courier = order.courier or wire.Courier()
     history, _ = sift(courier.history or (), wire.Happening)
-    known = [(happening, instant) for happening in history if (instant := parse_local(happening.updated_at))]
+    dated = [(entry, instant) for entry in history if (instant := parse_local(entry.updated_at))]
     return [
         CarrierEvent(
-            dedupe_key=f"{order.id}/{happening.status}/{happening.updated_at}",
+            dedupe_key=f"{order.id}/{entry.status}/{entry.updated_at}",
             occurred_at=instant,
-            status=BY_WORD.get(happening.status),
-            text=happening.note or happening.status,
-            reference=order.reference_id or shipped.reference,
+            status=BY_WORD.get(entry.status),
+            text=entry.note or entry.status,
+            reference=order.reference_id or shipment.reference,
             order_no=order.id,
             awb=courier.waybill_id or None,
             tracking_url=courier.link or None,
             driver=_build_driver(courier),
         )
-        for happening, instant in sorted(known, key=lambda pair: pair[1])
+        for entry, instant in sorted(dated, key=lambda pair: pair[1])
     ]
 
 
@@ -231,9 +231,9 @@ def parse_areas(areas: wire.Areas) -> Sequence[CarrierArea]:
 def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
     """A changed weight or a new waybill says nothing of the way: it is kept, and moves nothing."""
     tells = callback.event == "order.status"
-    said = msgspec.json.encode(callback)
+    payload = msgspec.json.encode(callback)
     yield CarrierEvent(
-        dedupe_key=hashlib.sha256(said).hexdigest()[:32],
+        dedupe_key=hashlib.sha256(payload).hexdigest()[:32],
         occurred_at=parse_local(callback.updated_at) or datetime.now(UTC),
         status=BY_WORD.get(callback.status or "") if tells else None,
         text=callback.status or callback.event,

@@ -116,24 +116,24 @@ class Biteship:
         return CannotTell("Biteship cannot be asked for our reference; its dashboard shows the order")
 
     async def cancel(
-        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
+        self, connection: CarrierAccount, shipment: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
-        if not shipped.order_no:
+        if not shipment.order_no:
             return CancelRefused("Biteship cancels by its order number, and there is none yet")
-        response = await self._ask(connection, calls.build_cancel(shipped.order_no, reason))
+        response = await self._ask(connection, calls.build_cancel(shipment.order_no, reason))
         if is_granted(response):
             return Cancelled()
         refusal = CancelRefused(_parse_problem(connection, response).reason)
         try:
-            status = (await self._get(connection, shipped.order_no)).status
+            status = (await self._get(connection, shipment.order_no)).status
         except CarrierAway:
             return msgspec.structs.replace(refusal, is_sure=False)
         return Cancelled() if BY_WORD.get(status) in {"cancelled", "no_driver", "rejected"} else refusal
 
-    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult:
-        if not shipped.order_no:
+    async def track(self, connection: CarrierAccount, shipment: BookedShipment) -> TrackingResult:
+        if not shipment.order_no:
             return TrackingResult((), was_asked=False)
-        return TrackingResult(calls.parse_tracked(await self._get(connection, shipped.order_no), shipped))
+        return TrackingResult(calls.parse_tracked(await self._get(connection, shipment.order_no), shipment))
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
@@ -142,8 +142,8 @@ class Biteship:
         if not body.strip():
             return ()
         name, expected = credentials.get("signature_header"), credentials.get("signature_secret")
-        given = headers.get((name or "").lower(), "")
-        if name and expected and not hmac.compare_digest(given.encode(), expected.encode()):
+        received = headers.get((name or "").lower(), "")
+        if name and expected and not hmac.compare_digest(received.encode(), expected.encode()):
             raise BadSignature(f"the header {name} is not the secret that was agreed on")
         try:
             callback = decode(body, wire.Callback)
@@ -170,8 +170,8 @@ class Biteship:
             raise CarrierAway(_parse_problem(connection, response).reason)
         return read(response, wire.Order)
 
-    async def _ask(self, connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
-        response = await ask(connection, _signed(connection, request), patience)
+    async def _ask(self, connection: CarrierAccount, request: Request, timeouts: Timeouts = ASKING) -> ProviderResponse:
+        response = await ask(connection, _signed(connection, request), timeouts)
         if response.status in {401, 403}:
             raise BadCredentials("Biteship refuses the API key")
         return response
@@ -193,5 +193,5 @@ def _parse_problem(connection: CarrierAccount, response: ProviderResponse) -> _P
         problem = parse(response, wire.Problem)
     except Unreadable:
         return _Problem(str(response.status), f"it answered {response.status} without a reason", None)
-    said = problem.error or problem.message or f"it answered {response.status} without a reason"
-    return _Problem(str(problem.code or response.status), scrub(connection, said), problem.details)
+    reason = problem.error or problem.message or f"it answered {response.status} without a reason"
+    return _Problem(str(problem.code or response.status), scrub(connection, reason), problem.details)

@@ -150,9 +150,9 @@ def _build_person(place: ShippingPoint, region: str) -> dict[str, Any]:
 
 def _build_place(place: ShippingPoint, city: str | None) -> dict[str, Any]:
     point = place.coordinates
-    said: dict[str, Any] = {"address": place.address or ""}
+    fields: dict[str, Any] = {"address": place.address or ""}
     if point is not None:
-        said["coordinates"] = {"latitude": point.lat, "longitude": point.lng}
+        fields["coordinates"] = {"latitude": point.lat, "longitude": point.lng}
     parts = {
         "province": place.province,
         "city": city,
@@ -161,7 +161,7 @@ def _build_place(place: ShippingPoint, city: str | None) -> dict[str, Any]:
         "postalCode": place.zip,
         "notes": place.notes,
     }
-    return said | {name: value for name, value in parts.items() if value}
+    return fields | {name: value for name, value in parts.items() if value}
 
 
 def parse_booked(delivery: wire.Delivery) -> Booked:

@@ -62,7 +62,7 @@ class Dash:
 
     async def verify(self, connection: CarrierAccount) -> None:
         """A token that was given before says nothing of the account as it is now."""
-        await tokens.get_token(connection, anew=True)
+        await tokens.get_token(connection, refresh=True)
 
     async def list_areas(
         self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
@@ -93,7 +93,7 @@ class Dash:
         request = calls.build_book(shipment, service_type, reference, connection.company.region)
         response = await send_once(connection, _signed(request, token))
         if response.status == 401:
-            tokens.forget(connection, token)
+            tokens.discard(connection, token)
             raise NotSent("its token had ended: nothing was booked")
         if response.status >= 400:
             return Rejected(str(response.status), _reason(connection, response))
@@ -106,9 +106,9 @@ class Dash:
         return CannotTell("Dash cannot be asked for our reference; its callback will tell")
 
     async def cancel(
-        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
+        self, connection: CarrierAccount, shipment: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
-        number = shipped.order_no or shipped.awb
+        number = shipment.order_no or shipment.awb
         if not number:
             return CancelRefused("Dash cancels by its delivery number, and there is none yet")
         response = await self._ask(connection, calls.build_cancel(number, reason))
@@ -119,21 +119,21 @@ class Dash:
             delivery = await self._get(connection, number)
         except CarrierAway:
             return msgspec.structs.replace(refusal, is_sure=False)
-        status = calls.parse_event(delivery, shipped.was_picked_up).status
+        status = calls.parse_event(delivery, shipment.was_picked_up).status
         return Cancelled() if status in {"cancelled", "rejected"} else refusal
 
-    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult:
-        number = shipped.order_no or shipped.awb
+    async def track(self, connection: CarrierAccount, shipment: BookedShipment) -> TrackingResult:
+        number = shipment.order_no or shipment.awb
         if not number:
             return TrackingResult((), was_asked=False)
-        return TrackingResult([calls.parse_event(await self._get(connection, number), shipped.was_picked_up)])
+        return TrackingResult([calls.parse_event(await self._get(connection, number), shipment.was_picked_up)])
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
     ) -> Sequence[CarrierEvent]:
         expected = credentials.get("callback_token")
-        given = headers.get("authorization", "").removeprefix("Bearer ")
-        if expected and not hmac.compare_digest(given.encode(), expected.encode()):
+        received = headers.get("authorization", "").removeprefix("Bearer ")
+        if expected and not hmac.compare_digest(received.encode(), expected.encode()):
             raise BadSignature("the Authorization header is not the token that was agreed on")
         try:
             delivery = decode(body, wire.Delivery)
@@ -147,14 +147,14 @@ class Dash:
             raise CarrierAway(_reason(connection, response))
         return read(response, wire.Delivery)
 
-    async def _ask(self, connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
+    async def _ask(self, connection: CarrierAccount, request: Request, timeouts: Timeouts = ASKING) -> ProviderResponse:
         """With a token that is good: one that has ended is replaced once."""
         for _ in range(2):
             token = await tokens.get_token(connection)
-            response = await ask(connection, _signed(request, token), patience)
+            response = await ask(connection, _signed(request, token), timeouts)
             if response.status != 401:
                 return response
-            tokens.forget(connection, token)
+            tokens.discard(connection, token)
         raise BadCredentials("Dash refuses the token that it gave")
 
 
@@ -168,5 +168,5 @@ def _reason(connection: CarrierAccount, response: ProviderResponse) -> str:
         problem = parse(response, wire.Problem)
     except Unreadable:
         return f"it answered {response.status} without a reason"
-    said = problem.message or problem.error or f"it answered {response.status} without a reason"
-    return scrub(connection, said)
+    reason = problem.message or problem.error or f"it answered {response.status} without a reason"
+    return scrub(connection, reason)

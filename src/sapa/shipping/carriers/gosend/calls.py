@@ -21,7 +21,7 @@ from sapa.shipping.carriers.interface import (
     ServiceRequest,
     ShipmentRequest,
 )
-from sapa.shipping.carriers.offers import list_odd
+from sapa.shipping.carriers.offers import list_unreadable
 from sapa.shipping.carriers.parcels import digits_of_phone, parse_local, parse_milliseconds, whole, written
 from sapa.shipping.carriers.reading import sift
 
@@ -44,13 +44,13 @@ def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
 
 
 def build_price(origin: Coordinates, destination: Coordinates) -> Request:
-    asked = {"origin": written(origin), "destination": written(destination), "paymentType": str(wire.PAYMENT_TYPE)}
-    return Request("GET", wire.PRICE, params=asked)
+    params = {"origin": written(origin), "destination": written(destination), "paymentType": str(wire.PAYMENT_TYPE)}
+    return Request("GET", wire.PRICE, params=params)
 
 
 def parse_prices(rows: Mapping[str, Raw], service: ServiceRequest) -> Quote:
     methods = {key: method for key, row in rows.items() for method in sift((row,), wire.Method)[0]}
-    offers, notes = [], list_odd(NAME, len(methods), len(rows) - len(methods))
+    offers, notes = [], list_unreadable(NAME, len(methods), len(rows) - len(methods))
     for key, method in methods.items():
         name = method.shipment_method or key
         ours = _TYPES.get(name)
@@ -81,8 +81,8 @@ def _build_offer(name: str, ours: str, method: wire.Method, total: wire.Total) -
 
 def find_method(service: ServiceRequest) -> str | None:
     """By the code or the name of an offer, else by the type of service alone."""
-    for said in (service.service_code, service.service_name):
-        word = (said or "").lower().removeprefix("gosend").replace(" ", "").replace("-", "").replace("_", "")
+    for label in (service.service_code, service.service_name):
+        word = (label or "").lower().removeprefix("gosend").replace(" ", "").replace("-", "").replace("_", "")
         for method in _TYPES:
             if word == method.lower():
                 return method
@@ -138,19 +138,19 @@ def parse_found(status: wire.Status) -> Booked:
     )
 
 
-def parse_tracked(status: wire.Status, shipped: BookedShipment) -> Sequence[CarrierEvent]:
+def parse_tracked(status: wire.Status, shipment: BookedShipment) -> Sequence[CarrierEvent]:
     """It tells its present state only, and of instants the last that it knows."""
     times = (status.order_created_time, status.order_dispatch_time, status.order_arrival_time, status.order_closed_time)
-    known = [instant for text in times if (instant := parse_local(text))]
-    occurred_at = max(known) if known else datetime.fromtimestamp(0, UTC)
-    ours = find_status(status.status, shipped.was_picked_up)
+    instants = [instant for text in times if (instant := parse_local(text))]
+    occurred_at = max(instants) if instants else datetime.fromtimestamp(0, UTC)
+    ours = find_status(status.status, shipment.was_picked_up)
     return [
         CarrierEvent(
             dedupe_key=f"{status.order_no}/{status.status}/{status.driver_phone or ''}",
             occurred_at=occurred_at,
             status=ours,
             text=status.status,
-            reference=shipped.reference,
+            reference=shipment.reference,
             order_no=status.order_no,
             tracking_url=status.live_tracking_url or None,
             driver=_build_driver(status.driver_name, status.driver_phone, status.driver_photo, status.vehicle_number),

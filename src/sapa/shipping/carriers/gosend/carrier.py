@@ -119,33 +119,33 @@ class GoSend:
             return CannotTell(str(error))
 
     async def cancel(
-        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
+        self, connection: CarrierAccount, shipment: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
         """It asks for no reason. When it refuses, it may be because it was cancelled or given up before."""
-        if not shipped.order_no:
+        if not shipment.order_no:
             return CancelRefused("GoSend cancels by its order number, and there is none yet")
-        response = await self._ask(connection, Request("PUT", wire.CANCEL, body={"orderNo": shipped.order_no}))
+        response = await self._ask(connection, Request("PUT", wire.CANCEL, body={"orderNo": shipment.order_no}))
         if is_granted(response):
             return Cancelled()
         refusal = CancelRefused(_reason(connection, response))
         try:
-            word = (await self._track(connection, shipped.order_no)).status
+            word = (await self._track(connection, shipment.order_no)).status
         except CarrierAway:
             return msgspec.structs.replace(refusal, is_sure=False)
-        status = find_status(word, shipped.was_picked_up)
+        status = find_status(word, shipment.was_picked_up)
         return Cancelled() if status in {"cancelled", "no_driver", "rejected"} else refusal
 
-    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult:
-        if not shipped.order_no:
+    async def track(self, connection: CarrierAccount, shipment: BookedShipment) -> TrackingResult:
+        if not shipment.order_no:
             return TrackingResult((), was_asked=False)
-        return TrackingResult(calls.parse_tracked(await self._track(connection, shipped.order_no), shipped))
+        return TrackingResult(calls.parse_tracked(await self._track(connection, shipment.order_no), shipment))
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
     ) -> Sequence[CarrierEvent]:
         expected = credentials.get("callback_token")
-        given = headers.get("authorization", "").removeprefix("Bearer ")
-        if expected and not hmac.compare_digest(given.encode(), expected.encode()):
+        received = headers.get("authorization", "").removeprefix("Bearer ")
+        if expected and not hmac.compare_digest(received.encode(), expected.encode()):
             raise BadSignature("the Authorization header is not the token that was agreed on")
         try:
             callback = decode(body, wire.Callback)
@@ -159,8 +159,8 @@ class GoSend:
             raise CarrierAway(_reason(connection, response))
         return read(response, wire.Status)
 
-    async def _ask(self, connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
-        response = await ask(connection, _signed(connection, request), patience)
+    async def _ask(self, connection: CarrierAccount, request: Request, timeouts: Timeouts = ASKING) -> ProviderResponse:
+        response = await ask(connection, _signed(connection, request), timeouts)
         if response.status in {401, 403}:
             raise BadCredentials("GoSend refuses the Client-ID and Pass-Key")
         return response
@@ -178,14 +178,14 @@ class _Errors(msgspec.Struct, frozen=True):
 
 def _reason(connection: CarrierAccount, response: ProviderResponse) -> str:
     """In a header, or else in a list of the body."""
-    said = response.headers.get("error-message", "")
-    if not said:
+    reason = response.headers.get("error-message", "")
+    if not reason:
         try:
-            said = "; ".join(_word(error) for error in parse(response, _Errors).errors)
+            reason = "; ".join(_build_reason(error) for error in parse(response, _Errors).errors)
         except Unreadable:
-            said = ""
-    return scrub(connection, said or f"it answered {response.status} without a reason")
+            reason = ""
+    return scrub(connection, reason or f"it answered {response.status} without a reason")
 
 
-def _word(error: object) -> str:
+def _build_reason(error: object) -> str:
     return str(error.get("message") or error) if isinstance(error, dict) else str(error)

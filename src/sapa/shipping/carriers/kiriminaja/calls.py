@@ -156,10 +156,10 @@ def _build_pickup_address(origin: ShippingPoint) -> str:
     return f"{address} ({shorten(notes, room)})" if notes and room > 1 else address
 
 
-def build_schedule(wanted: datetime | None, now: datetime) -> str:
+def build_schedule(requested: datetime | None, now: datetime) -> str:
     """When to fetch it, by Jakarta's clock: as wished, else in an hour, else the next morning."""
-    local = (wanted or now + timedelta(hours=1)).astimezone(WESTERN_TIME)
-    if wanted is None and local.hour >= wire.LAST_PICKUP_HOUR:
+    local = (requested or now + timedelta(hours=1)).astimezone(WESTERN_TIME)
+    if requested is None and local.hour >= wire.LAST_PICKUP_HOUR:
         local = (local + timedelta(days=1)).replace(hour=wire.NEXT_PICKUP_HOUR, minute=0, second=0)
     return local.strftime("%Y-%m-%d %H:%M:%S")
 
@@ -196,25 +196,25 @@ def parse_found(tracking: wire.Tracking) -> Booked:
     return Booked(status=status, order_no=None, awb=details.awb, status_code=tracking.status_code)
 
 
-def parse_tracked(tracking: wire.Tracking, shipped: BookedShipment) -> Sequence[CarrierEvent]:
+def parse_tracked(tracking: wire.Tracking, shipment: BookedShipment) -> Sequence[CarrierEvent]:
     details = tracking.details or wire.TrackDetails()
-    histories, odd = sift(tracking.histories or (), wire.Happening)
-    if odd and not histories:
+    histories, unreadable = sift(tracking.histories or (), wire.Happening)
+    if unreadable and not histories:
         raise CarrierAway("it told nothing that can be read")
     events = [
         CarrierEvent(
-            dedupe_key=f"{happening.status_code}/{happening.created_at}",
+            dedupe_key=f"{entry.status_code}/{entry.created_at}",
             occurred_at=occurred_at,
-            status=BY_CODE.get(happening.status_code or 0),
-            text=happening.status,
-            reference=details.order_id or shipped.reference,
+            status=BY_CODE.get(entry.status_code or 0),
+            text=entry.status,
+            reference=details.order_id or shipment.reference,
             awb=details.awb,
-            status_code=happening.status_code,
-            receiver=happening.receiver or None,
-            proof=_list_proof(details.images) if happening.status_code == 200 else (),
+            status_code=entry.status_code,
+            receiver=entry.receiver or None,
+            proof=_list_proof(details.images) if entry.status_code == 200 else (),
         )
-        for happening in reversed(histories)
-        if (occurred_at := parse_local(happening.created_at))
+        for entry in reversed(histories)
+        if (occurred_at := parse_local(entry.created_at))
     ]
     return sorted(events, key=lambda event: event.occurred_at)
 
@@ -226,10 +226,10 @@ def _list_proof(images: wire.Images | None) -> Sequence[str]:
 
 def build_cancel(awb: str, reason: str) -> Request:
     """Its documents show a body, its own library sends a query: both say the same here."""
-    said = shorten(reason.strip(), wire.LONGEST_REASON)
-    said = said if len(said) >= wire.SHORTEST_REASON else f"Dibatalkan {said}".strip()
-    asked = {"awb": awb, "reason": said}
-    return Request("POST", wire.CANCEL, params=asked, body=asked)
+    text = shorten(reason.strip(), wire.LONGEST_REASON)
+    text = text if len(text) >= wire.SHORTEST_REASON else f"Dibatalkan {text}".strip()
+    params = {"awb": awb, "reason": text}
+    return Request("POST", wire.CANCEL, params=params, body=params)
 
 
 def build_areas(level: Level, parent: str | None) -> Request:

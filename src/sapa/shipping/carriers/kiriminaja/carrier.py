@@ -119,14 +119,14 @@ class KiriminAja:
         return BookingNotFound() if tracking.is_not_found else CannotTell(scrub(connection, tracking.reason))
 
     async def cancel(
-        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
+        self, connection: CarrierAccount, shipment: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
         """It says `pending` to whatever it takes; whether it is done already, its tracking tells."""
-        if not shipped.awb:
+        if not shipment.awb:
             return CancelRefused("KiriminAja cancels by the awb, and there is none yet")
-        response = await self._ask(connection, calls.build_cancel(shipped.awb, reason))
+        response = await self._ask(connection, calls.build_cancel(shipment.awb, reason))
         verdict = read(response, wire.Verdict)
-        status = await self._find_status(connection, shipped)
+        status = await self._find_status(connection, shipment)
         if status == "cancelled":
             return Cancelled()
         is_taken = verdict.status or status == "cancelling"
@@ -134,10 +134,10 @@ class KiriminAja:
             return CancelPending()
         return CancelRefused(scrub(connection, verdict.reason), is_sure=status is not None)
 
-    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult:
-        tracking = await self._track(connection, shipped.awb or shipped.reference)
+    async def track(self, connection: CarrierAccount, shipment: BookedShipment) -> TrackingResult:
+        tracking = await self._track(connection, shipment.awb or shipment.reference)
         _check(connection, tracking)
-        return TrackingResult(calls.parse_tracked(tracking, shipped))
+        return TrackingResult(calls.parse_tracked(tracking, shipment))
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
@@ -158,17 +158,17 @@ class KiriminAja:
         except BadCredentials as error:
             return Rejected("BAD_CREDENTIALS", str(error))
 
-    async def _find_status(self, connection: CarrierAccount, shipped: BookedShipment) -> str | None:
+    async def _find_status(self, connection: CarrierAccount, shipment: BookedShipment) -> str | None:
         try:
-            return BY_CODE.get((await self._track(connection, shipped.reference)).status_code or 0)
+            return BY_CODE.get((await self._track(connection, shipment.reference)).status_code or 0)
         except CarrierAway:
             return None
 
     async def _track(self, connection: CarrierAccount, key: str) -> wire.Tracking:
         return read(await self._ask(connection, calls.build_track(key)), wire.Tracking)
 
-    async def _ask(self, connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
-        response = await ask(connection, _signed(connection, request), patience)
+    async def _ask(self, connection: CarrierAccount, request: Request, timeouts: Timeouts = ASKING) -> ProviderResponse:
+        response = await ask(connection, _signed(connection, request), timeouts)
         if response.status in {401, 403}:
             raise BadCredentials("KiriminAja refuses the API key")
         return response
