@@ -129,9 +129,9 @@ async def test_the_lines_that_failed_come_as_a_file(
     file = f"/live/imports/{job['id']}/errors.csv"
     assert f'href="/console{file}"' in page
     await wait_for(read, "101 failed")
-    answer = await owner.get(file)
-    assert answer.headers["content-disposition"].startswith("attachment")
-    header, *rows = answer.text.splitlines()
+    response = await owner.get(file)
+    assert response.headers["content-disposition"].startswith("attachment")
+    header, *rows = response.text.splitlines()
     assert header == "line,field,reason"
     assert [int(row.partition(",")[0]) for row in rows] == list(range(2, 103))
     assert (await owner.get(file.replace(job["id"], job["id"][:-4] + "0000"))).status_code == 404

@@ -35,15 +35,15 @@ class Seat:
         self.browser = browser
 
     async def open(self, path: str = "", **query: str) -> str:
-        answer = await self.browser.get(f"/test/inbox{path}", params=query)
-        assert answer.status_code == 200, answer.text
-        return answer.text
+        response = await self.browser.get(f"/test/inbox{path}", params=query)
+        assert response.status_code == 200, response.text
+        return response.text
 
     async def post(self, path: str, status: int = 303, **fields: Any) -> httpx.Response:
         data = {"token": await read_token(self.browser), **fields}
-        answer = await self.browser.post(f"/test/inbox/{path}", data=data)
-        assert answer.status_code == status, answer.text
-        return answer
+        response = await self.browser.post(f"/test/inbox/{path}", data=data)
+        assert response.status_code == status, response.text
+        return response
 
     async def count(self, **query: str) -> dict[str, str]:
         return dict(_COUNT.findall(await self.open(**query)))
@@ -91,8 +91,8 @@ async def test_somebody_new_chooses_the_name_to_answer_as(
         assert "Reply as" not in await new.open(f"/{ticket['id']}")
         refused = await new.post(f"{ticket['id']}/replies", 409, body="Masih.")
         assert "choose a name to answer as first" in refused.text
-        answer = await new.post("agent", name="Sari", ticket=ticket["id"])
-        assert answer.headers["location"] == f"/console/test/inbox/{ticket['id']}"
+        response = await new.post("agent", name="Sari", ticket=ticket["id"])
+        assert response.headers["location"] == f"/console/test/inbox/{ticket['id']}"
         assert "Reply as Sari" in await new.open(f"/{ticket['id']}")
         await new.post("agent", 409, name="Once more")
         away = await new.post("agent", 409, name="Sari", ticket="//evil.example")
@@ -210,8 +210,8 @@ async def test_a_file_is_a_link_away(desk: Desk, seat: Seat) -> None:
     assert f"/inbox{link}" in await seat.open(f"/{ticket['id']}")
 
     async def fetch() -> str | None:
-        answer = await seat.browser.get(f"/test/inbox{link}")
-        return answer.headers["location"] if answer.status_code == 303 else None
+        response = await seat.browser.get(f"/test/inbox{link}")
+        return response.headers["location"] if response.status_code == 303 else None
 
     address = await eventually(fetch)
     assert (await seat.browser.get(address)).status_code == 200
@@ -237,8 +237,8 @@ async def test_another_companys_ticket_is_out_of_reach(
     async with connect_messaging(installation, (await make_key(database, stranger.test)).raw) as client:
         foreign = await Desk(client).hear("Rahasia")
     for path in ("", "/events", f"/files/{foreign['messages'][0]['messageId2']}"):
-        answer = await seat.browser.get(f"/test/inbox/{foreign['id']}{path}", headers=EVENTS)
-        assert answer.status_code == 404
+        response = await seat.browser.get(f"/test/inbox/{foreign['id']}{path}", headers=EVENTS)
+        assert response.status_code == 404
     for verb in ("replies", "notes", "assign", "handover", "resolve", "reopen", "template"):
         await seat.post(f"{foreign['id']}/{verb}", 404, body="x", note="x", agentId="", template=foreign["id"])
     assert foreign["id"] not in await seat.open(search="62812")
@@ -280,11 +280,11 @@ async def test_a_person_has_so_many_streams_and_no_more(seat: Seat) -> None:
         for _ in range(2 * MOST_STREAMS_OF_A_PERSON + 1):
             request = seat.browser.build_request("GET", "/test/inbox/events", headers=EVENTS)
             opened.append(await seat.browser.send(request, stream=True))
-        refused = [answer for answer in opened if answer.status_code == 503]
+        refused = [response for response in opened if response.status_code == 503]
         assert refused
         assert refused[0].headers["x-frame-options"] == "DENY"
     finally:
-        for answer in opened:
-            await answer.aclose()
+        for response in opened:
+            await response.aclose()
     plain = await seat.browser.get("/test/inbox/events")
     assert plain.headers["location"] == "/console/test/inbox"

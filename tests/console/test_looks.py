@@ -25,7 +25,7 @@ PATIENCE = 30_000
 WIDE, NARROW = 1440, 360
 LARGEST = 200_000
 VIEWS: list[tuple[str, int, Literal["light", "dark"]]] = [("en", WIDE, "light"), ("id", NARROW, "dark")]
-SHOWN = {sheet.path for sheet in console.sheets if sheet.method == "GET"}
+SHOWN = {page.path for page in console.pages if page.method == "GET"}
 NO_PAGES = {
     "",
     "/link/{secret}",
@@ -86,12 +86,12 @@ async def open_page(browser: Browser, address: str, secret: str = "") -> AsyncIt
 
 async def find_faults(page: Page, path: str, width: int, language: str) -> list[str]:
     """What is wrong with a page as it is shown at one width, and whether anything is cut off at the other."""
-    answer = await page.goto(f"/console{path}")
-    assert answer is not None
-    body = await answer.body()
+    response = await page.goto(f"/console{path}")
+    assert response is not None
+    body = await response.body()
     found = (await Axe().run(page, options={"resultTypes": ["violations"]})).response["violations"]
     faults = [str(one["id"]) for one in found if one["impact"] in {"serious", "critical"}]
-    faults += [f"answered {answer.status}"] if answer.status != 200 else []
+    faults += [f"answered {response.status}"] if response.status != 200 else []
     faults += [f"{len(body)} bytes"] if len(body) >= LARGEST else []
     faults += ["another language"] if await page.get_attribute("html", "lang") != language else []
     faults += ["inline style or script"] if b" style=" in body or b"<style" in body or b"<script>" in body else []

@@ -61,8 +61,8 @@ async def submit(browser: httpx.AsyncClient, path: str, **fields: Any) -> httpx.
 
 async def make_store(owner: httpx.AsyncClient, sandbox: httpx.AsyncClient, **fields: str) -> dict[str, Any]:
     """A store location made with the form; the newest one."""
-    answer = await submit(owner, "/stores", **STORE | fields)
-    assert answer.status_code == 303, answer.text
+    response = await submit(owner, "/stores", **STORE | fields)
+    assert response.status_code == 303, response.text
     found: dict[str, Any] = (await sandbox.get("/shipping/store-locations")).json()["data"][0]
     return found
 

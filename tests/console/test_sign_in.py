@@ -45,7 +45,7 @@ async def test_guessing_is_slowed_down_also_where_many_guess_at_once(
     async with open_own(installation, peer="192.0.2.1") as client:
         form = {"token": await read_token(client, "/sign-in"), "email": email, "password": "wrong"}
         answers = await asyncio.gather(*(client.post("/sign-in", data=form) for _ in range(25)))
-        assert sorted(answer.status_code for answer in answers) == [401] * 10 + [429] * 15
+        assert sorted(response.status_code for response in answers) == [401] * 10 + [429] * 15
         assert (await sign_in(client, email)).status_code == 429
 
 
@@ -74,9 +74,9 @@ async def test_nobody_learns_who_is_here(installation: Installation, database: D
         page = (await sign_in(client, known, "wrong")).text.replace(known, "…")
         assert WRONG in page
         for email in strange:
-            answer = await sign_in(client, email)
-            assert answer.status_code == 401, email
-            assert WRONG in answer.text
+            response = await sign_in(client, email)
+            assert response.status_code == 401, email
+            assert WRONG in response.text
         assert (await sign_in(client, strange[0])).text.replace(strange[0], "…") == page
 
 

@@ -15,14 +15,14 @@ CHAIN = (
 CHOSEN = tuple(field for _, field, _ in CHAIN)
 
 
-async def list_choices(visit: PageRequest, prefix: str, values: dict[str, str]) -> dict[str, Any]:
+async def list_choices(page: PageRequest, prefix: str, values: dict[str, str]) -> dict[str, Any]:
     """The lists as far as they can be told; what was chosen and is in none of them is taken out of the values."""
     lists: dict[str, Any] = {level: [] for level, _, _ in CHAIN} | {"names": {}}
     above = ""
     for level, field, parent in CHAIN:
         if parent and not above:
             break
-        lists[level] = await _list(visit, level, {parent: above} if parent else {})
+        lists[level] = await _list(page, level, {parent: above} if parent else {})
         if not lists[level]:
             break
         name = prefix + field
@@ -37,10 +37,10 @@ def find_name(lists: dict[str, Any], level: str, id: str) -> str | None:
     return next((str(area["name"]) for area in lists[level] if str(area["id"]) == id), None)
 
 
-async def _list(visit: PageRequest, level: str, query: dict[str, str]) -> list[dict[str, Any]]:
+async def _list(page: PageRequest, level: str, query: dict[str, str]) -> list[dict[str, Any]]:
     """Empty where nobody can tell: the page says so, and goes on without."""
     try:
-        found: list[dict[str, Any]] = (await visit.ask("GET", f"/shipping/coverage/{level}", query))["data"]
+        found: list[dict[str, Any]] = (await page.call("GET", f"/shipping/coverage/{level}", query))["data"]
     except ApiError:
         return []
     return found

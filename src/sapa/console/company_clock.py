@@ -21,7 +21,7 @@ class CompanyTime(Struct, frozen=True):
         """The instant by the clock on the wall, which is what a browser counts by."""
         return (datetime.fromisoformat(text) - timedelta(seconds=self.ahead_seconds)).isoformat()
 
-    def say_span(self, language: str, text: str) -> str:
+    def format_span(self, language: str, text: str) -> str:
         """How far away an instant is, before or after, roughly."""
         minutes = int(abs((datetime.fromisoformat(text) - self.now).total_seconds()) // 60)
         if minutes >= 48 * 60:

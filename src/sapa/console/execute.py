@@ -25,17 +25,17 @@ SCOPES = {Role.OWNER: frozenset(Scope), Role.DEVELOPER: frozenset(Scope), Role.A
 JSON = "application/json"
 
 
-class Asker:
+class InProcessApi:
     """Made once for each process."""
 
     def __init__(self, context: AppContext, domains: Sequence[Routes]) -> None:
-        self._kit = context
+        self._context = context
         self._executor = Executor(context)
         self._table = RouteTable(domains)
         self._companies: dict[int, Company] = {}
         """What a call knows of a company never changes: its region, its currency, and which environment it is."""
 
-    async def ask(
+    async def call(
         self,
         company_id: int,
         role: Role,
@@ -57,28 +57,28 @@ class Asker:
         key = await self._build_key(company_id, role)
         endpoint.permit(key)
         media_type, content = upload or (JSON, msgspec.json.encode(body))
-        given = {name: value for name, value in (query or {}).items() if value}
-        arguments = endpoint.bind(values, urlencode(given).encode(), media_type, content)
-        asked = RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
-        attempt = _build_attempt(company_id, once, asked)
+        params = {name: value for name, value in (query or {}).items() if value}
+        arguments = endpoint.bind(values, urlencode(params).encode(), media_type, content)
+        info = RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
+        attempt = _build_attempt(company_id, once, info)
         if endpoint.leads_outside:
-            call = OutboundCall(self._kit, key, asked, endpoint.status, attempt)
-            answer = await self._executor.run_outside(endpoint, call, arguments)
+            call = OutboundCall(self._context, key, info, endpoint.status, attempt)
+            response = await self._executor.run_outside(endpoint, call, arguments)
             if note is not None:
-                await self._kit.database.transact(note)
+                await self._context.database.transact(note)
         else:
-            answer = await self._executor.run(endpoint, key, arguments, attempt, note)
-        return msgspec.json.decode(answer.body) if answer.body else None
+            response = await self._executor.run(endpoint, key, arguments, attempt, note)
+        return msgspec.json.decode(response.body) if response.body else None
 
     async def _build_key(self, company_id: int, role: Role) -> Key:
         company = self._companies.get(company_id)
         if company is None:
-            async with self._kit.database.connection() as db:
+            async with self._context.database.connection() as db:
                 company = self._companies[company_id] = await access.get_company(db, company_id)
         return Key("console", company, SCOPES[role], frozenset(KeyProduct), AllowList([]), 0, None, None)
 
 
-def _build_attempt(company_id: int, once: str | None, asked: RequestInfo) -> IdempotencyClaim | None:
+def _build_attempt(company_id: int, once: str | None, info: RequestInfo) -> IdempotencyClaim | None:
     if once is None:
         return None
-    return idempotency.build_claim(company_id, f"console-{once}", f"{asked.method} {asked.path}", asked.body)
+    return idempotency.build_claim(company_id, f"console-{once}", f"{info.method} {info.path}", info.body)

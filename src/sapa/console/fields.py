@@ -10,13 +10,13 @@ from sapa.http.errors import Invalid
 MINUTE = len("2026-01-31T09:30")
 
 
-def gather(visit: PageRequest, texts: Iterable[str], numbers: Iterable[str] = ()) -> dict[str, Any]:
+def gather(page: PageRequest, texts: Iterable[str], numbers: Iterable[str] = ()) -> dict[str, Any]:
     """The body that the fields of a form make; what was left empty is null, and so is what holds nothing else."""
     body: dict[str, Any] = {}
     for name in texts:
-        _put(body, name, visit.given(name) or None)
+        _put(body, name, page.form_value(name) or None)
     for name in numbers:
-        _put(body, name, parse_number(name, visit.given(name)))
+        _put(body, name, parse_number(name, page.form_value(name)))
     return {name: _prune(value) for name, value in body.items()}
 
 

@@ -22,8 +22,8 @@ from sapa.http.errors import ApiError, ServiceUnavailable
 from sapa.http.event_stream import KEEP_ALIVE, READY, EventStreamResponse, build_event
 from sapa.work.loops import rest
 
-LOOK_SECONDS = 15.0
-REST_SECONDS = 0.5
+CHECK_SECONDS = 15.0
+PAUSE_SECONDS = 0.5
 """Between two looks, however often the bell rings."""
 LONGEST_SECONDS = 3600.0
 MOST_STREAMS = 500
@@ -31,7 +31,7 @@ MOST_STREAMS_OF_A_PERSON = 12
 RETRY_SECONDS = 30
 CHANGED = build_event("changed", b"look")
 
-Look = Callable[[], Awaitable[str | None]]
+ReadVersion = Callable[[], Awaitable[str | None]]
 """What a page shows by now, in a word that differs when it does; None when its session is over."""
 
 
@@ -42,13 +42,13 @@ class TooManyLivePages(ServiceUnavailable):
 class Watch:
     """One page that listens to a bell; it shows what `seen` stands for."""
 
-    def __init__(self, user_id: int, bell: str, seen: str, look: Look) -> None:
+    def __init__(self, user_id: int, channel: str, version: str, read_version: ReadVersion) -> None:
         self.user_id = user_id
-        self.bell = bell
-        self.seen = seen
-        self.look = look
-        self.news = asyncio.Event()
-        self.news.set()
+        self.channel = channel
+        self.version = version
+        self.read_version = read_version
+        self.changed = asyncio.Event()
+        self.changed.set()
 
 
 class Live:
@@ -61,10 +61,10 @@ class Live:
 
     def open(self, watch: Watch) -> EventStreamResponse:
         """The answer to the page; the watch has its place until that ends."""
-        of_person = Counter(other.user_id for other in self._watches)[watch.user_id]
-        if of_person >= MOST_STREAMS_OF_A_PERSON or len(self._watches) >= MOST_STREAMS or self._closing.is_set():
+        open_streams = Counter(other.user_id for other in self._watches)[watch.user_id]
+        if open_streams >= MOST_STREAMS_OF_A_PERSON or len(self._watches) >= MOST_STREAMS or self._closing.is_set():
             raise TooManyLivePages(headers={"retry-after": str(RETRY_SECONDS)})
-        self._watches[watch] = self._database.hub.subscribe(watch.bell, lambda _: watch.news.set())
+        self._watches[watch] = self._database.hub.subscribe(watch.channel, lambda _: watch.changed.set())
         return EventStreamResponse(self.run(watch), partial(self.close, watch), HEADERS)
 
     def close(self, watch: Watch) -> None:
@@ -76,16 +76,16 @@ class Live:
         yield READY
         ends = time.monotonic() + LONGEST_SECONDS
         while not self._closing.is_set() and time.monotonic() < ends:
-            await rest(LOOK_SECONDS, watch.news, self._closing)
-            watch.news.clear()
+            await rest(CHECK_SECONDS, watch.changed, self._closing)
+            watch.changed.clear()
             try:
-                shown = await watch.look()
+                current = await watch.read_version()
             except (DatabaseAway, asyncpg.PostgresError):
-                shown = watch.seen
+                current = watch.version
             except ApiError:
                 return
-            if shown is None or self._closing.is_set():
+            if current is None or self._closing.is_set():
                 return
-            yield CHANGED if shown != watch.seen else KEEP_ALIVE
-            watch.seen = shown
-            await rest(REST_SECONDS, self._closing)
+            yield CHANGED if current != watch.version else KEEP_ALIVE
+            watch.version = current
+            await rest(PAUSE_SECONDS, self._closing)

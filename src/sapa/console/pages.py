@@ -29,7 +29,7 @@ from sapa.console import (
     ticket_pages,
     webhook_pages,
 )
-from sapa.console.execute import Asker
+from sapa.console.execute import InProcessApi
 from sapa.console.live import Live
 from sapa.console.rendering import HERE, protect
 from sapa.console.routes import console
@@ -67,12 +67,12 @@ ASSET_HEADERS = {"cache-control": "public, max-age=3600"}
 
 def build_console(context: AppContext, domains: Sequence[Routes]) -> list[Route]:
     assets = [Route(f"/console/static/{name}", _serve_asset(context, name)) for name in ASSETS]
-    return [*assets, *console.routes(context, Asker(context, domains), Live(context))]
+    return [*assets, *console.routes(context, InProcessApi(context, domains), Live(context))]
 
 
 def _serve_asset(context: AppContext, name: str) -> Callable[[Request], Awaitable[Response]]:
     async def serve(_: Request) -> Response:
-        answer = FileResponse(HERE / "static" / name, headers=ASSET_HEADERS, media_type=ASSETS[name])
-        return protect(answer, context.settings.server.address.startswith("https://"))
+        response = FileResponse(HERE / "static" / name, headers=ASSET_HEADERS, media_type=ASSETS[name])
+        return protect(response, context.settings.server.address.startswith("https://"))
 
     return serve

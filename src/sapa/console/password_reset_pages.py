@@ -11,23 +11,23 @@ LONGEST_ADDRESS = 320
 
 
 @console.get("/forgotten", roles=None)
-async def show_forgotten(visit: PageRequest) -> Response:
-    return _show(visit, asked=False)
+async def show_forgotten(page: PageRequest) -> Response:
+    return _show(page, asked=False)
 
 
 @console.post("/forgotten", roles=None, shown_by=show_forgotten)
-async def ask_for_a_link(visit: PageRequest) -> Response:
+async def ask_for_a_link(page: PageRequest) -> Response:
     """Whoever is looked up is looked up after the answer: it takes as long for everybody."""
-    email = visit.given("email")
-    if not mail.is_set_up(visit.kit):
-        return _show(visit, asked=False)
+    email = page.form_value("email")
+    if not mail.is_set_up(page.kit):
+        return _show(page, asked=False)
     if not 3 <= len(email) <= LONGEST_ADDRESS or "@" not in email or not email.isprintable():
         raise Invalid.field("email", "must be an e-mail address")
-    await mail.count_forgotten(visit.kit.database, email, visit.address)
-    answer = _show(visit, asked=True)
-    answer.background = BackgroundTask(mail.send_password_reset, visit.kit, email)
-    return answer
+    await mail.count_forgotten(page.kit.database, email, page.address)
+    response = _show(page, asked=True)
+    response.background = BackgroundTask(mail.send_password_reset, page.kit, email)
+    return response
 
 
-def _show(visit: PageRequest, asked: bool) -> Response:
-    return visit.show("forgotten.html", by_mail=mail.is_set_up(visit.kit), asked=asked, email=visit.given("email"))
+def _show(page: PageRequest, asked: bool) -> Response:
+    return page.show("forgotten.html", by_mail=mail.is_set_up(page.kit), asked=asked, email=page.form_value("email"))

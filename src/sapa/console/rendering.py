@@ -15,9 +15,9 @@ from starlette.responses import Response
 from sapa import __version__
 from sapa.console.translations import (
     LANGUAGES,
-    build_voice,
+    build_translator,
     translate,
-    translate_refusal,
+    translate_error,
 )
 from sapa.http.errors import ApiError, FieldError
 
@@ -78,39 +78,39 @@ def render(template: str, status: int, language: str, context: dict[str, Any]) -
         {
             "language": language,
             "languages": LANGUAGES,
-            "t": build_voice(language),
+            "t": build_translator(language),
             "moment": show_instant,
             "ago": partial(show_ago, language),
             "version": __version__,
             **context,
-            "error": build_refusal(language, context.get("error")),
+            "error": build_error_page(language, context.get("error")),
         }
     )
     return Response(page, status, HEADERS, "text/html")
 
 
-def protect(answer: Response, is_secure: bool) -> Response:
+def protect(response: Response, is_secure: bool) -> Response:
     """The answer with every header that keeps a browser to it, whoever made it."""
     for name, value in (HEADERS | (STRICT_TRANSPORT if is_secure else {})).items():
-        answer.headers.setdefault(name, value)
-    return answer
+        response.headers.setdefault(name, value)
+    return response
 
 
-def build_refusal(language: str, error: ApiError | None) -> ErrorPage | None:
+def build_error_page(language: str, error: ApiError | None) -> ErrorPage | None:
     if error is None:
         return None
-    details = [FieldError(one.field, show_refusal(language, one.message)) for one in error.details or []]
-    message = show_refusal(language, error.message)
+    details = [FieldError(one.field, show_error(language, one.message)) for one in error.details or []]
+    message = show_error(language, error.message)
     if error.details and error.message == f"{error.details[0].field}: {error.details[0].message}":
         message = Markup("{}: {}").format(details[0].field, details[0].message)
     return ErrorPage(error.status, message, details)
 
 
-def show_refusal(language: str, text: str) -> Markup:
+def show_error(language: str, text: str) -> Markup:
     """What only the API's own words say is said in them, and marked as English."""
-    said = translate_refusal(language, text)
-    if said is not None or language == "en":
-        return escape(said or text)
+    translated = translate_error(language, text)
+    if translated is not None or language == "en":
+        return escape(translated or text)
     return Markup('<span lang="en">{}</span>').format(text)
 
 

@@ -26,36 +26,38 @@ _RAW_KEY = re.compile(rf"({'|'.join(PREFIXES.values())})[A-Za-z0-9_-]+", re.IGNO
 
 
 @console.get("/{environment}/requests", roles=DEVELOPERS)
-async def list_requests(visit: PageRequest) -> Response:
-    asked = visit.request.query_params
-    query = {name: asked.get(name, "").strip() for name in ("responseId", "templateId", "startDate", "endDate", "page")}
+async def list_requests(page: PageRequest) -> Response:
+    params = page.request.query_params
+    query = {
+        name: params.get(name, "").strip() for name in ("responseId", "templateId", "startDate", "endDate", "page")
+    }
     wanted = query | {
         "startDate": parse_instant(query["startDate"]),
         "endDate": parse_instant(query["endDate"], is_end=True),
         "limit": str(PAGE),
     }
     try:
-        found = await visit.ask("GET", "/messages/requests", wanted, base=Base.MESSAGING)
+        found = await page.call("GET", "/messages/requests", wanted, base=Base.MESSAGING)
     except Invalid as error:
-        visit.error = error
+        page.error = error
         found = {"data": [], "meta": {"page": 1, "total": 0, "hasNextPage": False}}
     items = [record | {"to": find_recipient(record["request"]["body"])} for record in found["data"]]
-    return visit.show("requests.html", items=items, meta=found["meta"], query=query, is_filtered=any(query.values()))
+    return page.show("requests.html", items=items, meta=found["meta"], query=query, is_filtered=any(query.values()))
 
 
 @console.get("/{environment}/requests/{id}", roles=DEVELOPERS)
-async def show_request(visit: PageRequest) -> Response:
+async def show_request(page: PageRequest) -> Response:
     """Records are kept by their time, so an address of one says it."""
-    id, at = visit.request.path_params["id"], visit.request.query_params.get("at", "")
+    id, at = page.request.path_params["id"], page.request.query_params.get("at", "")
     if not at:
         raise NotFound
     span = {"startDate": at, "endDate": at, "limit": MOST_AT_ONCE}
-    found = (await visit.ask("GET", "/messages/requests", span, base=Base.MESSAGING))["data"]
+    found = (await page.call("GET", "/messages/requests", span, base=Base.MESSAGING))["data"]
     record = next((record for record in found if record["id"] == id), None)
     if record is None:
         raise NotFound
     masked = mask(record)
-    return visit.show(
+    return page.show(
         "request.html",
         record=masked,
         to=find_recipient(masked["request"]["body"]),
@@ -76,8 +78,8 @@ def mask(record: dict[str, Any]) -> dict[str, Any]:
     ours, wherever it was put."""
     request = record["request"]
     headers = {name: MASK if _is_secret(name) else value for name, value in request["headers"].items()}
-    shown = record | {"request": request | {"headers": headers | _tell_key(request["headers"])}}
-    masked: dict[str, Any] = _replace(shown)
+    entry = record | {"request": request | {"headers": headers | _mask_key(request["headers"])}}
+    masked: dict[str, Any] = _replace(entry)
     return masked
 
 
@@ -89,7 +91,7 @@ def _is_secret(header: str) -> bool:
     return _NO_LETTER.sub("", header.lower()) in SECRET_HEADERS
 
 
-def _tell_key(headers: dict[str, str]) -> dict[str, str]:
+def _mask_key(headers: dict[str, str]) -> dict[str, str]:
     """Which key it was, by its last characters, where it has the shape of one."""
     return {name: value for name, value in headers.items() if _is_secret(name) and _RAW_KEY.fullmatch(value)}
 

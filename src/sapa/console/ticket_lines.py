@@ -35,25 +35,25 @@ def build_lines(ticket: Json, names: dict[int, str], is_latest: bool = True) -> 
 
 def _place_messages(messages: list[Json], names: dict[int, str]) -> Iterable[tuple[float, int, ThreadItem]]:
     """In the order in which they came, whatever their times say: channels tell them in whole seconds."""
-    moment = 0.0
+    last_at = 0.0
     for message in messages:
         left_at = (message["sentAt"] or message["failedAt"]) if message["direction"] == "out" else None
-        moment = max(moment, _read_seconds(left_at) if left_at else message["timestamp"])
+        last_at = max(last_at, _read_seconds(left_at) if left_at else message["timestamp"])
         at = datetime.fromtimestamp(message["timestamp"], UTC).isoformat()
         tick = TICKS.get(message["ack"]) if message["direction"] == "out" else None
         line = ThreadItem(
             message["direction"], message["messageId2"], at, message, _name(names, message["agentId"]), tick
         )
-        yield moment, 1, line
+        yield last_at, 1, line
 
 
 def _place_rest(ticket: Json, names: dict[int, str], is_latest: bool) -> Iterable[tuple[float, int, ThreadItem]]:
     seconds = [message["timestamp"] for message in ticket["messages"]] or [0]
     first = seconds[0] if ticket["earlier"] else 0
     for rank, line in [*_list_events(ticket, names), *_list_notes(ticket, names)]:
-        moment = _read_seconds(line.at)
-        if first <= moment and (is_latest or moment < seconds[-1] + 1):
-            yield moment, rank, line
+        last_at = _read_seconds(line.at)
+        if first <= last_at and (is_latest or last_at < seconds[-1] + 1):
+            yield last_at, rank, line
 
 
 def _list_events(ticket: Json, names: dict[int, str]) -> Iterable[tuple[int, ThreadItem]]:

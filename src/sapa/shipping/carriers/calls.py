@@ -61,7 +61,7 @@ async def ask(connection: CarrierAccount, request: Request, timeouts: Timeouts =
     except CarrierAway:
         circuit.record_failure(connection)
         raise
-    circuit.forget(connection)
+    circuit.reset(connection)
     return response
 
 
@@ -112,7 +112,7 @@ async def send_once(connection: CarrierAccount, request: Request) -> ProviderRes
     if response.status >= 500 or response.status == 408 or 300 <= response.status < 400:
         circuit.record_failure(connection)
         raise Unclear(f"it answered {response.status}")
-    circuit.forget(connection)
+    circuit.reset(connection)
     if response.status == 429:
         raise NotSent("it takes no more bookings for the moment")
     return response

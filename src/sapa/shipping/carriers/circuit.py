@@ -55,7 +55,7 @@ def record_failure(connection: CarrierAccount) -> None:
         state.open_until = time.monotonic() + OPEN_SECONDS
 
 
-def forget(connection: CarrierAccount) -> None:
+def reset(connection: CarrierAccount) -> None:
     """It answered, or somebody wants to see for themselves whether it does."""
     _circuits(connection).pop(connection.id, None)
 

@@ -222,7 +222,7 @@ async def _verify(carrier: Carrier, connection: CarrierAccount) -> None:
 async def _ask_health(connected: ConnectedCarrier, status: str) -> tuple[str, str | None]:
     """The account's status and what is wrong with it; a carrier that is away says nothing about the account."""
     credentials = connected.connection.credentials
-    circuit.forget(connected.connection)
+    circuit.reset(connected.connection)
     try:
         await connected.carrier.verify(connected.connection)
     except BadCredentials as error:
