@@ -42,7 +42,7 @@ def connect(
     adapter: Annotated[
         str | None, typer.Option(help=f"Which carrier, where there is a choice: {' or '.join(_CHOICES)}.")
     ] = None,
-    given: Annotated[
+    pairs: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
@@ -58,7 +58,7 @@ def connect(
     What is not given as an option is taken from variables such as SAPA_CARRIER_API_KEY, and asked for otherwise. The
     address for the carrier's callbacks is shown once.
     """
-    fields = _parse_credentials(given or [])
+    fields = _parse_credentials(pairs or [])
 
     async def work(context: AppContext, owner: Company) -> NewCarrierConnection:
         carrier = connections.get_adapter(provider, adapter)
@@ -109,10 +109,10 @@ def _run(company_id: int, work: Work[Result]) -> Result:
     return asyncio.run(run())
 
 
-def _parse_credentials(given: list[str]) -> dict[str, str]:
+def _parse_credentials(pairs: list[str]) -> dict[str, str]:
     """A part that cannot be read is not repeated: it may be a secret."""
     found: dict[str, str] = {}
-    for text in given:
+    for text in pairs:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise typer.BadParameter("write a part of the credentials as NAME=VALUE", param_hint="--set")
@@ -131,9 +131,9 @@ def _read_value(value: str) -> str:
         raise typer.BadParameter(f"{value[1:]} cannot be read: {error}", param_hint="--set") from None
 
 
-def _gather(carrier: Carrier, given: Mapping[str, str], is_asking: bool) -> dict[str, str]:
+def _gather(carrier: Carrier, pairs: Mapping[str, str], is_asking: bool) -> dict[str, str]:
     """From the options, else from variables, else from whoever sits at the terminal."""
-    found = dict(given)
+    found = dict(pairs)
     for field in carrier.fields:
         value = os.environ.get(f"SAPA_CARRIER_{field.name.upper()}")
         if field.name not in found and value:
@@ -144,8 +144,8 @@ def _gather(carrier: Carrier, given: Mapping[str, str], is_asking: bool) -> dict
 
 
 def _prompt(carrier: Carrier, field: AccountField) -> str:
-    answer: str = typer.prompt(f"{carrier.label}: {field.label}", hide_input=field.is_secret, err=True)
-    return answer
+    value: str = typer.prompt(f"{carrier.label}: {field.label}", hide_input=field.is_secret, err=True)
+    return value
 
 
 def _show(found: list[CarrierConnection], as_json: bool, title: str) -> None:
@@ -170,14 +170,14 @@ def _summary(info: CarrierConnection) -> dict[str, str]:
 
 def _show_new(new: NewCarrierConnection, as_json: bool) -> None:
     if as_json:
-        told = {"callbackUrl": new.callback_url, "leftBehind": new.left_behind}
-        show({**msgspec.to_builtins(new.connection), **told}, as_json, "", [])
+        extra = {"callbackUrl": new.callback_url, "leftBehind": new.left_behind}
+        show({**msgspec.to_builtins(new.connection), **extra}, as_json, "", [])
         return
     _show([new.connection], as_json, "Carrier connected")
-    words = f"\n  {new.callback_url}\n\nGive the carrier this address for its callbacks. It is shown this once."
+    text = f"\n  {new.callback_url}\n\nGive the carrier this address for its callbacks. It is shown this once."
     if new.left_behind:
-        words += (
+        text += (
             f"\n\n{new.left_behind} shipments are on their way with the carrier that was connected before. They are"
             " tracked and cancelled again once it is connected again."
         )
-    Console(soft_wrap=True).print(words, highlight=False, markup=False)
+    Console(soft_wrap=True).print(text, highlight=False, markup=False)

@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 COLUMNS = ["id", "source", "channel", "account", "health", "lastError"]
 
 SourceOption = Annotated[Source, typer.Option("--source", help="The channel.")]
-Given = Annotated[
+FieldPairs = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
@@ -65,7 +65,7 @@ def sources() -> None:
 def connect(
     company: CompanyId,
     source: SourceOption,
-    given: Given = None,
+    pairs: FieldPairs = None,
     new_hook: Annotated[
         bool, typer.Option("--new-hook", help="Make a new address for the channel's callbacks.")
     ] = False,
@@ -73,7 +73,7 @@ def connect(
     json: AsJson = False,
 ) -> None:
     """Connect an account, or change the one that is connected: what is not given stays. Its hook is shown once."""
-    fields = _parse_fields(CHANNELS[source], given or [])
+    fields = _parse_fields(CHANNELS[source], pairs or [])
 
     async def run(context: AppContext, company: Company) -> NewChannelConnection:
         async with context.database.connection() as db:
@@ -81,11 +81,11 @@ def connect(
         if not no_check:
             await connecting.check(context, company, draft)
         async with context.database.transaction() as tx:
-            made = await connecting.connect(context, tx, company, draft, new_hook)
+            created = await connecting.connect(context, tx, company, draft, new_hook)
             if not no_check:
-                await connecting.note_verified(tx, company, made.connection.id, None)
-            info = await connecting.get_info(context, tx, company, made.connection.id)
-            return NewChannelConnection(info, made.hook_url, made.generated, made.snippet)
+                await connecting.note_verified(tx, company, created.connection.id, None)
+            info = await connecting.get_info(context, tx, company, created.connection.id)
+            return NewChannelConnection(info, created.hook_url, created.generated, created.snippet)
 
     _show_new(_run(company, run), json)
 
@@ -113,11 +113,11 @@ def snippet(company: CompanyId, json: AsJson = False) -> None:
         secrets = build_credentials(context, company.id, widget.source, widget.fields)
         return Snippet(widget.build_snippet(context.settings.server.address, key), key, secrets["secret"])
 
-    made = _run(company, run)
+    created = _run(company, run)
     if json:
-        show(made, json, "", [])
+        show(created, json, "", [])
     else:
-        Console(soft_wrap=True).print(f"{made.snippet}\n\nsecret: {made.secret}", highlight=False, markup=False)
+        Console(soft_wrap=True).print(f"{created.snippet}\n\nsecret: {created.secret}", highlight=False, markup=False)
 
 
 @app.command("test")
@@ -153,10 +153,10 @@ def replay(
 
     async def run(context: AppContext, company: Company) -> int:
         async with context.database.transaction() as tx:
-            opened = await accounts.get_accounts(company).find_by_source(context, tx, company, source)
-            if opened is None:
+            connected = await accounts.get_accounts(company).find_by_source(context, tx, company, source)
+            if connected is None:
                 raise ChannelNotConnected
-            return await inbound.replay(tx, opened, since)
+            return await inbound.replay(tx, connected, since)
 
     show({"source": source, "replayed": _run(company, run)}, json, "Callbacks replayed", ["source", "replayed"])
 
@@ -171,9 +171,9 @@ def _run(company_id: int, work: Callable[[AppContext, Company], Awaitable[Result
     return asyncio.run(run())
 
 
-def _parse_fields(channel: Channel, given: Sequence[str]) -> Mapping[str, str]:
+def _parse_fields(channel: Channel, pairs: Sequence[str]) -> Mapping[str, str]:
     """An empty value takes an optional field away."""
-    parts = [item.partition("=") for item in given]
+    parts = [item.partition("=") for item in pairs]
     names = {field.name for field in channel.fields}
     for name, equals, _ in parts:
         if not equals or name not in names:
@@ -195,16 +195,16 @@ def _name(field: AccountField) -> str:
     return field.name if field.is_required else f"{field.name}?"
 
 
-def _show_new(made: NewChannelConnection, json: bool) -> None:
+def _show_new(created: NewChannelConnection, json: bool) -> None:
     if json:
-        show(made, json, "", [])
+        show(created, json, "", [])
         return
-    show(made.connection, json, "Channel connected", COLUMNS)
-    words = [f"\n{name}: {value}" for name, value in made.generated.items()]
-    if made.snippet:
-        words += [f"\nFor the pages of your site: {made.snippet}"]
-    elif made.hook_url:
-        words += [f"\nCallbacks go to {made.hook_url}"]
-    if words:
-        text = harmless("".join(words)) + "\n\nThis is shown this once: copy it now."
+    show(created.connection, json, "Channel connected", COLUMNS)
+    notes = [f"\n{name}: {value}" for name, value in created.generated.items()]
+    if created.snippet:
+        notes += [f"\nFor the pages of your site: {created.snippet}"]
+    elif created.hook_url:
+        notes += [f"\nCallbacks go to {created.hook_url}"]
+    if notes:
+        text = harmless("".join(notes)) + "\n\nThis is shown this once: copy it now."
         Console(soft_wrap=True).print(text, highlight=False, markup=False)

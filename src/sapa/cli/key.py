@@ -30,7 +30,7 @@ def create(
     """Create a key. Its value is shown once."""
     if not scope and not all_scopes:
         raise typer.BadParameter("give at least one --scope, or --all-scopes")
-    given = KeyIn(
+    body = KeyIn(
         name=name,
         scopes=list(Scope) if all_scopes else scope or [],
         products=product or [],
@@ -38,7 +38,7 @@ def create(
         rate_limit=rate_limit,
         expires_at=expires_at,
     )
-    _show_new(transact(lambda tx: actions.create_key(tx, company, given)), json)
+    _show_new(transact(lambda tx: actions.create_key(tx, company, body)), json)
 
 
 @app.command()
@@ -80,5 +80,5 @@ def _show_new(new: NewKey, as_json: bool) -> None:
     info: dict[str, Any] = msgspec.to_builtins(new.info)
     show({**info, "key": new.key}, as_json, "Key created", ["id", "name", "environment", "rateLimit"])
     if not as_json:
-        words = f"\n  {new.key}\n\nThis is the only time it is shown: copy it now."
-        Console(soft_wrap=True).print(words, highlight=False)
+        text = f"\n  {new.key}\n\nThis is the only time it is shown: copy it now."
+        Console(soft_wrap=True).print(text, highlight=False)

@@ -20,9 +20,9 @@ class RateColumn(ProgressColumn):
 
 
 @contextmanager
-def open_progress(words: str, total: int, *, is_quiet: bool) -> Iterator[Show]:
+def open_progress(description: str, total: int, *, is_quiet: bool) -> Iterator[Show]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), RateColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=is_quiet or not console.is_terminal) as progress:
-        bar = progress.add_task(words, total=total or 1, rows=0)
+        bar = progress.add_task(description, total=total or 1, rows=0)
         yield lambda done, rows: progress.update(bar, completed=done, rows=rows)

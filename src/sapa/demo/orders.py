@@ -24,7 +24,7 @@ class Sale(Struct, frozen=True):
 
     order: OrderIn
     placed_at: datetime
-    fate: OrderPatch | None
+    update: OrderPatch | None
 
 
 def build_sales(count: int, customers: Sequence[Customer], variants: Sequence[str], now: datetime) -> Iterator[Sale]:
@@ -34,7 +34,7 @@ def build_sales(count: int, customers: Sequence[Customer], variants: Sequence[st
     instants = sorted(midnight - _age(dice) for _ in range(count))
     for number, at in enumerate(instants, start=1):
         customer = customers[int(len(customers) * dice.random() ** 2)]
-        yield Sale(_order(dice, number, customer, variants), at, _fate(dice, (midnight - at).days))
+        yield Sale(_order(dice, number, customer, variants), at, _build_update(dice, (midnight - at).days))
 
 
 def _age(dice: random.Random) -> timedelta:
@@ -69,7 +69,7 @@ def _address(customer: Customer) -> ShippingAddressIn:
     )
 
 
-def _fate(dice: random.Random, age: int) -> OrderPatch | None:
+def _build_update(dice: random.Random, age: int) -> OrderPatch | None:
     luck = dice.random()
     if luck < 0.05:
         return OrderPatch(status="cancelled")

@@ -75,22 +75,22 @@ async def _fill_customers(database: Database, company: Company, report: Report) 
 
 
 async def _fill_products(database: Database, company: Company, report: Report) -> None:
-    goods = list(build_products())
+    drafts = list(build_products())
     async with database.transaction() as tx:
-        for number, (product_id, product) in enumerate(goods, start=1):
+        for number, (product_id, product) in enumerate(drafts, start=1):
             await products.upsert(tx, company, product_id, product)
-            report("products", number, len(goods))
+            report("products", number, len(drafts))
 
 
 async def _fill_orders(database: Database, company: Company, report: Report) -> None:
     async with database.connection() as db:
         people = await customers.ALL.all(db, company.id)
-        goods = await all_products.ALL.all(db, company.id)
+        stored = await all_products.ALL.all(db, company.id)
     people.sort(key=lambda person: person.external_id or "")
     buyers = [person for person in people if (person.external_id or "").startswith("demo-")]
     variants = [
         variant["id"]
-        for product in sorted(goods, key=lambda product: product.product_id)
+        for product in sorted(stored, key=lambda product: product.product_id)
         for variant in msgspec.json.decode(product.variants)
         if product.product_id.startswith("demo-")
     ]
@@ -106,8 +106,8 @@ async def _sell(tx: Tx, company: Company, sales: Sequence[Sale]) -> None:
         if await orders.find_by_order_id(tx, company, sale.order.order_id or "") is not None:
             continue
         order = await orders.place(tx, company, sale.order, placed_at=sale.placed_at)
-        if sale.fate is not None:
-            await orders.update(tx, company, order.id, sale.fate)
+        if sale.update is not None:
+            await orders.update(tx, company, order.id, sale.update)
 
 
 def build_customers() -> Iterator[tuple[str, CustomerPatch]]:

@@ -37,7 +37,7 @@ class SandboxArea(Struct, frozen=True):
     """Of districts and what lies in them."""
 
 
-def _read_places() -> Iterator[SandboxArea]:
+def _read_areas() -> Iterator[SandboxArea]:
     for (province_id, province), cities in PLACES.items():
         yield SandboxArea(province_id, province, PROVINCES, None, None, None)
         for (city_id, city), districts in cities.items():
@@ -50,52 +50,52 @@ def _read_places() -> Iterator[SandboxArea]:
                     yield SandboxArea(village_id, village, SUB_DISTRICTS, district_id, zip, centre)
 
 
-_BY_ID = {place.id: place for place in _read_places()}
+_BY_ID = {area.id: area for area in _read_areas()}
 
 
-def find_place(id: int | str | None) -> SandboxArea | None:
+def find_area(id: int | str | None) -> SandboxArea | None:
     """By its number, also written as text."""
     text = str(id)
     return _BY_ID.get(int(text)) if text.isascii() and text.isdigit() and len(text) in _LEVELS else None
 
 
-def list_places(level: int, parent_id: int | str | None = None, search: str | None = None) -> Sequence[SandboxArea]:
+def list_areas(level: int, parent_id: int | str | None = None, search: str | None = None) -> Sequence[SandboxArea]:
     """The places of a level by name; of all parents when none is given."""
-    parent = find_place(parent_id) if parent_id is not None else None
+    parent = find_area(parent_id) if parent_id is not None else None
     if parent_id is not None and parent is None:
         return []
     folded = fold(search or "")
     found = (
-        place
-        for place in _BY_ID.values()
-        if place.level == level and (parent is None or place.parent_id == parent.id) and folded in fold(place.name)
+        area
+        for area in _BY_ID.values()
+        if area.level == level and (parent is None or area.parent_id == parent.id) and folded in fold(area.name)
     )
-    return sorted(found, key=lambda place: (place.name, place.id))
+    return sorted(found, key=lambda area: (area.name, area.id))
 
 
 def list_pickup_cities(search: str | None = None) -> Sequence[SandboxArea]:
-    return [place for place in list_places(CITIES, None, search) if place.id in PICKUP_CITIES]
+    return [area for area in list_areas(CITIES, None, search) if area.id in PICKUP_CITIES]
 
 
 def find_city(name: str) -> SandboxArea | None:
     """By its whole name in any case; `Kota` and `Kabupaten` may be left out."""
     wanted = _bare(name)
-    return next((place for place in _BY_ID.values() if place.level == CITIES and _bare(place.name) == wanted), None)
+    return next((area for area in _BY_ID.values() if area.level == CITIES and _bare(area.name) == wanted), None)
 
 
 def find_centre(id: int | str | None) -> SandboxPoint | None:
     """Of a district or sub-district; of a city or province, that of its first district."""
-    place = find_place(id)
-    if place is None or place.centre is not None:
-        return place.centre if place else None
+    area = find_area(id)
+    if area is None or area.centre is not None:
+        return area.centre if area else None
     return next(
-        (each.centre for each in _BY_ID.values() if each.centre and str(each.id).startswith(str(place.id))), None
+        (child.centre for child in _BY_ID.values() if child.centre and str(child.id).startswith(str(area.id))), None
     )
 
 
 def find_by_zip(zip: str) -> SandboxArea | None:
     """The first sub-district with this postal code."""
-    return next((place for place in _BY_ID.values() if place.level == SUB_DISTRICTS and place.zip == zip), None)
+    return next((area for area in _BY_ID.values() if area.level == SUB_DISTRICTS and area.zip == zip), None)
 
 
 def _bare(city: str) -> str:

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from sapa.sandbox.carriers.scenarios import (
     SCENARIOS,
+    advance_steps,
     build_steps,
     cancel,
     find_scenario,
-    hasten,
     list_past,
 )
 from sapa.shipping.carriers.calls import shorten
@@ -122,7 +122,7 @@ def test_a_course_stays_in_order_whoever_steps_in(
         now += timedelta(seconds=seconds)
         past = list_past(steps, now)
         if deed == "hasten" and any(step.at > now and step.state != "labelled" for step in steps):
-            steps = hasten(steps, now, kind, None)  # type: ignore[arg-type]
+            steps = advance_steps(steps, now, kind, None)  # type: ignore[arg-type]
         elif deed in {"cancel", "slow"} and past[-1].state != "cancelled":
             steps = cancel(steps, now, "x", "silently" if deed == "slow" else None)
         assert steps[: len(past)] == past

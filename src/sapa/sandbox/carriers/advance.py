@@ -5,7 +5,7 @@ from sapa.db.pool import Tx
 from sapa.http.errors import Invalid, NotFound
 from sapa.sandbox.carriers import bookings
 from sapa.sandbox.carriers.bookings import Booking
-from sapa.sandbox.carriers.scenarios import UnknownState, hasten
+from sapa.sandbox.carriers.scenarios import UnknownState, advance_steps
 from sapa.sandbox.carriers.simulators import SIMULATORS
 
 
@@ -19,7 +19,7 @@ async def advance(context: AppContext, tx: Tx, company_id: int, adapter: str, ke
         raise NotFound
     simulator = SIMULATORS[adapter]
     try:
-        steps = hasten(booking.steps, booking.now, simulator.kind, to)
+        steps = advance_steps(booking.steps, booking.now, simulator.kind, to)
     except UnknownState as error:
         raise Invalid.field("to", str(error)) from None
-    return await bookings.change_course(context, tx, booking, steps, simulator.build_posting)
+    return await bookings.replace_steps(context, tx, booking, steps, simulator.build_posting)

@@ -36,7 +36,7 @@ class Booking(Struct, frozen=True):
     order_no: str
     awb: str
     scenario: str | None
-    asked: dict[str, Any]
+    body: dict[str, Any]
     steps: list[ScenarioStep]
     booked_at: datetime
     now: datetime
@@ -66,7 +66,7 @@ RETENTION_DAYS = 90
 
 async def book(
     context: AppContext, tx: Tx, company_id: int, adapter: str, kind: Kind, reference: str, scenario: str | None,
-    asked: Mapping[str, Any], build: Build,
+    body: Mapping[str, Any], build: Build,
 ) -> Booking | None:  # fmt: skip
     """None when the reference was booked before, which is counted."""
     now = await get_now(tx, company_id)
@@ -79,16 +79,16 @@ async def book(
         f"SBX-{number[:16]}",
         f"SBX{number[16:28]}",
         scenario,
-        dict(asked),
+        dict(body),
         steps,
         now,
         now,
     )
-    made = await queries.insert_booking(
-        tx, company_id, adapter, reference, booking.order_no, booking.awb, scenario, msgspec.json.encode(asked),
+    is_new = await queries.insert_booking(
+        tx, company_id, adapter, reference, booking.order_no, booking.awb, scenario, msgspec.json.encode(body),
         msgspec.json.encode(steps), now,
     )  # fmt: skip
-    if not made:
+    if not is_new:
         await queries.count_request(tx, company_id, adapter, reference)
         return None
     await _schedule(context, tx, booking, steps[1:], build)
@@ -118,15 +118,15 @@ async def purge_old(database: Database) -> None:
         await queries.purge_bookings(db, RETENTION_DAYS)
 
 
-async def change_course(
+async def replace_steps(
     context: AppContext, tx: Tx, booking: Booking, steps: list[ScenarioStep], build: Build
 ) -> Booking:
     """Another course from here on: what waits to be told is replaced by what is to be told now."""
-    is_told = {(step.state, step.at) for step in booking.past}
+    posted = {(step.state, step.at) for step in booking.past}
     await queries.drop_waiting(tx, booking.company_id, _mark(booking), booking.now)
     changed = msgspec.structs.replace(booking, steps=steps)
     await queries.set_steps(tx, booking.company_id, booking.adapter, booking.reference, msgspec.json.encode(steps))
-    await _schedule(context, tx, changed, [step for step in steps if (step.state, step.at) not in is_told], build)
+    await _schedule(context, tx, changed, [step for step in steps if (step.state, step.at) not in posted], build)
     return changed
 
 
@@ -134,12 +134,12 @@ async def _schedule(context: AppContext, tx: Tx, booking: Booking, steps: Sequen
     if booking.scenario == "carrier_down":
         return
     path = "/hooks/carriers/" + build_secret(context, booking.company_id, f"hook/{booking.adapter}")
-    told = [(step, posting) for step in steps if (posting := build(context, booking, step))]
-    delays = [max(0.0, (step.at - booking.now).total_seconds()) for step, _ in told]
+    postings = [(step, posting) for step in steps if (posting := build(context, booking, step))]
+    delays = [max(0.0, (step.at - booking.now).total_seconds()) for step, _ in postings]
     if booking.scenario == "webhook_out_of_order":
         delays = _swap(delays)
     times = 2 if booking.scenario == "webhook_duplicate" else 1
-    for delay, (_, posting) in zip(delays, told, strict=True):
+    for delay, (_, posting) in zip(delays, postings, strict=True):
         headers = {"content-type": "application/json", **posting.headers, MARK: _mark(booking)}
         for _ in range(times):
             await callbacks.schedule(tx, booking.company_id, path, headers, posting.body, delay)

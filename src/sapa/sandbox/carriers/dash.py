@@ -13,7 +13,7 @@ from sapa.sandbox.areas import SandboxPoint
 from sapa.sandbox.carriers import bookings, people
 from sapa.sandbox.carriers.bookings import Booking, Posting
 from sapa.sandbox.carriers.responses import (
-    find_trouble,
+    find_failure,
     gateway_timeout,
     json_response,
     number,
@@ -94,13 +94,13 @@ def _build_delivery(booking: Booking, step: ScenarioStep) -> dict[str, Any]:
         "photoUrl": driver.photo,
         "vehicle": {"licensePlate": driver.plate},
     }
-    km = _distance(booking.asked) or Decimal(0)
+    km = _distance(booking.body) or Decimal(0)
     return {
         "deliveryID": booking.order_no,
         "providerOrderID": booking.reference,
         "status": _WORDS[step.state],
-        "serviceType": booking.asked.get("serviceType"),
-        "amount": int(_find_price(booking.asked.get("serviceType"), km, booking.asked) or 0),
+        "serviceType": booking.body.get("serviceType"),
+        "amount": int(_find_price(booking.body.get("serviceType"), km, booking.body) or 0),
         "currency": "IDR",
         "distance": float(km),
         "trackingURL": f"https://sandbox.example/dash/{booking.order_no}",
@@ -109,7 +109,7 @@ def _build_delivery(booking: Booking, step: ScenarioStep) -> dict[str, Any]:
         "timestamp": step.at.isoformat(timespec="milliseconds"),
         "reason": step.reason or _REASONS.get(step.state),
         "cancelledBy": step.by,
-        "receiverName": booking.asked["recipient"].get("firstName") if step.state == "delivered" else None,
+        "receiverName": booking.body["recipient"].get("firstName") if step.state == "delivered" else None,
     }
 
 
@@ -120,25 +120,25 @@ def _build_media(booking: Booking, step: ScenarioStep) -> list[dict[str, str]]:
     return [{"type": kind, "url": f"https://sandbox.example/dash/{booking.order_no}/{kind}.jpg"} for kind in kinds]
 
 
-def _grant(context: AppContext, asked: dict[str, Any]) -> HookAnswer:
-    company_id = find_company_id(context, str(asked.get("client_secret") or ""), f"{NAME}/client_secret")
+def _grant(context: AppContext, body: dict[str, Any]) -> HookAnswer:
+    company_id = find_company_id(context, str(body.get("client_secret") or ""), f"{NAME}/client_secret")
     expected = build_secret(context, company_id, f"{NAME}/client_key") if company_id is not None else ""
-    given = str(asked.get("client_key") or "")
-    if company_id is None or not hmac.compare_digest(expected.encode(), given.encode()):
+    received = str(body.get("client_key") or "")
+    if company_id is None or not hmac.compare_digest(expected.encode(), received.encode()):
         return _refuse(401, "UNAUTHORIZED", "The client key or secret is wrong")
     return json_response({"token": build_secret(context, company_id, _TOKEN)})
 
 
-async def _quote(asked: dict[str, Any]) -> HookAnswer:
-    trouble = await find_trouble(_package(asked).get("price"))
-    if trouble is not None:
-        return trouble
-    km = _distance(asked)
+async def _quote(body: dict[str, Any]) -> HookAnswer:
+    failure = await find_failure(_package(body).get("price"))
+    if failure is not None:
+        return failure
+    km = _distance(body)
     if km is None:
         return _refuse(400, "BAD_REQUEST", "coordinates are required")
-    if not _is_served(asked):
+    if not _is_served(body):
         return _refuse(422, "OUT_OF_COVERAGE", "The origin is outside the service area")
-    found = {kind: _find_price(kind, km, asked) for kind in ("INSTANT", "SAME_DAY")}
+    found = {kind: _find_price(kind, km, body) for kind in ("INSTANT", "SAME_DAY")}
     return json_response(
         {
             "quotes": [
@@ -156,37 +156,39 @@ async def _quote(asked: dict[str, Any]) -> HookAnswer:
     )
 
 
-async def _book(context: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
-    reference = str(asked.get("providerOrderID") or "")
-    problem = _find_problem(asked)
+async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+    reference = str(body.get("providerOrderID") or "")
+    problem = _find_problem(body)
     if problem or not reference:
         return _refuse(400, "BAD_REQUEST", problem or "providerOrderID is required")
-    if not _is_served(asked):
+    if not _is_served(body):
         return _refuse(422, "OUT_OF_COVERAGE", "The origin is outside the service area")
-    scenario = find_scenario(asked["destination"].get("notes"), asked["origin"].get("notes"))
+    scenario = find_scenario(body["destination"].get("notes"), body["origin"].get("notes"))
     if scenario == "booking_rejected":
         return _refuse(422, "INSUFFICIENT_BALANCE", "The balance is not sufficient")
     if scenario == "booking_timeout_not_booked":
         return gateway_timeout()
     async with context.database.transaction() as tx:
-        made = await bookings.book(context, tx, company_id, NAME, "instant", reference, scenario, asked, build_posting)
+        booking = await bookings.book(
+            context, tx, company_id, NAME, "instant", reference, scenario, body, build_posting
+        )
     if scenario == "booking_timeout":
         return gateway_timeout()
-    if made is None:
+    if booking is None:
         return _refuse(409, "DUPLICATE_ORDER", "providerOrderID was used before")
-    return json_response(_build_delivery(made, made.steps[0]), 201)
+    return json_response(_build_delivery(booking, booking.steps[0]), 201)
 
 
-def _find_problem(asked: dict[str, Any]) -> str | None:
+def _find_problem(body: dict[str, Any]) -> str | None:
     for name in ("sender", "recipient", "origin", "destination"):
-        if not isinstance(asked.get(name), dict):
+        if not isinstance(body.get(name), dict):
             return f"{name} is required"
     for name in ("sender", "recipient"):
-        if not asked[name].get("firstName") or not str(asked[name].get("phone") or "").startswith("+62"):
+        if not body[name].get("firstName") or not str(body[name].get("phone") or "").startswith("+62"):
             return f"{name} needs firstName and a phone number with +62"
-    if asked.get("serviceType") not in {"INSTANT", "SAME_DAY"} or asked.get("serviceCategory") != "EXPRESS":
+    if body.get("serviceType") not in {"INSTANT", "SAME_DAY"} or body.get("serviceCategory") != "EXPRESS":
         return "serviceType or serviceCategory is not valid"
-    return None if _distance(asked) is not None else "coordinates are required"
+    return None if _distance(body) is not None else "coordinates are required"
 
 
 async def _track(context: AppContext, company_id: int, key: str) -> HookAnswer:
@@ -196,8 +198,8 @@ async def _track(context: AppContext, company_id: int, key: str) -> HookAnswer:
         return _refuse(404, "NOT_FOUND", "There is no such delivery")
     if booking.scenario == "carrier_down":
         return service_unavailable()
-    told = [step for step in booking.past if step.state in _WORDS]
-    return json_response(_build_delivery(booking, told[-1]))
+    reported = [step for step in booking.past if step.state in _WORDS]
+    return json_response(_build_delivery(booking, reported[-1]))
 
 
 async def _cancel(context: AppContext, company_id: int, key: str, reason: str) -> HookAnswer:
@@ -212,7 +214,7 @@ async def _cancel(context: AppContext, company_id: int, key: str, reason: str) -
         is_slow = booking.scenario == "cancel_slow"
         if not is_cancelling(booking.steps):
             steps = cancel(booking.steps, booking.now, reason, "silently" if is_slow else None)
-            await bookings.change_course(context, tx, booking, steps, build_posting)
+            await bookings.replace_steps(context, tx, booking, steps, build_posting)
     return gateway_timeout() if is_slow else HookAnswer(204)
 
 
@@ -220,27 +222,27 @@ def _refuse(status: int, code: str, message: str) -> HookAnswer:
     return json_response({"code": code, "message": message}, status)
 
 
-def _is_served(asked: dict[str, Any]) -> bool:
-    city = areas.find_city(str(asked["origin"].get("city") or ""))
+def _is_served(body: dict[str, Any]) -> bool:
+    city = areas.find_city(str(body["origin"].get("city") or ""))
     return city is not None and city.id in areas.PICKUP_CITIES
 
 
-def _package(asked: dict[str, Any]) -> dict[str, Any]:
-    packages = asked.get("packages")
+def _package(body: dict[str, Any]) -> dict[str, Any]:
+    packages = body.get("packages")
     return packages[0] if isinstance(packages, list) and packages and isinstance(packages[0], dict) else {}
 
 
-def _distance(asked: dict[str, Any]) -> Decimal | None:
+def _distance(body: dict[str, Any]) -> Decimal | None:
     try:
-        ends = [asked[end]["coordinates"] for end in ("origin", "destination")]
+        ends = [body[end]["coordinates"] for end in ("origin", "destination")]
         origin, destination = (SandboxPoint(float(end["latitude"]), float(end["longitude"])) for end in ends)
     except (KeyError, TypeError, ValueError):
         return None
     return prices.build_distance(origin, destination)
 
 
-def _find_price(kind: object, km: Decimal, asked: dict[str, Any]) -> Decimal | None:
-    kg = number(_package(asked).get("weight"))
+def _find_price(kind: object, km: Decimal, body: dict[str, Any]) -> Decimal | None:
+    kg = number(_package(body).get("weight"))
     if kind == "INSTANT":
         return prices.find_instant_price("bike", km, kg)
     return prices.find_electric_price(km, kg)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sapa.context import AppContext
 from sapa.sandbox.accounts import build_secret, find_company_id
-from sapa.sandbox.areas import SUB_DISTRICTS, list_places
+from sapa.sandbox.areas import SUB_DISTRICTS, list_areas
 from sapa.shipping.carriers.interface import Carrier, CarrierArea
 from sapa.shipping.carriers.registry import CARRIERS, list_adapters
 
@@ -37,7 +37,7 @@ class SandboxShipping:
         return f"{await context.loopback.address()}/sandbox/{carrier.name}"
 
     def find_sub_districts(self, district_id: int) -> Sequence[CarrierArea] | None:
-        places = list_places(SUB_DISTRICTS, district_id)
+        places = list_areas(SUB_DISTRICTS, district_id)
         return [CarrierArea(place.id, place.name, place.parent_id, place.zip) for place in places]
 
 

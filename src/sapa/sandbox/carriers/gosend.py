@@ -90,7 +90,7 @@ def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> 
         "booking_id": booking.order_no,
         "status": word,
         "cancelled_by": step.by,
-        "booking_type": booking.asked.get("shipment_method"),
+        "booking_type": booking.body.get("shipment_method"),
         "driver_name": driver.name if driver else None,
         "driver_phone": driver.phone if driver else None,
         "driver_photo_url": driver.photo if driver else None,
@@ -137,11 +137,11 @@ def _build_method(method: str, km: Decimal, price: Decimal | None) -> dict[str, 
     }
 
 
-async def _book(context: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
-    routes = asked.get("routes")
+async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+    routes = body.get("routes")
     route = routes[0] if isinstance(routes, list) and routes and isinstance(routes[0], dict) else {}
     reference = str(route.get("storeOrderId") or "")
-    problem = _find_problem(asked, route)
+    problem = _find_problem(body, route)
     if problem:
         return _refuse(400, problem)
     scenario = find_scenario(route.get("destinationNote"), route.get("originNote"))
@@ -150,18 +150,20 @@ async def _book(context: AppContext, company_id: int, asked: dict[str, Any]) -> 
     if scenario == "booking_timeout_not_booked":
         return gateway_timeout()
     async with context.database.transaction() as tx:
-        made = await bookings.book(context, tx, company_id, NAME, "instant", reference, scenario, asked, build_posting)
+        booking = await bookings.book(
+            context, tx, company_id, NAME, "instant", reference, scenario, body, build_posting
+        )
     if scenario == "booking_timeout":
         return gateway_timeout()
-    if made is None:
+    if booking is None:
         return _refuse(400, "storeOrderId was used before")
-    number = int.from_bytes(made.order_no.encode()[-4:])
-    method = asked["shipment_method"]
-    return json_response({"id": number, "orderNo": made.order_no, "bookingType": method, "storeOrderId": reference})
+    number = int.from_bytes(booking.order_no.encode()[-4:])
+    method = body["shipment_method"]
+    return json_response({"id": number, "orderNo": booking.order_no, "bookingType": method, "storeOrderId": reference})
 
 
-def _find_problem(asked: dict[str, Any], route: dict[str, Any]) -> str | None:
-    if asked.get("shipment_method") not in _METHODS or asked.get("paymentType") != 3:
+def _find_problem(body: dict[str, Any], route: dict[str, Any]) -> str | None:
+    if body.get("shipment_method") not in _METHODS or body.get("paymentType") != 3:
         return "shipment_method and paymentType are not valid"
     for name in ("originContactName", "originAddress", "destinationContactName", "destinationAddress", "storeOrderId"):
         if not route.get(name):
@@ -181,8 +183,8 @@ async def _track(context: AppContext, company_id: int, key: str) -> HookAnswer:
         return _refuse(404, "Booking not found")
     if booking.scenario == "carrier_down":
         return service_unavailable()
-    told = [step for step in booking.past if step.state in _WORDS]
-    step, times = told[-1], {step.state: local_text(step.at) for step in told}
+    reported = [step for step in booking.past if step.state in _WORDS]
+    step, times = reported[-1], {step.state: local_text(step.at) for step in reported}
     driver = _find_driver(booking, step)
     closed = next(
         (times[state] for state in ("delivered", "cancelled", "no_driver", "returning") if state in times), None
@@ -191,7 +193,7 @@ async def _track(context: AppContext, company_id: int, key: str) -> HookAnswer:
         {
             "orderNo": booking.order_no,
             "status": _WORDS[step.state],
-            "bookingType": booking.asked.get("shipment_method"),
+            "bookingType": booking.body.get("shipment_method"),
             "driverName": driver.name if driver else None,
             "driverPhone": driver.phone if driver else None,
             "driverPhoto": driver.photo if driver else None,
@@ -222,7 +224,7 @@ async def _cancel(context: AppContext, company_id: int, order_no: str) -> HookAn
         is_slow = booking.scenario == "cancel_slow"
         if not is_cancelling(booking.steps):
             steps = cancel(booking.steps, booking.now, "Cancelled by the client", "silently" if is_slow else None)
-            await bookings.change_course(context, tx, booking, steps, build_posting)
+            await bookings.replace_steps(context, tx, booking, steps, build_posting)
     return gateway_timeout() if is_slow else json_response({"statusCode": 200, "message": "Booking cancelled"})
 
 
@@ -236,7 +238,7 @@ def _find_driver(booking: Booking, step: ScenarioStep) -> people.Person | None:
 
 
 def _route(booking: Booking) -> dict[str, Any]:
-    route: dict[str, Any] = booking.asked["routes"][0]
+    route: dict[str, Any] = booking.body["routes"][0]
     return route
 
 
@@ -247,7 +249,7 @@ def _distance(route: dict[str, Any]) -> Decimal:
 
 def _find_price(booking: Booking) -> Decimal:
     km = _distance(_route(booking))
-    if booking.asked.get("shipment_method") == "SameDay":
+    if booking.body.get("shipment_method") == "SameDay":
         return prices.find_same_day_price(km, Decimal(1)) or Decimal(0)
     return prices.find_instant_price("bike", km, Decimal(1)) or Decimal(0)
 

@@ -40,7 +40,7 @@ def read_json(call: HookCall) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-async def find_trouble(value: object) -> HookAnswer | None:
+async def find_failure(value: object) -> HookAnswer | None:
     """What a quote for a parcel of this value comes to, if not to a price."""
     if value == DOWN_VALUE:
         return service_unavailable()

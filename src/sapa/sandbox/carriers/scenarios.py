@@ -37,7 +37,7 @@ SCENARIOS = (
     "slow_quote",
 )
 
-_COURSES: dict[Kind, dict[str, list[tuple[str, float]]]] = {
+_SCENARIO_STEPS: dict[Kind, dict[str, list[tuple[str, float]]]] = {
     "instant": {
         "ordinary": [
             ("finding_driver", 0),
@@ -99,10 +99,10 @@ def find_scenario(*texts: str | None) -> str | None:
 
 
 def build_steps(kind: Kind, scenario: str | None, booked_at: datetime) -> list[ScenarioStep]:
-    courses = _COURSES[kind]
-    course = courses.get(scenario or "ordinary", courses["ordinary"])
+    scenarios = _SCENARIO_STEPS[kind]
+    planned = scenarios.get(scenario or "ordinary", scenarios["ordinary"])
     steps: list[ScenarioStep] = []
-    for state, seconds in course:
+    for state, seconds in planned:
         is_next = state == "driver_assigned" and any(step.state == state for step in steps)
         driver = (steps[-1].driver if steps else 0) + int(is_next)
         by = "driver" if scenario == "driver_cancels" and state == "cancelled" else None
@@ -127,29 +127,32 @@ def has_reached(steps: Sequence[ScenarioStep], now: datetime, *states: str) -> b
     return any(step.state in states for step in list_past(steps, now))
 
 
-def hasten(steps: Sequence[ScenarioStep], now: datetime, kind: Kind, to: str | None) -> list[ScenarioStep]:
+def advance_steps(steps: Sequence[ScenarioStep], now: datetime, kind: Kind, to: str | None) -> list[ScenarioStep]:
     """The next state comes now, or all up to a given one; what follows them comes as much earlier."""
-    past, coming = list_past(steps, now), [step for step in steps[1:] if step.at > now]
-    last = next((n for n, step in enumerate(coming) if step.state != LABELLED and to in {None, step.state}), None)
+    past, upcoming = list_past(steps, now), [step for step in steps[1:] if step.at > now]
+    last = next((n for n, step in enumerate(upcoming) if step.state != LABELLED and to in {None, step.state}), None)
     if last is None:
-        return [*past, *_build_detour(coming, now, kind, to)]
-    earlier = coming[last].at - now
+        return [*past, *_build_jump(upcoming, now, kind, to)]
+    earlier = upcoming[last].at - now
     since, count = min(past[-1].at, now), last + 1
     moved = [
-        msgspec.structs.replace(step, at=since + (now - since) * n / count) for n, step in enumerate(coming[:count], 1)
+        msgspec.structs.replace(step, at=since + (now - since) * n / count)
+        for n, step in enumerate(upcoming[:count], 1)
     ]
-    rest = [msgspec.structs.replace(step, at=step.at - earlier) for step in coming[count:]]
+    rest = [msgspec.structs.replace(step, at=step.at - earlier) for step in upcoming[count:]]
     return [*past, *moved, *rest]
 
 
-def _build_detour(coming: Sequence[ScenarioStep], now: datetime, kind: Kind, to: str | None) -> list[ScenarioStep]:
+def _build_jump(upcoming: Sequence[ScenarioStep], now: datetime, kind: Kind, to: str | None) -> list[ScenarioStep]:
     """To a state that this course does not come to by itself: it ends there."""
-    known = sorted({state for course in _COURSES[kind].values() for state, _ in course} | {"cancelled", "on_hold"})
+    states = sorted(
+        {state for planned in _SCENARIO_STEPS[kind].values() for state, _ in planned} | {"cancelled", "on_hold"}
+    )
     if to is None:
         raise UnknownState("nothing follows the state that it is in")
-    if to not in known:
-        raise UnknownState(f"must be one of {', '.join(known)}")
-    labels = [msgspec.structs.replace(step, at=now) for step in coming if step.state == LABELLED]
+    if to not in states:
+        raise UnknownState(f"must be one of {', '.join(states)}")
+    labels = [msgspec.structs.replace(step, at=now) for step in upcoming if step.state == LABELLED]
     return [*labels, ScenarioStep(to, now)]
 
 
@@ -157,10 +160,10 @@ def cancel(steps: Sequence[ScenarioStep], now: datetime, reason: str, slow: Slow
     """The client stepped in: nothing of what was to come does. A slow carrier thinks about it first."""
     past, labels = list_past(steps, now), [step for step in steps if step.at > now and step.state == LABELLED]
     done = ScenarioStep("cancelled", now, by="client", reason=reason)
-    thinking = [msgspec.structs.replace(done, state="cancelling")] if slow == "aloud" else []
+    pending = [msgspec.structs.replace(done, state="cancelling")] if slow == "aloud" else []
     if slow is not None:
         done = msgspec.structs.replace(done, at=now + timedelta(seconds=SLOW_CANCEL_SECONDS))
-    return [*past, *sorted([*thinking, done, *labels], key=lambda step: step.at)]
+    return [*past, *sorted([*pending, done, *labels], key=lambda step: step.at)]
 
 
 def is_cancelling(steps: Sequence[ScenarioStep]) -> bool:
