@@ -87,7 +87,7 @@ def _print_summary(file: AreaFile, result: AreaImport) -> None:
         console.print(f"{harmless(result.dataset.name)} was imported before; nothing changed.", markup=False)
         return
     console.print(
-        f"{harmless(result.dataset.name)}: {result.dataset.areas:,} areas, {result.created:,} new, {result.updated:,} changed,"
-        f" {result.retired:,} no longer there.",
+        f"{harmless(result.dataset.name)}: {result.dataset.areas:,} areas, {result.created:,} new,"
+        f" {result.updated:,} changed, {result.retired:,} no longer there.",
         markup=False,
     )

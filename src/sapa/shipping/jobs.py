@@ -1,4 +1,4 @@
-"""What the worker does for shipments: callbacks, bookings and cancellations to settle, carriers to ask."""
+"""The worker's services for shipments: callbacks, bookings, cancellations and polling."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,7 +28,7 @@ log = structlog.get_logger()
 
 
 async def process_callbacks(context: AppContext, stopping: asyncio.Event) -> None:
-    """The worker's service: of each company in the order in which they came."""
+    """Applies stored callbacks, in order of arrival per company."""
 
     async def step() -> bool:
         async with context.database.connection() as db:
@@ -41,7 +41,7 @@ async def process_callbacks(context: AppContext, stopping: asyncio.Event) -> Non
 
 
 async def reconcile_bookings(context: AppContext, stopping: asyncio.Event) -> None:
-    """The worker's service: bookings left behind or unknown, and cancellations without an answer."""
+    """Settles bookings with an open outcome and cancellations without a response."""
 
     async def step() -> bool:
         async with context.database.connection() as db:
@@ -55,7 +55,7 @@ async def reconcile_bookings(context: AppContext, stopping: asyncio.Event) -> No
 
 
 async def poll_carriers(context: AppContext, stopping: asyncio.Event) -> None:
-    """The worker's service: how those go of which their carriers have said nothing for a while."""
+    """Polls the carriers of shipments that have had no event for a while."""
 
     async def step() -> bool:
         async with context.database.connection() as db:
@@ -67,7 +67,7 @@ async def poll_carriers(context: AppContext, stopping: asyncio.Event) -> None:
 
 
 async def reschedule(database: Database) -> None:
-    """The worker's job: nothing waits for a time that a test clock was turned back from."""
+    """Makes work due that waits for a time from which a test clock was set back."""
     async with database.connection() as db:
         for company_id in {*await shipments.list_rewound(db), *await bookings.list_rewound(db)}:
             await shipments.reschedule(db, company_id)
@@ -75,7 +75,7 @@ async def reschedule(database: Database) -> None:
 
 
 async def _run_each(due: Sequence[Due], work: Callable[[Due], Awaitable[None]]) -> None:
-    """A few at once; one that fails does not keep the others."""
+    """Runs a few at a time; a failure does not stop the others."""
     slots = asyncio.Semaphore(CONCURRENCY)
 
     async def run(one: Due) -> None:

@@ -1,5 +1,5 @@
-"""Which places a provider serves: asked of its carrier, remembered for a while, and read from the installation's
-dictionary where the carrier has no list of its own."""
+"""Which areas a provider serves: fetched from its carrier and cached, or read from the installation's dictionary if the
+carrier has no list."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -29,7 +29,7 @@ from sapa.values.json import encode
 from sapa.values.text_folding import fold
 
 MAX_AGE_DAYS = 90
-"""For how long a list is used when the carrier is away."""
+"""How long a cached list is used while the carrier is away."""
 
 ANSWER_SECONDS = 9.0
 _LONGEST_CODE = 10
@@ -37,10 +37,10 @@ _decode = msgspec.json.Decoder(list[CarrierArea]).decode
 
 
 class CoverageState(Struct, frozen=True):
-    """Who can tell, and what is known already."""
+    """Which carrier to fetch from, and what the cache has."""
 
     connected: ConnectedCarrier | None
-    """None where the dictionary has to do."""
+    """None if the dictionary is used."""
     areas: list[CarrierArea] | None = None
     is_fresh: bool = False
 
@@ -48,7 +48,7 @@ class CoverageState(Struct, frozen=True):
 async def list_coverage(
     context: AppContext, company: Company, request: AreaRequest, search: str | None
 ) -> list[CarrierArea]:
-    """The places by name; raises NotFound for a parent that nobody knows."""
+    """Sorted by name. Raises NotFound for an unknown parent."""
     async with context.database.connection() as db:
         coverage = await _find_coverage(context, db, company, request)
     if not coverage.is_fresh and coverage.connected is not None:
@@ -61,7 +61,7 @@ async def list_coverage(
 async def list_pickup_cities(
     context: AppContext, db: Connection, company: Company, provider: str
 ) -> Sequence[CarrierArea]:
-    """The cities in which the provider fetches parcels. Not for use inside a transaction: the carrier may be asked."""
+    """The cities in which the provider picks up parcels. Do not call it in a transaction: it may call the carrier."""
     request = AreaRequest(provider, "cities", None)
     coverage = await _find_coverage(context, db, company, request)
     if not coverage.is_fresh and coverage.connected is not None:
@@ -70,7 +70,7 @@ async def list_pickup_cities(
 
 
 async def check_ends(db: Connection, company: Company, adapter: str | None, ends: Mapping[str, Party]) -> None:
-    """That the ends of a shipment are places of the carrier's, as far as that is known."""
+    """Raises Invalid if an end is not one of the carrier's areas, as far as they are cached."""
     for field, party in ends.items():
         if adapter is not None:
             ids = party.kecamatan_id, party.kelurahan_id
@@ -80,7 +80,7 @@ async def check_ends(db: Connection, company: Company, adapter: str | None, ends
 async def check_sub_district(
     db: Connection, company: Company, adapter: str, field: str, district_id: int | None, sub_district_id: int | None
 ) -> None:
-    """That the one lies in the other, where it is known what lies in the district."""
+    """Raises Invalid if the sub-district is not in the district; passes if the district's list is not cached."""
     if district_id is None or sub_district_id is None:
         return
     coverage = await _list_sub_districts(db, company, CARRIERS[adapter], district_id)
@@ -128,7 +128,7 @@ async def _list_from_dictionary(db: Connection, request: AreaRequest) -> list[Ca
 
 
 async def _ask(connected: ConnectedCarrier, request: AreaRequest) -> list[CarrierArea] | str:
-    """What the carrier says, or why it says nothing."""
+    """The carrier's areas, or why there are none."""
     _, _, parent = _build_key(connected.carrier, request)
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
@@ -140,7 +140,7 @@ async def _ask(connected: ConnectedCarrier, request: AreaRequest) -> list[Carrie
 async def _save_response(
     db: Connection, company: Company, coverage: CoverageState, request: AreaRequest, response: list[CarrierArea] | str
 ) -> CoverageState:
-    """Keeps what the carrier said; when it is away, what it said before is as good as anything."""
+    """Caches the carrier's areas; if it is away, the cached list is returned even if it is stale."""
     connected = coverage.connected
     if connected is None or (isinstance(response, str) and coverage.areas is not None):
         return coverage
@@ -153,7 +153,7 @@ async def _save_response(
 
 
 def _has_list(carrier: Carrier, request: AreaRequest) -> bool:
-    """A level that cannot be reached from the level above leads nowhere; cities for pick-ups stand by themselves."""
+    """A level needs the levels above it, except pickup cities, which have no province."""
     levels, names = carrier.levels, list(LEVELS)
     above = names[: names.index(request.level)]
     return request.level in levels and (
@@ -162,14 +162,14 @@ def _has_list(carrier: Carrier, request: AreaRequest) -> bool:
 
 
 def _build_key(carrier: Carrier, request: AreaRequest) -> tuple[str, str, str]:
-    """Where a list is stored. Cities for pick-ups are one list, whatever province is asked for."""
+    """The cache key. Pickup cities are one list, whatever the province."""
     is_one_list = PROVIDERS[request.provider].has_pickup_cities and request.level == "cities"
     parent = "" if is_one_list else request.parent or ""
     return carrier.name, request.level, parent
 
 
 def _filter(areas: Sequence[CarrierArea], request: AreaRequest, search: str | None) -> list[CarrierArea]:
-    """Those that are asked for, by name. A place without any places in it is one that nobody knows."""
+    """Filters by parent and search text. A parent without children is unknown."""
     children = [area for area in areas if request.parent is None or str(area.parent_id) == request.parent]
     if request.parent is not None and not children:
         raise NotFound(f"{request.provider} knows no place with the id {request.parent}")

@@ -1,4 +1,4 @@
-"""Files of places: four lists as CSV in a package's tarball, a zip or a folder, read without unpacking anything."""
+"""Area files: four CSV lists in a package's tarball, a zip or a folder, read without extracting."""
 
 import csv
 import tarfile
@@ -16,33 +16,33 @@ from msgspec import Struct
 from sapa.shipping.areas.types import AreaRow, UnusableAreas
 
 LISTS = {"provinces.csv": 2, "regencies.csv": 4, "districts.csv": 6, "villages.csv": 10}
-"""The lists from the widest places to the narrowest, and how many digits their codes have. Islands are left out."""
+"""The lists from the widest level to the narrowest, and the number of digits of their codes. Islands are left out."""
 
 PUBLISHED = {
     "PhNSIl5T7swVwwWxJOFMtCaeHAF9TUu0HLDf+36EIWZro9j7au83AFIJiBQGL+iRsBDA2OlpJ5fjiqxNYndzOQ==": "idn-area-data 4.0.1",
 }
-"""The digests of tarballs whose contents were looked at."""
+"""Digests of reviewed tarballs."""
 
 MOST_BYTES = 64 * 1_048_576
 _LONGEST_NAME = 200
 _MEMBERS = (*LISTS, "package.json", "LICENSE.md")
 
 ReadMember = Callable[[str], bytes | None]
-"""The content of a file by its name inside the archive or folder."""
+"""Returns a member of the archive or folder by its name."""
 
 
 class AreaFile(Struct, frozen=True):
     name: str
     sha512: str
     is_published: bool
-    """Whether it is, byte for byte, a file that was looked at before."""
+    """Whether it is, byte for byte, a reviewed file."""
     licence: str | None
-    """What the file itself says of its licence."""
+    """The licence text inside the file."""
     lists: Mapping[str, bytes]
 
 
 def read_area_file(path: Path) -> AreaFile:
-    """Raises UnusableAreas, and OSError when it cannot be read."""
+    """Raises UnusableAreas, or OSError if the file cannot be read."""
     if path.is_dir():
         members = _read_folder(path)
         content = b"".join(members.get(name, b"") for name in LISTS)
@@ -63,7 +63,7 @@ def read_area_file(path: Path) -> AreaFile:
 
 
 def parse_areas(file: AreaFile) -> list[AreaRow]:
-    """Every place once and below its parent; raises UnusableAreas with the line that is not."""
+    """Every area once and after its parent; raises UnusableAreas with the offending line."""
     codes = {0}
     rows: list[AreaRow] = []
     for level, (name, digits) in enumerate(LISTS.items(), 1):
@@ -146,7 +146,7 @@ def _read_zip(content: bytes) -> dict[str, bytes]:
 
 
 def _find_member(path: str) -> str | None:
-    """The lists wherever they lie; of what is called package.json or LICENSE.md, the package's and the data's own."""
+    """Lists from any folder; package.json and LICENSE.md only from the package's own."""
     folder, _, name = path.rpartition("/")
     if name in LISTS:
         return name

@@ -1,4 +1,4 @@
-"""The installation's dictionary of places: how it is brought in."""
+"""Importing the installation's dictionary of areas."""
 
 from collections.abc import Callable, Sequence
 
@@ -11,11 +11,12 @@ BATCH = 5_000
 _LISTED = 20
 
 ReportProgress = Callable[[int], None]
-"""Told how many places have arrived."""
+"""Called with the number of imported areas."""
 
 
 async def import_areas(tx: Tx, file: AreaFile, rows: Sequence[AreaRow], report: ReportProgress) -> AreaImport:
-    """The dictionary is what the file says; what it no longer has is retired. The same file again changes nothing."""
+    """Makes the dictionary equal to the file and retires areas that it no longer has. Importing the same file again
+    changes nothing."""
     await queries.lock_changes(tx)
     latest = await queries.find_latest_dataset(tx)
     if latest is not None and latest.sha512 == file.sha512:
@@ -29,12 +30,12 @@ async def import_areas(tx: Tx, file: AreaFile, rows: Sequence[AreaRow], report: 
 
 
 async def list_datasets(db: Connection) -> list[AreaDataset]:
-    """The latest first."""
+    """Newest first."""
     return await queries.list_datasets(db, _LISTED)
 
 
 async def _upsert(tx: Tx, rows: Sequence[AreaRow], report: ReportProgress) -> tuple[int, int]:
-    """Part by part, so that no statement takes long; how many are new, and how many are another now."""
+    """In batches, so that no statement runs long; returns how many are new and how many changed."""
     created = updated = 0
     for start in range(0, len(rows), BATCH):
         batch = rows[start : start + BATCH]

@@ -1,4 +1,4 @@
-"""How places are stored: the installation's dictionary, and what carriers said of the places they serve."""
+"""SQL of areas: the installation's dictionary and the coverage cache."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from sapa.db.sql import sql
 from sapa.shipping.areas.types import AreaDataset, AreaRow
 from sapa.shipping.carriers.interface import CarrierArea
 
-_LOCK = 0xA5EA5  # any number that nothing else in the database takes an advisory lock on
+_LOCK = 0xA5EA5  # any number that no other advisory lock uses
 _DICTIONARY = "the dictionary of places belongs to no company"
 
 
@@ -92,7 +92,7 @@ SAVE = sql(
 
 
 async def lock_changes(tx: Tx) -> None:
-    """Two files at the same time would mix."""
+    """One import at a time."""
     await LOCK_CHANGES.value(tx, _LOCK)
 
 
@@ -101,7 +101,7 @@ async def find_latest_dataset(db: Connection) -> AreaDataset | None:
 
 
 async def list_datasets(db: Connection, limit: int) -> list[AreaDataset]:
-    """The latest first."""
+    """Newest first."""
     return await LIST_DATASETS.all(db, limit)
 
 
@@ -115,19 +115,19 @@ async def clear_staging(tx: Tx) -> None:
 
 
 async def upsert_areas(tx: Tx, rows: Sequence[AreaRow]) -> AreaChanges:
-    """How many of these places are new, and how many are another now."""
+    """Returns how many are new and how many changed."""
     await tx.copy_records_to_table("area_arrivals", records=rows, columns=list(AreaRow._fields))
     (changes,) = await UPSERT_AREAS.all(tx, [row.code for row in rows])
     return changes
 
 
 async def retire_missing(tx: Tx) -> int:
-    """How many places are there no longer."""
+    """Returns how many were retired."""
     return await RETIRE_MISSING.run(tx)
 
 
 async def list_areas(db: Connection, level: int, parent: int) -> list[CarrierArea]:
-    """Of the dictionary, by name."""
+    """From the dictionary, by name."""
     return await LIST_AREAS.all(db, parent, level)
 
 

@@ -1,5 +1,5 @@
-"""Bookings with carriers: intended before the first byte leaves, sent once, and looked after until the outcome is
-known."""
+"""Bookings with carriers: the intent is stored before the request is sent, the request is sent once, and the attempt is
+tracked until its outcome is known."""
 
 import secrets
 
@@ -42,17 +42,17 @@ from sapa.values.ids import ALPHABET
 MOST_SENDS = 3
 PAUSE_SECONDS = 0.2
 LOOKUP_SECONDS = (5.0, 30.0, 120.0, 600.0, 3_600.0)
-"""Seconds after sending at which the carrier is asked for a booking whose outcome is not known; hourly after that."""
+"""Seconds after sending at which the carrier is asked for a booking with an unknown outcome; hourly after that."""
 WATCH_HOURS = 24
 CONCLUSIVE_SECONDS = 120.0
-"""So long a booking may take to show up at the carrier."""
+"""How long a booking may take to become visible at the carrier."""
 CONCLUSIVE_LOOKUPS = 2
 OPEN = frozenset({"pending", "sent", "unknown"})
 BOOKING_FIELDS = (
     "driver", "awb", "order_no", "booking_id", "pickup_number", "tracking_url", "status_code", "problem", "poll_at",
     "cancellation_reason", "cancelled_by", "cancelled_source", "event_timestamp",
 )  # fmt: skip
-"""What a booking that is over leaves behind on its shipment."""
+"""Fields of a shipment that a finished booking leaves set."""
 
 log = structlog.get_logger()
 
@@ -65,7 +65,7 @@ reschedule = queries.reschedule
 
 
 def new_reference() -> str:
-    """Ours, for the carrier to know it by: letters first and short, as the strictest of them demands."""
+    """Short and starting with letters, as the strictest carrier demands."""
     return "SP" + "".join(secrets.choice(ALPHABET.upper()) for _ in range(16))
 
 
@@ -74,7 +74,7 @@ def is_booked(stored: StoredShipment) -> bool:
 
 
 def check_bookable(stored: StoredShipment) -> None:
-    """Raises when a new booking cannot begin now."""
+    """Raises if a new booking cannot begin now."""
     if stored.shipping_status in {"booking", "booking_unknown"}:
         raise BookingInProgress
     if stored.shipping_status not in BOOKABLE:
@@ -84,19 +84,19 @@ def check_bookable(stored: StoredShipment) -> None:
 
 
 def check_pickup(stored: StoredShipment, now: str) -> None:
-    """What was to be picked up before now cannot be any more."""
+    """Raises if the scheduled pickup time has passed."""
     if stored.pickup_schedule is not None and stored.pickup_schedule < now:
         raise Invalid.field("pickupSchedule", "is in the past by now; send another with triggerBooking, or null")
 
 
 async def begin(tx: Tx, company: Company, stored: StoredShipment, adapter: str) -> BookingStart:
-    """The intent, in the transaction that holds the shipment's lock."""
+    """Stores the intent, in the transaction that holds the shipment's lock."""
     start = await intend(tx, company, stored, adapter)
     return BookingStart(await store(tx, company, stored, start.stored), start.attempt)
 
 
 async def intend(tx: Tx, company: Company, stored: StoredShipment, adapter: str) -> BookingStart:
-    """The shipment as it is to be stored with its intent. What an earlier booking left behind is over."""
+    """The shipment with the intent applied, not saved yet. Fields of an earlier booking are cleared."""
     check_bookable(stored)
     check_pickup(stored, (await shipments.get_clock(tx, company.id)).now)
     attempt = await queries.insert_attempt(tx, company.id, stored.id, new_reference(), adapter)
@@ -107,12 +107,11 @@ async def intend(tx: Tx, company: Company, stored: StoredShipment, adapter: str)
 
 
 def without_booking(stored: StoredShipment) -> StoredShipment:
-    """As if no carrier had ever heard of it."""
     return msgspec.structs.replace(stored, **dict.fromkeys(BOOKING_FIELDS), needs_action=False)
 
 
 async def return_to_awaiting(tx: Tx, company: Company, stored: StoredShipment) -> StoredShipment:
-    """Waiting for a person to book it. What the carrier still says of an earlier booking is not about this."""
+    """Waits for a person to book it. Events of an earlier booking no longer apply."""
     await queries.close(tx, company.id, stored.id)
     after = msgspec.structs.replace(without_booking(stored), shipping_status="awaiting", reference=None, adapter=None)
     return await store(tx, company, stored, after)
@@ -121,7 +120,7 @@ async def return_to_awaiting(tx: Tx, company: Company, stored: StoredShipment) -
 async def send(
     context: AppContext, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
 ) -> Outcome | None:
-    """Asks the carrier, once. None when another process is at it."""
+    """Sends the booking once. None if another process is sending it."""
 
     async def claim_and_ask() -> Outcome | None:
         async with context.database.connection() as db:
@@ -163,7 +162,7 @@ async def _ask(
 async def settle(
     tx: Tx, company: Company, shipment_id: str, number: int, outcome: Outcome | None, by: str
 ) -> StoredShipment:
-    """What came of an attempt; what another process or a callback settled before stays so."""
+    """Applies the outcome of an attempt; an outcome settled before by another process or a callback stays."""
     stored = await shipments.lock_shipment(tx, company.id, shipment_id)
     attempt = await queries.get_attempt(tx, company.id, shipment_id, number)
     is_current = stored.reference == attempt.reference and stored.shipping_status in NOT_BOOKED_YET
@@ -178,11 +177,11 @@ async def _settle_booked(
     tx: Tx, company: Company, stored: StoredShipment, attempt: BookingAttempt, booked: Booked, is_current: bool, by: str
 ) -> StoredShipment:
     await queries.record_response(tx, attempt, booked)
-    if attempt.state == "succeeded":  # a callback was faster, or a person
+    if attempt.state == "succeeded":  # a callback or a person settled it first
         await queries.settle_attempt(tx, attempt, "succeeded", by=by)
         return await store(tx, company, stored, with_numbers(stored, booked))
     if is_current:
-        # Whoever told that it was booked may not have told its number: the carrier is asked for it.
+        # The booking may be confirmed without a number: the carrier is asked for it.
         due_in = None if booked.order_no or booked.awb or attempt.order_no else 0.0
         await queries.settle_attempt(tx, attempt, "succeeded", by=by, due_in=due_in)
         clock = await shipments.get_clock(tx, company.id)
@@ -235,7 +234,7 @@ def _with_booking(stored: StoredShipment, booked: Booked, clock: CompanyClock) -
 
 
 def with_numbers(stored: StoredShipment, booked: Booked) -> StoredShipment:
-    """What the carrier's answer told, where nothing newer is known."""
+    """Fills in the numbers of the response where the shipment has none yet."""
     names = ("order_no", "booking_id", "awb", "pickup_number", "payment_id", "tracking_url", "status_code", "distance")
     values = {name: getattr(stored, name) for name in names}
     changes = {name: getattr(booked, name) if value is None else value for name, value in values.items()}
@@ -243,14 +242,14 @@ def with_numbers(stored: StoredShipment, booked: Booked) -> StoredShipment:
 
 
 async def settle_by_event(tx: Tx, company: Company, reference: str | None, source: str) -> None:
-    """An event of the carrier shows that it took the booking."""
+    """A carrier event proves that the booking was accepted."""
     attempt = await queries.find_by_reference(tx, company.id, reference)
     if attempt is not None:
         await queries.settle_attempt(tx, attempt, "succeeded", by=source)
 
 
 async def resolve(tx: Tx, company: Company, stored: StoredShipment, resolution: BookingResolution) -> StoredShipment:
-    """What a person found out at the carrier."""
+    """Applies what a person learned from the carrier."""
     if stored.shipping_status != "booking_unknown":
         raise InvalidMove(f"Only a booking_unknown shipment can be resolved; it is {stored.shipping_status}.")
     attempt = await queries.find_by_reference(tx, company.id, stored.reference)
@@ -267,7 +266,7 @@ async def resolve(tx: Tx, company: Company, stored: StoredShipment, resolution: 
 
 
 async def book(context: AppContext, company: Company, id: str) -> StoredShipment:
-    """From the intent to the outcome, for people who book at the console or by a command. What is booked stays so."""
+    """Books from start to end, for the console and the command line. A booked shipment stays as it is."""
     async with context.database.connection() as db:
         stored = await shipments.get_stored(db, company.id, id)
         if PROVIDERS[stored.provider].is_local:

@@ -1,4 +1,4 @@
-"""Cancelling: at the carrier where it has the shipment, locally where it has not."""
+"""Cancelling: at the carrier if it has the shipment, locally otherwise."""
 
 from datetime import datetime, timedelta
 from typing import Literal
@@ -33,11 +33,11 @@ CancelMethod = Literal["nothing", "local", "carrier"]
 CancelOutcome = Cancelled | CancelPending | CancelRefused | CarrierAway
 
 PAUSES = (5, 30, 120, 600, LONGEST_CANCEL)
-"""Seconds until a carrier that could not say is asked again; the last one from then on."""
+"""Seconds until a carrier without a clear response is asked again; the last value repeats."""
 FLAG_AFTER_TRIES = 50
 DEFAULT_REASON = "Cancelled by the sender"
 TAKEN = ACCEPTED | {"on_hold", "cancelling"}
-"""The carrier has it, also where its number is not known yet."""
+"""Statuses in which the carrier has the shipment, even if its number is not known yet."""
 
 
 LEASE_SECONDS = 60.0
@@ -46,7 +46,7 @@ list_cancelling = queries.list_cancelling
 
 
 def choose_method(stored: StoredShipment) -> CancelMethod:
-    """How to cancel it, by its provider and how far it has come; raises when it cannot be."""
+    """How to cancel, by provider and status; raises if it cannot be cancelled."""
     status = stored.shipping_status
     if status in GONE:
         return "nothing"
@@ -83,7 +83,7 @@ def _explain_not_booked(stored: StoredShipment) -> str:
 async def begin_cancel(
     tx: Tx, company: Company, id: str, reason: str | None, source: str
 ) -> tuple[StoredShipment, CancelMethod]:
-    """What can be cancelled here is cancelled; for the rest the wish is noted, before the carrier is told of it."""
+    """Cancels locally where possible; otherwise stores the intent before the carrier is called."""
     stored = await shipments.lock_shipment(tx, company.id, id)
     method = choose_method(stored)
     if method == "nothing" or (method == "carrier" and stored.shipping_status == "cancelling"):
@@ -106,7 +106,7 @@ async def begin_cancel(
 
 
 async def ask_carrier(connected: ConnectedCarrier, stored: StoredShipment, *, is_first: bool) -> CancelOutcome:
-    """Safe to repeat. Asked again, a carrier may refuse because it was done the first time."""
+    """Safe to repeat. On a retry, a refusal may mean that the first call succeeded."""
     reason = stored.cancellation_reason or DEFAULT_REASON
     try:
         shipment = await _identify(connected, stored)
@@ -121,7 +121,7 @@ async def ask_carrier(connected: ConnectedCarrier, stored: StoredShipment, *, is
 
 
 async def _identify(connected: ConnectedCarrier, stored: StoredShipment) -> BookedShipment:
-    """With a number that the carrier knows it by: a person may have told that it was booked, and not its number."""
+    """Adds a number that the carrier knows: a person may have resolved the booking without one."""
     shipment = build_booked(stored)
     if shipment.order_no or shipment.awb:
         return shipment
@@ -132,7 +132,7 @@ async def _identify(connected: ConnectedCarrier, stored: StoredShipment) -> Book
 
 
 async def settle_due(context: AppContext, due: DueShipment) -> None:
-    """Asks the carrier again about one cancellation that is due, unless another worker has it."""
+    """Asks the carrier again about one due cancellation, unless another worker holds it."""
     async with context.database.connection() as db:
         if not await queries.lease_cancelling(db, due, LEASE_SECONDS):
             return
@@ -150,7 +150,7 @@ async def settle_due(context: AppContext, due: DueShipment) -> None:
 async def settle_cancel(
     tx: Tx, company: Company, asked: StoredShipment, outcome: CancelOutcome, *, is_watched: bool = True
 ) -> StoredShipment:
-    """What the carrier said of it, unless it was settled otherwise or booked anew meanwhile."""
+    """Applies the carrier's response, unless the shipment was settled or booked again in the meantime."""
     stored = await shipments.lock_shipment(tx, company.id, asked.id)
     if stored.shipping_status != "cancelling" or stored.reference != asked.reference:
         return stored

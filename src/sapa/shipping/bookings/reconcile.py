@@ -1,4 +1,4 @@
-"""Bookings that somebody has to look after: not sent yet, of an outcome that nobody knows, or not wanted any more."""
+"""Booking attempts that the worker follows up: not sent yet, with an unknown outcome, or no longer wanted."""
 
 import msgspec
 from msgspec import Struct
@@ -33,18 +33,18 @@ HOUR = 3_600.0
 PAUSE_SECONDS = 60.0
 SCHEDULE = (*LOOKUP_SECONDS, *(hours * HOUR for hours in range(2, WATCH_HOURS + 1)))
 MOST_CANCELS = 1_500
-"""So often a carrier is asked to cancel what nobody wants, once a minute: for a day at least."""
+"""How often a carrier is asked to cancel an unwanted booking, once a minute: at least a day."""
 
 
 list_due = queries.list_due
 
 
 class AlreadyCancelled(Struct, frozen=True):
-    """The carrier had cancelled it already: what it told of it was old."""
+    """The carrier had cancelled it before; the event about it was old."""
 
 
 async def process(context: AppContext, due: DueAttempt) -> None:
-    """The worker's part in one attempt that is due, unless another worker has it."""
+    """Processes one due attempt, unless another worker holds it."""
     async with context.database.connection() as db:
         attempt = await queries.lease(db, due, LEASE_SECONDS)
         if attempt is None:
@@ -76,7 +76,7 @@ async def _send(
     stored: StoredShipment,
     attempt: BookingAttempt,
 ) -> None:
-    """Whoever intended it died before sending it."""
+    """The process that stored the intent ended before sending it."""
     if connected is None:
         outcome: Outcome | None = Rejected("PROVIDER_NOT_CONNECTED", "The provider is not connected any more.")
     else:
@@ -91,7 +91,7 @@ async def _find(
     stored: StoredShipment,
     attempt: BookingAttempt,
 ) -> None:
-    """Asks the carrier for a booking by our reference."""
+    """Asks the carrier for the booking by our reference."""
     result = await _look_up(connected, stored, attempt)
     if isinstance(result, Booked):
         await _settle(context, company, attempt, result)
@@ -113,7 +113,7 @@ async def _look_up(
     connected: ConnectedCarrier | None, stored: StoredShipment, attempt: BookingAttempt
 ) -> Booked | BookingNotFound | CannotTell:
     if attempt.state == "unknown" and (attempt.order_no or attempt.awb):
-        # The answer had come and was noted; only what was to follow did not happen.
+        # The response was stored; only the following steps did not happen.
         return Booked("confirmed", order_no=attempt.order_no, awb=attempt.awb, booking_id=attempt.booking_id)
     if connected is None:
         return CannotTell("The carrier is not connected any more.")
@@ -124,9 +124,9 @@ async def _look_up(
 
 
 def build_next_lookup(attempt: BookingAttempt) -> float | None:
-    """In seconds after sending; None when it was watched long enough.
+    """In seconds after sending; None if it was watched long enough.
 
-    Looks that were missed are made up for at once; those that were made besides put off nothing.
+    Missed lookups are made up for at once; extra ones delay nothing.
     """
     in_turn = SCHEDULE[attempt.looks + 1 : attempt.looks + 2]
     coming = [seconds for seconds in SCHEDULE if seconds > attempt.age][:1]
@@ -148,7 +148,7 @@ async def _cancel(
     stored: StoredShipment,
     attempt: BookingAttempt,
 ) -> None:
-    """A booking that came through although nobody wants it any more."""
+    """Cancels a booking that the carrier accepted although it is no longer wanted."""
     outcome = await _ask_to_cancel(connected, stored, attempt)
     async with context.database.transaction() as tx:
         now = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
@@ -168,12 +168,12 @@ async def _cancel(
 async def _ask_to_cancel(
     connected: ConnectedCarrier | None, stored: StoredShipment, attempt: BookingAttempt
 ) -> Cancelled | AlreadyCancelled | str | CarrierAway:
-    """Words when it cannot be cancelled; away when it may be asked again."""
+    """A reason if it cannot be cancelled; CarrierAway if it may be asked again."""
     if connected is None:
         return "The carrier is not connected any more."
     shipment = _build_booked(stored, attempt)
     try:
-        if shipment.awb is None:  # some carriers cancel by it, and assign it later
+        if shipment.awb is None:  # some carriers cancel by awb and assign it later
             found = await connected.carrier.find(connected.connection, attempt.reference, stored.service_type)
             numbers = (found.order_no, found.awb, found.booking_id) if isinstance(found, Booked) else (None,) * 3
             shipment = _build_booked(stored, attempt, *numbers)

@@ -1,4 +1,5 @@
-"""What carriers answered to bookings, kept before anything else is, so that no transaction takes it along."""
+"""Log of carriers' responses to bookings, written in a transaction of its own, so that a later rollback does not remove
+it."""
 
 from typing import Any
 
@@ -26,7 +27,7 @@ LOGGED_FIELDS = frozenset(
         "reason",
     }
 )
-"""The only fields of an outcome that are written down: no people, no phone numbers, nothing of an account."""
+"""The only fields of an outcome that are logged: no personal data, no credentials."""
 
 RETENTION_DAYS = 90
 PURGE_BATCH = 5_000
@@ -35,7 +36,6 @@ PURGE_BATCH = 5_000
 async def record(
     database: Database, connection: CarrierAccount, operation: str, reference: str, outcome: Struct | BaseException
 ) -> None:
-    """In a small transaction of its own, so that what fails afterwards does not take it along."""
     async with database.connection() as db:
         await queries.insert_call(
             db, connection.company.id, connection.id, connection.adapter, operation, reference,
@@ -57,6 +57,6 @@ def build_details(connection: CarrierAccount, outcome: Struct | BaseException) -
 
 
 async def purge_old(database: Database) -> None:
-    """The worker's job: what carriers answered long ago."""
+    """Deletes old entries."""
     async with database.connection() as db:
         await queries.purge_calls(db, RETENTION_DAYS, PURGE_BATCH)

@@ -1,4 +1,4 @@
-"""How adapters call their carriers: in JSON, bounded in time, with the account's secrets kept out of all words."""
+"""How adapters call their carriers: JSON, time limits, and secrets removed from messages."""
 
 import random
 import re
@@ -28,7 +28,7 @@ _BUSY = frozenset({429, 502, 503, 504})
 
 
 class Timeouts(Struct, frozen=True):
-    """How long a call that may be repeated takes at most, all its tries together."""
+    """Limits of a call that may be repeated, for all its tries together."""
 
     seconds: float
     tries: int
@@ -40,7 +40,7 @@ ASKING = Timeouts(seconds=8.0, tries=3)
 
 
 class Request(Struct, frozen=True):
-    """A call in a carrier's own words."""
+    """A request to a carrier."""
 
     method: str
     path: str
@@ -50,9 +50,9 @@ class Request(Struct, frozen=True):
 
 
 async def ask(connection: CarrierAccount, request: Request, timeouts: Timeouts = ASKING) -> ProviderResponse:
-    """A call that is safe to repeat: again after a moment when the carrier was not reached or too busy.
+    """A call that is safe to repeat: retried if the carrier was not reached or is busy.
 
-    Raises CarrierAway when no answer came that could mean anything.
+    Raises CarrierAway without a usable response.
     """
     if reason := circuit.enter(connection):
         raise CarrierAway(reason)
@@ -66,7 +66,7 @@ async def ask(connection: CarrierAccount, request: Request, timeouts: Timeouts =
 
 
 class _TryLater(Exception):
-    """The carrier was not reached, or too busy."""
+    """The carrier was not reached, or is busy."""
 
     def __init__(self, reason: str, pause: float | None = None) -> None:
         super().__init__(reason)
@@ -98,9 +98,9 @@ async def _ask_once(connection: CarrierAccount, request: Request, timeouts: Time
 
 
 async def send_once(connection: CarrierAccount, request: Request) -> ProviderResponse:
-    """A call that must not happen twice: NotSent or Unclear as they come, and Unclear for a server's failure.
+    """A call that must not happen twice: raises NotSent or Unclear; a server error is Unclear.
 
-    Of a carrier that is too busy it is certain that it took nothing.
+    A busy carrier (429) has certainly not accepted it.
     """
     if reason := circuit.enter(connection):
         raise NotSent(reason)
@@ -138,7 +138,7 @@ async def _call(
 
 
 def parse(response: ProviderResponse, shape: type[Shape]) -> Shape:
-    """The answer's body. Raises Unreadable."""
+    """Decodes the body. Raises Unreadable."""
     try:
         return decode(response.body, shape)
     except Unreadable:
@@ -146,7 +146,7 @@ def parse(response: ProviderResponse, shape: type[Shape]) -> Shape:
 
 
 def read(response: ProviderResponse, shape: type[Shape]) -> Shape:
-    """The same for a call that may be repeated."""
+    """Like parse, for a call that may be repeated: raises CarrierAway."""
     try:
         return parse(response, shape)
     except Unreadable as error:
@@ -154,7 +154,7 @@ def read(response: ProviderResponse, shape: type[Shape]) -> Shape:
 
 
 def read_booking(response: ProviderResponse, shape: type[Shape]) -> Shape:
-    """The same for a booking: what cannot be read may be a booking all the same."""
+    """Like parse, for a booking: an unreadable response may still be a booking, so it raises Unclear."""
     try:
         return parse(response, shape)
     except Unreadable as error:
@@ -162,7 +162,7 @@ def read_booking(response: ProviderResponse, shape: type[Shape]) -> Shape:
 
 
 class _Consent(Struct, frozen=True):
-    """The ways in which carriers say no with a status that says yes."""
+    """The fields in which carriers refuse with a successful HTTP status."""
 
     success: bool | None = None
     status: Any = None
@@ -172,7 +172,7 @@ class _Consent(Struct, frozen=True):
 
 
 def is_granted(response: ProviderResponse) -> bool:
-    """Whether a wish was met: the one place that says so. Raises CarrierAway for what is neither a yes nor a no."""
+    """Whether the carrier did what was requested. Raises CarrierAway if the response says neither."""
     if response.status >= 400 or response.status == 204:
         return response.status == 204
     consent = read(response, _Consent)
@@ -181,19 +181,19 @@ def is_granted(response: ProviderResponse) -> bool:
 
 
 def build_segment(number: str) -> str:
-    """A number as one part of a path, whatever stands in it: it never leads to another of the carrier's paths."""
+    """Quotes a number as one path segment, so that it cannot lead to another path."""
     if not number.strip("."):
         raise CarrierAway(f"{number} is no number that it could be asked by")
     return quote(number, safe="")
 
 
 def scrub(connection: CarrierAccount, text: str) -> str:
-    """A carrier's or a library's words without any of the account's secrets in them, and not endless."""
+    """Removes the account's secrets from a carrier's or a library's message, and shortens it."""
     return scrub_text(connection.credentials, text)
 
 
 def scrub_text(credentials: Mapping[str, str], text: str) -> str:
-    text = text.encode(errors="replace").decode()  # a header may come in no encoding that could be kept
+    text = text.encode(errors="replace").decode()  # a header may hold bytes that cannot be stored as text
     for secret in sorted(credentials.values(), key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, "…")
@@ -202,7 +202,7 @@ def scrub_text(credentials: Mapping[str, str], text: str) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """At most so many characters, cut between two words where there are any."""
+    """Cuts at a word boundary if possible."""
     if len(text) <= most:
         return text
     cut = text[: most - 1]

@@ -1,8 +1,7 @@
-"""A carrier that fails again and again is left alone for a while, so that nobody waits for what will not come.
+"""Circuit breaker: a carrier that keeps failing is not called for a while, so that callers do not wait in vain.
 
-What is known of a connection stays in the process that found it out: each learns it from a handful of calls, no call
-pays a read or a write for it, and a process that was wrong is wrong for half a minute. The simulators of a test
-environment are never left alone: they fail on request, one shipment at a time.
+The state is kept per process: each process learns it from a few calls, without a read or a write per call, and recovers
+in half a minute. Simulators are exempt, because they fail on request, one shipment at a time.
 """
 
 import time
@@ -24,11 +23,11 @@ class _CircuitState(Struct):
 
 
 _CIRCUITS: WeakKeyDictionary[Client, dict[str, _CircuitState]] = WeakKeyDictionary()
-"""Of the connections that one process's client calls, by their ids."""
+"""By client and connection id."""
 
 
 def find_open_reason(connection: CarrierAccount) -> str | None:
-    """Why the carrier is not called now; None when it may be."""
+    """Why the carrier is not called now; None if it may be."""
     state = _circuits(connection).get(connection.id)
     left = 0.0 if state is None else state.open_until - time.monotonic()
     if state is None or left <= 0:
@@ -37,7 +36,7 @@ def find_open_reason(connection: CarrierAccount) -> str | None:
 
 
 def enter(connection: CarrierAccount) -> str | None:
-    """The same for whoever calls it then: of those who come after the rest one goes ahead, and the others wait."""
+    """Like find_open_reason, for a caller that calls next: after the pause, one call goes through and the others wait."""
     reason = find_open_reason(connection)
     state = _circuits(connection).get(connection.id)
     if reason is None and state is not None and state.failures >= MOST_FAILURES:
@@ -46,7 +45,7 @@ def enter(connection: CarrierAccount) -> str | None:
 
 
 def record_failure(connection: CarrierAccount) -> None:
-    """No answer came that could mean anything."""
+    """There was no usable response."""
     if connection.company.is_test:
         return
     state = _circuits(connection).setdefault(connection.id, _CircuitState())
@@ -56,7 +55,7 @@ def record_failure(connection: CarrierAccount) -> None:
 
 
 def reset(connection: CarrierAccount) -> None:
-    """It answered, or somebody wants to see for themselves whether it does."""
+    """The carrier responded, or a person tests the connection."""
     _circuits(connection).pop(connection.id, None)
 
 

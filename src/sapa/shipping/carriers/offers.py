@@ -1,4 +1,4 @@
-"""What a carrier offers, and which of it a shipment asks for."""
+"""A carrier's offers, and finding the one that a shipment names."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -20,13 +20,13 @@ Row = TypeVar("Row")
 
 
 def sift_offers(courier: str, rows: Iterable[Raw], shape: type[Row]) -> tuple[list[Row], list[QuoteNote]]:
-    """The rows of a price list that can be read, and a word about the others. Raises CarrierAway without any."""
+    """The readable rows of a price list, and notes about the others. Raises CarrierAway if none is readable."""
     readable, unreadable = sift(rows, shape)
     return readable, list_unreadable(courier, len(readable), unreadable)
 
 
 def list_unreadable(courier: str, readable: int, unreadable: int) -> list[QuoteNote]:
-    """What to say of so many rows that cannot be read. Raises CarrierAway when there is no other."""
+    """Notes about unreadable rows. Raises CarrierAway if no row is readable."""
     if unreadable and not readable:
         raise CarrierAway("it sent prices that cannot be read")
     words = (
@@ -36,7 +36,7 @@ def list_unreadable(courier: str, readable: int, unreadable: int) -> list[QuoteN
 
 
 def find_offer(quote: Quote, service: ServiceRequest) -> ServiceOffer | Rejected:
-    """By its code, else by its name in any case; a refusal names what there is."""
+    """By code, else by name ignoring case; a rejection lists the offers."""
     offer = _find_by_code(quote, service) or _find_by_name(quote, service)
     if offer is not None:
         return offer if service.package_handover in offer.package_handover else _refuse_handover(offer, service)

@@ -1,4 +1,4 @@
-"""How carriers' answers to bookings are stored."""
+"""SQL of the log of carriers' responses to bookings."""
 
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
@@ -36,7 +36,7 @@ async def insert_call(
 
 
 async def purge_calls(db: Connection, days: int, at_once: int) -> None:
-    """In small batches, so that nobody waits for a long delete."""
+    """In small batches, so that no delete runs long."""
     for (company_id,) in await db.fetch(COMPANIES_TO_PURGE.text, days):
         while await PURGE.run(db, company_id, days, at_once) == at_once:
             pass

@@ -1,5 +1,4 @@
-"""The one gate through which a carrier's JSON comes in: what is no JSON, has another shape, or holds a value that no
-parcel can have is not taken for an answer."""
+"""Decodes carriers' JSON: rejects what is not JSON, has another shape, or holds an implausible value."""
 
 import re
 from collections.abc import Iterable
@@ -12,30 +11,30 @@ from msgspec import Meta, Raw, Struct
 Shape = TypeVar("Shape")
 
 MOST = Decimal(10**12)
-"""Rupiah or kilometres: nothing that a carrier counts comes near it."""
+"""Rupiah or kilometres: above any plausible amount."""
 MOST_DECIMALS = 20
 LONGEST_TEXT = 4_000
 
 Word = Annotated[str, Meta(max_length=200)]
-"""A number, a status or an instant as a carrier writes it: short enough for an index."""
+"""A number, a status or a timestamp as a carrier writes it: short enough for an index."""
 Number = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"\S")]
-"""What a carrier knows a booking by: without it nobody can say that it has one."""
+"""A carrier's number of a booking; without it there is no booking."""
 Code = Annotated[int, Meta(ge=-(2**31), lt=2**31)]
-"""A carrier's number for a state, as the database can hold it."""
+"""A carrier's status code, within the database's integer range."""
 
-# Behind an even number of backslashes, that is: an escape and not an escaped backslash.
+# After an even number of backslashes: an escape, not an escaped backslash.
 _NUL = re.compile(rb"(?<!\\)((?:\\\\)*)\\u0000")
 
 
 class Unreadable(Exception):
-    """Something that is not what the carrier's documents promise."""
+    """A response that does not match the carrier's documentation."""
 
 
 def decode(body: bytes | Raw, shape: type[Shape]) -> Shape:
-    """What a carrier sent; numbers written as texts are numbers. Raises Unreadable.
+    """Decodes a carrier's JSON; numbers may be written as text. Raises Unreadable.
 
-    Zero characters, which no database text can hold, are left out, and so are amounts that cannot be where none is
-    needed: a booking stands, however long its way is said to be. An empty text is none where none is needed.
+    NUL characters are removed, because database text cannot hold them. Implausible amounts and blank texts are reset in
+    optional fields, so that a wrong distance does not void a booking.
     """
     try:
         decoded = msgspec.json.decode(_strip(bytes(body)), type=shape, strict=False)
@@ -46,7 +45,7 @@ def decode(body: bytes | Raw, shape: type[Shape]) -> Shape:
 
 
 def sift(rows: Iterable[Raw], shape: type[Shape]) -> tuple[list[Shape], int]:
-    """The rows that can be read, and how many cannot: one that is odd does not hide the others."""
+    """The readable rows, and the number of unreadable ones."""
     readable, unreadable = [], 0
     for row in rows:
         try:
@@ -80,13 +79,13 @@ def _check(value: Any) -> None:
 
 
 def _is_amount(amount: Decimal) -> bool:
-    """A price or a distance: finite, not below zero, and not beyond everything."""
+    """A price or a distance: finite, not negative, below the limits."""
     exponent = amount.as_tuple().exponent
     return isinstance(exponent, int) and 0 <= amount <= MOST and exponent >= -MOST_DECIMALS
 
 
 def _reset_field(struct: Struct, name: str) -> bool:
-    """As if it had not been said. False where it has to be."""
+    """Resets an optional field; returns False for a required one."""
     field = next(field for field in msgspec.structs.fields(struct) if field.name == name)
     if not field.required:
         msgspec.structs.force_setattr(struct, name, field.default)

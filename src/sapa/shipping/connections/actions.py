@@ -1,6 +1,6 @@
-"""A company's accounts with carriers: which adapter serves a provider, and with which credentials.
+"""A company's accounts with carriers: which adapter serves a provider, with which credentials.
 
-In a test environment every provider is connected to its simulator from the start, with nothing stored.
+In a test environment every provider is connected to its simulator, with nothing stored.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -40,11 +40,11 @@ from sapa.values.company import Company
 HOOKS = "/hooks/carriers/"
 
 Note = Callable[[Tx], Awaitable[None]]
-"""Writes down who changed something."""
+"""Writes the audit entry of the change."""
 
 
 async def find_carrier(context: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier | None:
-    """The carrier that serves a provider for the company; None when it has no working account."""
+    """The carrier that serves a provider for the company; None without a working account."""
     stored = await queries.find(db, company.id, provider)
     if stored is not None:
         return await _connect_stored(context, company, stored) if stored.status == "connected" else None
@@ -62,7 +62,7 @@ async def get_carrier(context: AppContext, db: Db, company: Company, provider: s
 
 
 async def find_adapter(db: Db, company: Company, provider: str) -> str | None:
-    """The name of the adapter that serves a provider for the company, whether its account works or not."""
+    """The adapter that serves a provider for the company, whether its account works or not."""
     stored = await queries.find(db, company.id, provider)
     if stored is not None:
         return stored.adapter
@@ -70,7 +70,7 @@ async def find_adapter(db: Db, company: Company, provider: str) -> str | None:
 
 
 async def find_by_token(context: AppContext, db: Db, token: str) -> ConnectedCarrier | None:
-    """Whose callback address a token belongs to."""
+    """The connection that a callback token belongs to."""
     simulated = TEST.installed.find_token_owner(context, token)
     if simulated is not None:
         company_id, adapter = simulated
@@ -84,7 +84,7 @@ async def find_by_token(context: AppContext, db: Db, token: str) -> ConnectedCar
 
 
 async def list_connected(context: AppContext, db: Db, company: Company) -> dict[str, str]:
-    """Provider → the name of the adapter that serves it; `custom` and `parcel_carrier` need none and are not listed."""
+    """Provider → adapter; `custom` and `parcel_carrier` need no connection and are not listed."""
     found = _list_unstored(company)
     for stored in await queries.list_all(db, company.id):
         found.pop(stored.provider, None)
@@ -94,7 +94,7 @@ async def list_connected(context: AppContext, db: Db, company: Company) -> dict[
 
 
 async def record_health(db: Db, company_id: int, connection_id: str, error: str | None) -> None:
-    """What a call of late came to: shown to people, and cleared by the next that goes well."""
+    """Records the result of the last call; the next success clears the error."""
     await queries.record_health(db, company_id, connection_id, error)
 
 
@@ -107,7 +107,7 @@ async def connect(
     verify: bool = True,
     note: Note | None = None,
 ) -> NewCarrierConnection:
-    """Opens an account with a carrier, in place of the one that the provider had. A note is written with it."""
+    """Connects a carrier in place of the provider's former one. The note is written in the same transaction."""
     carrier = get_adapter(provider, adapter)
     credentials = _check_credentials(context, company, carrier, entered)
     id = CONNECTION_ID.new()
@@ -130,7 +130,7 @@ async def connect(
 
 
 def get_adapter(provider: str, adapter: str | None) -> Carrier:
-    """The carrier that a connection of this provider would be with."""
+    """The carrier that a connection of this provider would use."""
     fitting = list_adapters(provider)
     if not fitting:
         known = ", ".join(sorted(list_providers()))
@@ -142,7 +142,7 @@ def get_adapter(provider: str, adapter: str | None) -> Carrier:
 
 
 async def list_connections(db: Db, company: Company) -> list[CarrierConnection]:
-    """What is stored, and in a test environment the simulators that stand where nothing is."""
+    """Stored connections, and in a test environment the simulators of the other providers."""
     stored = [_build_info(company, stored) for stored in await queries.list_all(db, company.id)]
     taken = {info.provider for info in stored}
     simulated = [
@@ -154,7 +154,7 @@ async def list_connections(db: Db, company: Company) -> list[CarrierConnection]:
 
 
 async def check(context: AppContext, company: Company, provider: str) -> Health:
-    """Asks the carrier whether the account works, and remembers what it said."""
+    """Asks the carrier whether the account works, and records the result."""
     async with context.database.connection() as db:
         stored = await queries.find(db, company.id, provider)
         connected = (
@@ -170,7 +170,7 @@ async def check(context: AppContext, company: Company, provider: str) -> Health:
 
 
 async def disconnect(tx: Tx, company: Company, provider: str) -> None:
-    """Forgets an account and its credentials; in a test environment the simulator stands there again."""
+    """Deletes an account and its credentials; a test environment falls back to the simulator."""
     if not await queries.delete(tx, company.id, provider):
         if provider in _list_unstored(company):
             raise Invalid.field(
@@ -180,7 +180,7 @@ async def disconnect(tx: Tx, company: Company, provider: str) -> None:
 
 
 def _list_unstored(company: Company) -> dict[str, str]:
-    """Providers that are connected although nothing is stored, each with its adapter."""
+    """Providers that are connected without a stored account, each with its adapter."""
     environment = get_environment(company)
     return {provider: adapter for provider in list_providers() if (adapter := environment.find_adapter(provider))}
 
@@ -220,7 +220,7 @@ async def _verify(carrier: Carrier, connection: CarrierAccount) -> None:
 
 
 async def _ask_health(connected: ConnectedCarrier, status: str) -> tuple[str, str | None]:
-    """The account's status and what is wrong with it; a carrier that is away says nothing about the account."""
+    """The account's status and error; a carrier that is away does not change the status."""
     credentials = connected.connection.credentials
     circuit.reset(connected.connection)
     try:
@@ -235,7 +235,7 @@ async def _ask_health(connected: ConnectedCarrier, status: str) -> tuple[str, st
 def _check_credentials(
     context: AppContext, company: Company, carrier: Carrier, entered: Mapping[str, str]
 ) -> dict[str, str]:
-    """All that is needed and nothing unknown; a simulator's account is known without being given."""
+    """Requires every required field and rejects unknown ones; a simulator's credentials are filled in."""
     names = {field.name for field in carrier.fields}
     unknown = sorted(set(entered) - names)
     if unknown:

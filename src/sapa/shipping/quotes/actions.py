@@ -1,4 +1,4 @@
-"""What a request costs: asked of the provider's carrier, within five seconds, and remembered for some minutes."""
+"""Quotes: requested from the provider's carrier within five seconds, and cached for some minutes."""
 
 import asyncio
 from hashlib import sha256
@@ -35,7 +35,7 @@ from sapa.values.company import Company
 from sapa.values.json import encode
 
 ANSWER_SECONDS = 4.7
-"""The whole of it, so that an answer is there in five seconds."""
+"""In total, so that a response is sent within five seconds."""
 
 EXPRESS_MINUTES, INSTANT_MINUTES = 30, 5
 PURGE_BATCH = 5_000
@@ -44,7 +44,7 @@ _decode = msgspec.json.Decoder(QuoteResult).decode
 
 
 class QuoteLookup(Struct, frozen=True):
-    """A request, who is to price it, and where the price is kept."""
+    """A request, the carrier to price it, and its cache key."""
 
     connected: ConnectedCarrier
     request: ShipmentRequest
@@ -52,7 +52,7 @@ class QuoteLookup(Struct, frozen=True):
 
 
 async def quote(context: AppContext, company: Company, body: QuoteIn) -> QuoteResult:
-    """Nothing on offer is an answer with at least one message; raises CarrierUnavailable when nobody could say."""
+    """Without an offer there is at least one message; raises CarrierUnavailable if the carrier does not respond."""
     request = build_request(company, body)
     if PROVIDERS[body.provider].is_local:
         message = f"{body.provider} has no price list: give your own fee when you create the shipment."
@@ -87,7 +87,7 @@ async def _check_ends(db: Connection, company: Company, connected: ConnectedCarr
 async def _with_pickup_city(
     context: AppContext, company: Company, provider: str, request: ShipmentRequest
 ) -> ShipmentRequest:
-    """The city as the carrier writes it."""
+    """Replaces the city by the carrier's own name for it."""
     cities = await areas.list_coverage(context, company, AreaRequest(provider, "cities", None), None)
     city = get_pickup_city("options.pickupCity", PROVIDERS[provider], request.service.pickup_city, cities)
     return msgspec.structs.replace(request, service=msgspec.structs.replace(request.service, pickup_city=city.name))
@@ -115,7 +115,7 @@ async def _ask(context: AppContext, company: Company, lookup: QuoteLookup) -> Qu
 
 
 def build_result(lookup: QuoteLookup, quote: Quote) -> QuoteResult:
-    """The offers, cheapest first, and why there are none if there are none."""
+    """The offers, cheapest first, and messages that explain missing ones."""
     notes = [*quote.notes, *_list_hints(lookup)]
     if not quote.offers and not quote.notes:
         message = "Nothing is offered for this way with this parcel; try another service type, weight or provider."
@@ -129,7 +129,7 @@ def build_result(lookup: QuoteLookup, quote: Quote) -> QuoteResult:
 
 
 def _list_hints(lookup: QuoteLookup) -> list[QuoteNote]:
-    """A price needs districts only; whoever books it should know what else will be asked for."""
+    """A price needs districts only; booking needs sub-districts too, so say so now."""
     ends = {"origin": lookup.request.origin, "destination": lookup.request.destination}
     missing = [f"{name}.subDistrictId" for name, place in ends.items() if place.kelurahan_id is None]
     if PROVIDERS[lookup.connected.carrier.provider].locates_by != "areas" or not missing:
@@ -155,13 +155,13 @@ def _build_option(offer: ServiceOffer) -> QuoteOption:
 
 
 def _minutes(result: QuoteResult) -> int:
-    """On the road prices change by the minute."""
+    """Prices of instant services change by the minute."""
     is_express = all(option.service_type == "EXPRESS" for option in result.options)
     return EXPRESS_MINUTES if is_express else INSTANT_MINUTES
 
 
 async def purge_expired(database: Database) -> None:
-    """In small batches, so that nobody waits for a long delete."""
+    """In small batches, so that no delete runs long."""
     purged = PURGE_BATCH
     while purged == PURGE_BATCH:
         async with database.transaction() as tx:

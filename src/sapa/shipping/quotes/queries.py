@@ -1,4 +1,4 @@
-"""How quotes are remembered."""
+"""SQL of the quote cache."""
 
 from msgspec import Raw
 
@@ -35,5 +35,5 @@ async def save_quote(db: Connection, company_id: int, key: bytes, quote: bytes, 
 
 
 async def purge_expired(tx: Tx, most: int) -> int:
-    """How many there were, at most so many."""
+    """Deletes at most `most` quotes and returns how many."""
     return await PURGE.run(tx, most)

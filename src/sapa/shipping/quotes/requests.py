@@ -1,4 +1,4 @@
-"""A quote's question, checked and put into the words that carriers' adapters understand. Pure: no database."""
+"""Validates a quote's body and builds the request for the carriers' adapters. Pure: no database."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ _DIMENSIONS = ("length", "width", "height")
 
 
 def build_request(company: Company, body: QuoteIn) -> ShipmentRequest:
-    """Raises Invalid with the field that its provider lacks, or that cannot be used."""
+    """Raises Invalid for a missing or unusable field."""
     options = body.options
     validation.check_service_type("options.serviceType", body.provider, options.service_type)
     origin, destination = _build_place("origin", body.origin), _build_place("destination", body.destination)
@@ -65,7 +65,7 @@ def _build_parcel(company: Company, package: PackageIn) -> Parcel:
 
 
 def _one_of(field: str, one: Any, other_name: str, other: Any) -> Any:
-    """Two names for the same thing: either will do, and both if they agree."""
+    """Two names of the same field: either may be sent, and both if they agree."""
     other = _value(other)
     if one is not None and other is not None and one != other:
         raise Invalid.field(field, f"contradicts {other_name}, which means the same; give one of them")
@@ -77,7 +77,7 @@ def _value(field: Any | UnsetType) -> Any:
 
 
 def build_key(adapter: str, connection_id: str, request: ShipmentRequest) -> bytes:
-    """The same for journeys that cost the same: who lives at their ends makes no difference."""
+    """The cache key. Names and contacts do not matter, because they do not change the price."""
     ends = [_build_end(place) for place in (request.origin, request.destination)]
     parcel = msgspec.structs.replace(request.parcel, item_name=None, notes=None)
     return msgspec.json.encode([adapter, connection_id, *ends, parcel, request.service])

@@ -1,4 +1,4 @@
-"""How store locations change, and which of them a shipment starts at."""
+"""How store locations change, and which one a shipment starts at."""
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -16,7 +16,7 @@ from sapa.values.company import Company
 async def find_sender(
     tx: Tx, company: Company, id: str | None | UnsetType, *, or_default: bool
 ) -> tuple[str, Party] | None:
-    """The store that is named, or the default one, with itself as a sender."""
+    """The named store, or the default one, and the sender built from it."""
     if isinstance(id, str):
         store = await queries.lock_store_shared(tx, company.id, id) if LOCATION_ID.matches(id) else None
         if store is None:
@@ -33,7 +33,7 @@ def build_sender(store: StoreLocation) -> Party:
 
 
 async def create(tx: Tx, company: Company, body: StoreLocationIn) -> StoreLocation:
-    """The first one is the default, unless it says that it is not."""
+    """The first store is the default unless the body says otherwise."""
     id = LOCATION_ID.new()
     await queries.lock_changes(tx, company.id)
     fields = {**dict.fromkeys(queries.WRITTEN), **_build_changes(company, body)}
@@ -45,7 +45,7 @@ async def create(tx: Tx, company: Company, body: StoreLocationIn) -> StoreLocati
 
 
 async def update(tx: Tx, company: Company, id: str, patch: StoreLocationPatch) -> StoreLocation:
-    """Shipments keep the sender that they were made with."""
+    """Existing shipments keep their sender."""
     await queries.lock_changes(tx, company.id)
     stored = await queries.lock_store(tx, company.id, id)
     changed = msgspec.structs.replace(stored, **_build_changes(company, patch))
@@ -57,7 +57,7 @@ async def update(tx: Tx, company: Company, id: str, patch: StoreLocationPatch) -
 
 
 async def delete(tx: Tx, company: Company, id: str) -> None:
-    """For good. Shipments that named it name it no longer, and keep their sender."""
+    """Shipments of the store keep their sender."""
     await queries.lock_store(tx, company.id, id)
     if not await queries.delete_store(tx, company.id, id):
         raise NotFound

@@ -1,4 +1,4 @@
-"""Tracking: what carriers call back with or answer is applied to shipments, and shown together with the history."""
+"""Tracking: applies carriers' events to shipments, and shows them with the history."""
 
 import asyncio
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from sapa.values.company import Company
 SECONDS = 10.0
 LEASE_SECONDS = 60.0
 AHEAD_SECONDS = 60
-"""So far a carrier's words may be ahead of the company's clock."""
+"""How far a carrier's clock may be ahead of the company's."""
 NO_NUMBER = "The carrier has told no number yet that it could be asked by."
 UNTRACKED = GONE | {"draft", "awaiting", "booking", "booking_unknown", "booking_failed", "returned", "lost"}
 
@@ -48,9 +48,9 @@ list_untracked = queries.list_untracked
 async def apply_events(
     tx: Tx, company: Company, asked: StoredShipment, events: Sequence[CarrierEvent], source: str
 ) -> StoredShipment:
-    """Each event once, oldest first; what is late or impossible is recorded and moves nothing.
+    """Applies each event once, oldest first; late or impossible ones are recorded without effect.
 
-    `asked` is the shipment as it was when the carrier was asked: of a booking that was replaced since, nothing counts.
+    `asked` is the shipment as it was when the carrier was asked: if it was booked again since, the events are ignored.
     """
     shipment = await shipments.lock_shipment(tx, company.id, asked.id)
     if shipment.reference != asked.reference:
@@ -83,7 +83,7 @@ async def _apply(
 
 
 async def poll(context: AppContext, due: DueShipment) -> None:
-    """Asks the carrier about one shipment that is due, unless another worker has it."""
+    """Polls the carrier of one due shipment, unless another worker holds it."""
     async with context.database.connection() as db:
         if not await queries.lease_untracked(db, due, LEASE_SECONDS):
             return
@@ -110,7 +110,7 @@ def is_tracked(shipment: StoredShipment) -> bool:
 
 
 async def ask_carrier(connected: ConnectedCarrier | None, shipment: StoredShipment) -> TrackingResult | str:
-    """What the carrier says, or why it says nothing."""
+    """The carrier's events, or why there are none."""
     if connected is None or connected.carrier.name != shipment.adapter:
         return "The carrier that has it is not connected any more."
     try:
@@ -121,14 +121,14 @@ async def ask_carrier(connected: ConnectedCarrier | None, shipment: StoredShipme
 
 
 async def get_last_known(db: Connection, company_id: int, id: str) -> Tracking:
-    """Where it was last known to be, without asking the carrier."""
+    """The stored tracking, without asking the carrier."""
     return await build_tracking(db, await shipments.get_stored(db, company_id, id), company_id, None)
 
 
 async def build_tracking(
     db: Connection, shipment: StoredShipment, company_id: int, result: TrackingResult | str | None
 ) -> Tracking:
-    """`told` is what came of asking the carrier; None when there was nobody to ask."""
+    """`result` is the carrier's response; None if there was no carrier to ask."""
     history = await shipments.list_events(db, company_id, shipment.id)
     clock = await shipments.get_clock(db, company_id)
     missing = NO_NUMBER if isinstance(result, TrackingResult) and not result.was_asked else result
@@ -156,7 +156,7 @@ async def build_tracking(
 
 
 def merge_history(events: Sequence[ShipmentEvent]) -> list[ShipmentEvent]:
-    """What a carrier called back with, and told again when it was asked, happened once."""
+    """An event that came both by callback and by polling is shown once."""
     merged: dict[tuple[str | None, ...], ShipmentEvent] = {}
     for n, event in enumerate(events):
         key = (event.status, event.occurred_at[: len("2026-01-31T09:30:00")]) if event.status else (None, str(n))

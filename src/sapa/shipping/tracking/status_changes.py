@@ -1,4 +1,4 @@
-"""What a carrier's event makes of a shipment. Pure: no database."""
+"""How a carrier's event changes a shipment. Pure: no database."""
 
 from datetime import datetime
 
@@ -16,26 +16,26 @@ EXPLAINED = TROUBLED | {"on_hold", "delivery_failed", "returning"}
 
 
 class StatusChange(Struct, frozen=True):
-    """What an event makes of a shipment."""
+    """The shipment after an event, and whether the event moved it."""
 
     shipment: StoredShipment
     is_applied: bool
 
 
 def cap_to_now(event: CarrierEvent, clock: CompanyClock) -> CarrierEvent:
-    """What is said to happen later counts as happening now: else all that really comes would be late."""
+    """An event dated in the future counts as now; otherwise every later event would seem late."""
     if build_instant(event.occurred_at) <= clock.later:
         return event
     return msgspec.structs.replace(event, occurred_at=datetime.fromisoformat(clock.now))
 
 
 def is_from_the_future(shipment: StoredShipment, event: CarrierEvent, later: str) -> bool:
-    """A test clock was turned back: what was said at a time that has not come yet does not make news late."""
+    """Whether the last event lies in the future because a test clock was set back: it must not make new events late."""
     return shipment.event_timestamp is not None and build_instant(event.occurred_at) <= later < shipment.event_timestamp
 
 
 def date_event(shipment: StoredShipment, before: StoredShipment, event: CarrierEvent) -> CarrierEvent:
-    """A present state is no older than what was known when the carrier was asked, unless there was news meanwhile."""
+    """A present status is no older than the last event known when the carrier was asked, unless one arrived since."""
     if not event.is_present or shipment.event_timestamp != before.event_timestamp:
         return event
     existing = datetime.fromisoformat(shipment.event_timestamp or shipment.created_at)
@@ -45,14 +45,14 @@ def date_event(shipment: StoredShipment, before: StoredShipment, event: CarrierE
 
 
 def resolve_status(shipment: StoredShipment, event: CarrierEvent) -> CarrierEvent:
-    """Carriers use one word for giving up before the pick-up and after it; after it the goods are on their way back."""
+    """Carriers use one word for rejections before and after pickup; after pickup the parcel is returning."""
     if event.status == "rejected" and shipment.picked_up_at is not None:
         return msgspec.structs.replace(event, status="returning")
     return event
 
 
 def build_change(shipment: StoredShipment, event: CarrierEvent, source: str) -> StatusChange:
-    """Pure: where the event leads, if it leads anywhere."""
+    """The change that the event makes, if any."""
     occurred = build_instant(event.occurred_at)
     filled = _fill(shipment, event)
     is_late = shipment.event_timestamp is not None and occurred < shipment.event_timestamp
@@ -79,7 +79,7 @@ def build_change(shipment: StoredShipment, event: CarrierEvent, source: str) -> 
 
 
 def _target(shipment: StoredShipment, event: CarrierEvent) -> str:
-    """A cancellation that we asked for may have a name of its own."""
+    """The status of a cancellation that we requested depends on the provider."""
     asked_for = PROVIDERS[shipment.provider].cancelled_status
     if event.status == "cancelled" and shipment.shipping_status in {"cancelling", asked_for}:
         return asked_for
@@ -87,7 +87,7 @@ def _target(shipment: StoredShipment, event: CarrierEvent) -> str:
 
 
 def _fill(shipment: StoredShipment, event: CarrierEvent) -> StoredShipment:
-    """Numbers that were not known yet are good news at any time."""
+    """Missing numbers are filled in by any event, even a late one."""
     return msgspec.structs.replace(
         shipment,
         awb=shipment.awb or event.awb,
@@ -97,7 +97,7 @@ def _fill(shipment: StoredShipment, event: CarrierEvent) -> StoredShipment:
 
 
 def _update_details(shipment: StoredShipment, event: CarrierEvent) -> StoredShipment:
-    """What the carrier knows better than before; it never takes back a number by leaving it out."""
+    """Newer values win; an event never clears a number by leaving it out."""
     return msgspec.structs.replace(
         shipment,
         awb=event.awb or shipment.awb,
@@ -131,7 +131,7 @@ def _consequences(shipment: StoredShipment, event: CarrierEvent, to: str) -> dic
 
 
 def _cancelled(shipment: StoredShipment, moved: StoredShipment, event: CarrierEvent, source: str) -> StoredShipment:
-    """Who asked for it first, and why, stays as it was said then."""
+    """A cancellation that was requested keeps its requester and reason."""
     if shipment.shipping_status == "cancelling":
         return moved
     return msgspec.structs.replace(

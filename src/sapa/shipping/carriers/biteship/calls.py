@@ -1,4 +1,4 @@
-"""A journey in Biteship's words, and its words in ours. Pure."""
+"""Builds Biteship's requests and parses its responses. Pure."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ SERVICE_TYPE = "EXPRESS"
 
 
 def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
-    """Why Biteship cannot be asked, and how to mend it."""
+    """Why Biteship cannot be asked, and how to fix the request."""
     if shipment.service.service_type not in {None, SERVICE_TYPE}:
         words = f"{shipment.service.service_type} is not offered here; use the provider instant_carrier."
         return QuoteNote(NAME, "service_type_not_offered", words)
@@ -51,7 +51,7 @@ def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
 
 
 def _build_spot(place: ShippingPoint, side: str) -> dict[str, Any]:
-    """By the postal code where it is known: that is how express couriers find a place."""
+    """By postal code if there is one: express couriers locate by it."""
     if place.zip and place.zip.isascii() and place.zip.isdigit():
         return {f"{side}_postal_code": int(place.zip)}
     if place.coordinates:
@@ -149,7 +149,7 @@ def _build_time(wanted: datetime | None) -> dict[str, str]:
 
 
 def _build_item(parcel: Parcel) -> dict[str, Any]:
-    """All of the parcel as one item, since a weight of each is not known."""
+    """The whole parcel as one item, because items have no weights of their own."""
     return {
         "name": parcel.item_name or "Paket",
         "description": parcel.item_type or parcel.item_name or "Paket",
@@ -184,7 +184,7 @@ def _find_distance(delivery: wire.Delivery | None) -> Decimal | None:
 
 
 def parse_twin(twin: wire.Twin | None, reference: str) -> Booked | None:
-    """An order that stands under our reference already is our booking."""
+    """An existing order with our reference is our booking."""
     if twin is None or not twin.order_id or twin.reference_id != reference:
         return None
     return Booked("confirmed", order_no=twin.order_id, awb=twin.waybill_id or None)
@@ -192,7 +192,7 @@ def parse_twin(twin: wire.Twin | None, reference: str) -> Booked | None:
 
 def parse_tracked(order: wire.Order, shipment: BookedShipment) -> Sequence[CarrierEvent]:
     courier = order.courier or wire.Courier()
-    history, _ = sift(courier.history or (), wire.Happening)
+    history, _ = sift(courier.history or (), wire.HistoryEntry)
     dated = [(entry, instant) for entry in history if (instant := parse_local(entry.updated_at))]
     return [
         CarrierEvent(
@@ -229,7 +229,7 @@ def parse_areas(areas: wire.Areas) -> Sequence[CarrierArea]:
 
 
 def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
-    """A changed weight or a new waybill says nothing of the way: it is kept, and moves nothing."""
+    """Weight and waybill changes are recorded without a status."""
     tells = callback.event == "order.status"
     payload = msgspec.json.encode(callback)
     yield CarrierEvent(

@@ -74,7 +74,7 @@ class Biteship:
     async def list_areas(
         self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
     ) -> Sequence[CarrierArea]:
-        """It has no chain of places, only a search for districts."""
+        """Biteship has no hierarchy of areas, only a search for districts."""
         if level != "districts" or len(search or "") < SHORTEST_SEARCH:
             return ()
         response = await self._ask(connection, calls.build_areas(search or ""))
@@ -112,7 +112,7 @@ class Biteship:
     async def find(
         self, connection: CarrierAccount, reference: str, service_type: str | None
     ) -> Booked | BookingNotFound | CannotTell:
-        """No search by our reference is known, and its callbacks do not carry it."""
+        """Biteship has no search by reference, and its callbacks do not carry it."""
         return CannotTell("Biteship cannot be asked for our reference; its dashboard shows the order")
 
     async def cancel(
@@ -138,7 +138,7 @@ class Biteship:
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
     ) -> Sequence[CarrierEvent]:
-        """The first call is an empty one, made to see whether the address answers."""
+        """The first call has an empty body and only checks the address."""
         if not body.strip():
             return ()
         name, expected = credentials.get("signature_header"), credentials.get("signature_secret")
@@ -152,7 +152,7 @@ class Biteship:
         return list(calls.parse_callback(callback))
 
     async def _choose(self, connection: CarrierAccount, shipment: ShipmentRequest) -> str | Rejected:
-        """The code of what was offered; asked for again when only its name is known."""
+        """The code of the offer; quoted again if only its name is known."""
         code = shipment.service.service_code or ""
         if ":" in code:
             return code
@@ -178,7 +178,7 @@ class Biteship:
 
 
 def _signed(connection: CarrierAccount, request: Request) -> Request:
-    """The bare key, without a word before it."""
+    """The bare key, without a scheme."""
     return msgspec.structs.replace(request, headers={"authorization": connection.credentials.get("api_key", "")})
 
 

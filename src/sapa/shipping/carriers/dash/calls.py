@@ -1,4 +1,4 @@
-"""A journey in Dash Electric's words, and its words in ours. Pure."""
+"""Builds Dash Electric's requests and parses its responses. Pure."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -30,7 +30,7 @@ _NAMES = {"INSTANT": "Dash Instant", "SAME_DAY": "Dash Same Day"}
 
 
 def find_city(service: ServiceRequest, origin: ShippingPoint) -> str | None:
-    """The name of the city to fetch in: by its code or name as wished, else by the origin's."""
+    """The pickup city: by the requested code or name, else by the origin's."""
     wanted = service.pickup_city or origin.city or ""
     if wanted.isascii() and wanted.isdigit():
         return wire.CITIES.get(int(wanted))
@@ -46,7 +46,7 @@ def list_cities(search: str | None) -> Sequence[CarrierArea]:
 
 
 def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
-    """Why Dash cannot be asked, and how to mend it."""
+    """Why Dash cannot be asked, and how to fix the request."""
     if find_city(shipment.service, shipment.origin) is None:
         words = "pickupCity must be one of coverage/cities?provider=ev_courier."
         return QuoteNote(NAME, "pickup_city_not_served", words)
@@ -59,7 +59,7 @@ def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
 
 
 def find_service_type(service: ServiceRequest) -> str | None:
-    """By the code or the name of an offer, else by the type of service, else what it does for all."""
+    """By the code or the name of an offer, else by the service type, else the default."""
     for service_type, name in _NAMES.items():
         if service_type == service.service_code or fold(service.service_name or "") in {fold(name), fold(service_type)}:
             return service_type
@@ -84,7 +84,7 @@ def build_quotes(shipment: ShipmentRequest) -> Request:
 
 
 def parse_quotes(quotes: wire.Quotes, service: ServiceRequest) -> Quote:
-    rows, notes = sift_offers(NAME, quotes.quotes, wire.Offered)
+    rows, notes = sift_offers(NAME, quotes.quotes, wire.QuoteRow)
     offers = [
         ServiceOffer(
             service_code=offered.service_type,
@@ -130,7 +130,7 @@ def build_book(shipment: ShipmentRequest, service_type: str, reference: str, reg
 
 
 def _build_package(parcel: Parcel) -> dict[str, Any]:
-    """Kilograms, as on our side."""
+    """Kilograms, as in our API."""
     package: dict[str, Any] = {
         "name": parcel.item_name or "Paket",
         "quantity": parcel.item_qty or 1,
@@ -165,7 +165,7 @@ def _build_place(place: ShippingPoint, city: str | None) -> dict[str, Any]:
 
 
 def parse_booked(delivery: wire.Delivery) -> Booked:
-    """Its own number is the awb, too: there is no other."""
+    """Its delivery number is also the awb."""
     return Booked(
         status=find_status(delivery.status, was_picked_up=False) or "finding_driver",
         order_no=delivery.deliveryID,
@@ -184,7 +184,7 @@ def build_cancel(number: str, reason: str) -> Request:
 
 
 def parse_event(delivery: wire.Delivery, was_picked_up: bool) -> CarrierEvent:
-    """A photo of the pick-up tells that there was one."""
+    """A pickup photo proves the pickup."""
     media, _ = sift(delivery.media or (), wire.Medium)
     has_proof = any(medium.type == wire.PICKUP_PROOF for medium in media)
     return CarrierEvent(

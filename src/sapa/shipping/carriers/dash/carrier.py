@@ -61,7 +61,7 @@ class Dash:
     finds_by_reference = False
 
     async def verify(self, connection: CarrierAccount) -> None:
-        """A token that was given before says nothing of the account as it is now."""
+        """With a new token, because a cached one says nothing about the account now."""
         await tokens.get_token(connection, refresh=True)
 
     async def list_areas(
@@ -102,7 +102,7 @@ class Dash:
     async def find(
         self, connection: CarrierAccount, reference: str, service_type: str | None
     ) -> Booked | BookingNotFound | CannotTell:
-        """No search by our reference is known; its callbacks carry it."""
+        """Dash has no search by reference; its callbacks carry it."""
         return CannotTell("Dash cannot be asked for our reference; its callback will tell")
 
     async def cancel(
@@ -148,7 +148,7 @@ class Dash:
         return read(response, wire.Delivery)
 
     async def _ask(self, connection: CarrierAccount, request: Request, timeouts: Timeouts = ASKING) -> ProviderResponse:
-        """With a token that is good: one that has ended is replaced once."""
+        """Replaces an expired token once."""
         for _ in range(2):
             token = await tokens.get_token(connection)
             response = await ask(connection, _signed(request, token), timeouts)

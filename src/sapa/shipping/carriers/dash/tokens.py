@@ -1,4 +1,4 @@
-"""Dash Electric's tokens: asked for once, used by every call of a process until they end."""
+"""Dash Electric's tokens: fetched once per process and reused until they expire."""
 
 import asyncio
 import time
@@ -20,7 +20,7 @@ class _CachedToken(Struct, frozen=True):
 
 
 class _TokenCache:
-    """The tokens that belong to one process's client."""
+    """The tokens of one process's client."""
 
     def __init__(self) -> None:
         self.cached: dict[bytes, _CachedToken] = {}
@@ -31,7 +31,7 @@ _CACHES: WeakKeyDictionary[Client, _TokenCache] = WeakKeyDictionary()
 
 
 async def get_token(connection: CarrierAccount, *, refresh: bool = False) -> str:
-    """Those who need one at the same time wait for the one that asks. Raises CarrierAway or BadCredentials."""
+    """Concurrent callers wait for one fetch. Raises CarrierAway or BadCredentials."""
     cache, key = _CACHES.setdefault(connection.client, _TokenCache()), _key(connection)
     async with cache.locks.setdefault(key, asyncio.Lock()):
         cached = cache.cached.get(key)
@@ -42,7 +42,7 @@ async def get_token(connection: CarrierAccount, *, refresh: bool = False) -> str
 
 
 def discard(connection: CarrierAccount, token: str) -> None:
-    """A token that was refused; another one that came in its place stays."""
+    """Discards a refused token, unless it was replaced in the meantime."""
     cache, key = _CACHES.get(connection.client), _key(connection)
     if cache and (cached := cache.cached.get(key)) and cached.token == token:
         del cache.cached[key]
@@ -56,7 +56,7 @@ async def _fetch_token(connection: CarrierAccount) -> str:
         raise BadCredentials("Dash refuses the client key and secret")
     if response.status >= 400:
         raise CarrierAway(f"it answered {response.status} instead of a token")
-    return read(response, wire.Granted).token
+    return read(response, wire.TokenGrant).token
 
 
 def _key(connection: CarrierAccount) -> bytes:

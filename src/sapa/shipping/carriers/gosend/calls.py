@@ -1,4 +1,4 @@
-"""A journey in GoSend's words, and its words in ours. Pure."""
+"""Builds GoSend's requests and parses its responses. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ _TYPES = {method: ours for ours, method in wire.METHODS.items()}
 
 
 def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
-    """Why GoSend cannot be asked, and how to mend it."""
+    """Why GoSend cannot be asked, and how to fix the request."""
     if not (shipment.origin.coordinates and shipment.destination.coordinates):
         words = "origin.coordinates and destination.coordinates are needed, each with lat and lng."
         return QuoteNote(NAME, "missing_coordinates", words)
@@ -80,7 +80,7 @@ def _build_offer(name: str, ours: str, method: wire.Method, total: wire.Total) -
 
 
 def find_method(service: ServiceRequest) -> str | None:
-    """By the code or the name of an offer, else by the type of service alone."""
+    """By the code or the name of an offer, else by the service type."""
     for label in (service.service_code, service.service_name):
         word = (label or "").lower().removeprefix("gosend").replace(" ", "").replace("-", "").replace("_", "")
         for method in _TYPES:
@@ -119,7 +119,7 @@ def build_book(shipment: ShipmentRequest, method: str, reference: str, region: s
 
 
 def _build_insurance(shipment: ShipmentRequest) -> dict[str, Any]:
-    """In texts, numbers as well."""
+    """As text, including numbers."""
     if not shipment.service.insurance:
         return {"applied": "false", "fee": "0", "product_description": "", "product_price": ""}
     value = str(whole(shipment.parcel.item_value))
@@ -139,7 +139,7 @@ def parse_found(status: wire.Status) -> Booked:
 
 
 def parse_tracked(status: wire.Status, shipment: BookedShipment) -> Sequence[CarrierEvent]:
-    """It tells its present state only, and of instants the last that it knows."""
+    """GoSend reports only its present status, with the last known instants."""
     times = (status.order_created_time, status.order_dispatch_time, status.order_arrival_time, status.order_closed_time)
     instants = [instant for text in times if (instant := parse_local(text))]
     occurred_at = max(instants) if instants else datetime.fromtimestamp(0, UTC)
@@ -162,7 +162,7 @@ def parse_tracked(status: wire.Status, shipment: BookedShipment) -> Sequence[Car
 
 
 def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
-    """A photo of the pick-up tells that there was one; one of the hand-over, that a rejected parcel is back."""
+    """A pickup photo proves the pickup; a hand-over photo, that a rejected parcel is back."""
     instant = callback.event_date
     yield CarrierEvent(
         dedupe_key=callback.event_id or f"{callback.booking_id}/{callback.status}/{instant}",

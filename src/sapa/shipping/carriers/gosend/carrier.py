@@ -65,7 +65,7 @@ class GoSend:
     finds_by_reference = True
 
     async def verify(self, connection: CarrierAccount) -> None:
-        """A way that it serves for whoever has an account: what it refuses then is the account."""
+        """A route that GoSend always serves: if it refuses, the account is at fault."""
         response = await self._ask(connection, calls.build_price(_MONAS, _SENAYAN))
         if not is_granted(response):
             raise BadCredentials(f"GoSend gives this account no prices: {_reason(connection, response)}")
@@ -73,7 +73,7 @@ class GoSend:
     async def list_areas(
         self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
     ) -> Sequence[CarrierArea]:
-        """It goes by coordinates and has no dictionary of places."""
+        """GoSend locates by coordinates and has no areas."""
         return ()
 
     async def quote(self, connection: CarrierAccount, shipment: ShipmentRequest) -> Quote:
@@ -101,13 +101,13 @@ class GoSend:
             return Rejected("BAD_CREDENTIALS", "GoSend refuses the Client-ID and Pass-Key")
         if response.status >= 400:
             return Rejected(str(response.status), _reason(connection, response))
-        made = read_booking(response, wire.Made)
-        return Booked("finding_driver", order_no=made.orderNo, booking_id=str(made.id) if made.id else None)
+        order = read_booking(response, wire.NewOrder)
+        return Booked("finding_driver", order_no=order.orderNo, booking_id=str(order.id) if order.id else None)
 
     async def find(
         self, connection: CarrierAccount, reference: str, service_type: str | None
     ) -> Booked | BookingNotFound | CannotTell:
-        """Its search by our reference fails now and then: only a plain 404 means that there is nothing."""
+        """Its search by reference sometimes fails: only a plain 404 means that there is no booking."""
         try:
             response = await self._ask(connection, Request("GET", wire.BY_REFERENCE + reference))
             if response.status == 404:
@@ -121,7 +121,7 @@ class GoSend:
     async def cancel(
         self, connection: CarrierAccount, shipment: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
-        """It asks for no reason. When it refuses, it may be because it was cancelled or given up before."""
+        """GoSend takes no reason. A refusal may mean that it was cancelled or rejected before."""
         if not shipment.order_no:
             return CancelRefused("GoSend cancels by its order number, and there is none yet")
         response = await self._ask(connection, Request("PUT", wire.CANCEL, body={"orderNo": shipment.order_no}))
@@ -177,7 +177,7 @@ class _Errors(msgspec.Struct, frozen=True):
 
 
 def _reason(connection: CarrierAccount, response: ProviderResponse) -> str:
-    """In a header, or else in a list of the body."""
+    """From a header, else from the body."""
     reason = response.headers.get("error-message", "")
     if not reason:
         try:

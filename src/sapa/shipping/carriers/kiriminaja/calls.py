@@ -1,4 +1,4 @@
-"""A journey in KiriminAja's words, and its words in ours. Pure."""
+"""Builds KiriminAja's requests and parses its responses. Pure."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -81,7 +81,7 @@ def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
 
 
 def find_obstacle(shipment: ShipmentRequest) -> Rejected | None:
-    """What KiriminAja would refuse, said before it is asked and in words that help."""
+    """Finds what KiriminAja would refuse, with a more helpful message."""
     for side, place, longest in (
         ("sender", shipment.origin, wire.LONGEST_SENDER_ADDRESS),
         ("delivery", shipment.destination, wire.LONGEST_RECEIVER_ADDRESS),
@@ -145,19 +145,19 @@ def _build_package(shipment: ShipmentRequest, offer: ServiceOffer, reference: st
 
 
 def build_note(shipment: ShipmentRequest) -> str:
-    """What the courier reads: the receiver's wishes, then the parcel's. Cut at a word when it is too long."""
+    """For the courier: the receiver's notes, then the parcel's, cut at a word boundary."""
     return shorten(join_notes([shipment.destination.notes, shipment.parcel.notes]), wire.LONGEST_NOTE)
 
 
 def _build_pickup_address(origin: ShippingPoint) -> str:
-    """There is no field for the sender's notes: they stand behind the address where there is room."""
+    """There is no field for the sender's notes: they follow the address if there is room."""
     address, room = origin.address or "", wire.LONGEST_SENDER_ADDRESS - len(origin.address or "") - len(" ()")
     notes = join_notes([origin.notes])
     return f"{address} ({shorten(notes, room)})" if notes and room > 1 else address
 
 
 def build_schedule(requested: datetime | None, now: datetime) -> str:
-    """When to fetch it, by Jakarta's clock: as wished, else in an hour, else the next morning."""
+    """In Jakarta's time: as requested, else in an hour, else the next morning."""
     local = (requested or now + timedelta(hours=1)).astimezone(WESTERN_TIME)
     if requested is None and local.hour >= wire.LAST_PICKUP_HOUR:
         local = (local + timedelta(days=1)).replace(hour=wire.NEXT_PICKUP_HOUR, minute=0, second=0)
@@ -167,7 +167,7 @@ def build_schedule(requested: datetime | None, now: datetime) -> str:
 def parse_booked(
     pickup: wire.Pickup, shipment: ShipmentRequest, reference: str, price: Decimal
 ) -> Booked | Rejected | None:
-    """None when the answer is a success that does not name our parcel."""
+    """None if the response succeeds without naming our parcel."""
     if not pickup.status:
         return Rejected(str(pickup.code or "REFUSED"), pickup.reason)
     detail = next((detail for detail in pickup.details or () if detail.order_id == reference), None)
@@ -186,7 +186,7 @@ def parse_booked(
 
 
 def build_track(key: str) -> Request:
-    """By our reference or the awb: it takes both."""
+    """By our reference or the awb."""
     return Request("POST", wire.TRACK, body={"order_id": key})
 
 
@@ -198,7 +198,7 @@ def parse_found(tracking: wire.Tracking) -> Booked:
 
 def parse_tracked(tracking: wire.Tracking, shipment: BookedShipment) -> Sequence[CarrierEvent]:
     details = tracking.details or wire.TrackDetails()
-    histories, unreadable = sift(tracking.histories or (), wire.Happening)
+    histories, unreadable = sift(tracking.histories or (), wire.HistoryEntry)
     if unreadable and not histories:
         raise CarrierAway("it told nothing that can be read")
     events = [
@@ -225,7 +225,7 @@ def _list_proof(images: wire.Images | None) -> Sequence[str]:
 
 
 def build_cancel(awb: str, reason: str) -> Request:
-    """Its documents show a body, its own library sends a query: both say the same here."""
+    """Its documentation shows a body, its own library sends a query: we send both."""
     text = shorten(reason.strip(), wire.LONGEST_REASON)
     text = text if len(text) >= wire.SHORTEST_REASON else f"Dibatalkan {text}".strip()
     params = {"awb": awb, "reason": text}
@@ -271,7 +271,7 @@ def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
 
 
 def _build_key(method: str, parcel: wire.Parcel) -> str:
-    """There is no id of the event: it is what is said of which parcel, and when."""
+    """Events have no id: the key is built from their content."""
     parts = [method, parcel.order_id, parcel.awb, parcel.date, parcel.shipped_at, parcel.finished_at]
     parts += [parcel.returned_at, parcel.rejected_at, str(parcel.status or "")]
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]

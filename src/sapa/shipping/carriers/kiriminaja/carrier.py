@@ -67,7 +67,7 @@ class KiriminAja:
         self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
     ) -> Sequence[CarrierArea]:
         if parent is not None and not parent.isdigit():
-            return ()  # its places are numbered
+            return ()  # its area ids are numbers
         response = await self._ask(connection, calls.build_areas(level, parent))
         rows = read(response, wire.AreaRows)
         if parent is None or not rows.is_not_found:
@@ -121,7 +121,7 @@ class KiriminAja:
     async def cancel(
         self, connection: CarrierAccount, shipment: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
-        """It says `pending` to whatever it takes; whether it is done already, its tracking tells."""
+        """It answers `pending` to every accepted cancellation; its tracking tells whether it is done."""
         if not shipment.awb:
             return CancelRefused("KiriminAja cancels by the awb, and there is none yet")
         response = await self._ask(connection, calls.build_cancel(shipment.awb, reason))
@@ -142,7 +142,7 @@ class KiriminAja:
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
     ) -> Sequence[CarrierEvent]:
-        """KiriminAja signs nothing: the unguessable address is what it proves itself with."""
+        """KiriminAja does not sign its callbacks: the unguessable address authenticates them."""
         try:
             callback = decode(body, wire.Callback)
         except Unreadable:
@@ -150,7 +150,7 @@ class KiriminAja:
         return list(calls.parse_callback(callback))
 
     async def _choose(self, connection: CarrierAccount, shipment: ShipmentRequest) -> ServiceOffer | Rejected:
-        """What is offered now: KiriminAja is told its own price, whatever the shop takes for it."""
+        """The present offer: a booking must send KiriminAja's own price, whatever the shop charges."""
         try:
             return find_offer(await self.quote(connection, shipment), shipment.service)
         except CarrierAway as error:
@@ -180,7 +180,7 @@ def _signed(connection: CarrierAccount, request: Request) -> Request:
 
 
 def _check(connection: CarrierAccount, verdict: wire.Verdict) -> None:
-    """An error is an HTTP 200 that says so."""
+    """Errors are HTTP 200 with a false status."""
     if not verdict.status:
         raise CarrierAway(scrub(connection, verdict.reason))
 
