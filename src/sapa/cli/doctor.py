@@ -1,4 +1,4 @@
-"""`sapa doctor`: looks at what the product needs, and says what to mend."""
+"""`sapa doctor`: checks what the installation needs, and says what to fix."""
 
 import asyncio
 import sys
@@ -23,7 +23,7 @@ MOST_SKEW_SECONDS = 2.0
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing looked at: whether it is well, and what to do when it is not."""
+    """One check: its result, and what to do if it failed."""
 
     what: str
     well: bool

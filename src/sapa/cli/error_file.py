@@ -1,4 +1,4 @@
-"""The file with the lines that an import did not take."""
+"""The file of lines that an import rejected."""
 
 import csv
 import os
@@ -16,7 +16,7 @@ HEADER = b"line,field,reason\r\n"
 
 
 def check_error_file(path: Path, source: BinaryIO) -> None:
-    """Before the first row: that it can be written, and that nothing but an error file of before is lost by it."""
+    """Before the first row: checks that it is writable and replaces nothing but an earlier error file."""
     kind = find_kind(path)
     if kind == stat.S_IFDIR:
         raise Invalid(f"The error file {path} cannot be written to: it is a folder.")
@@ -37,7 +37,7 @@ def _is_ours(path: Path) -> bool:
 
 
 def drop_error_file(path: Path) -> None:
-    """One of an earlier run is not left to be mistaken for this one's."""
+    """Removes the file of an earlier run, so that it is not taken for this one's."""
     if find_kind(path) == stat.S_IFREG and _is_ours(path):
         with explain_os_errors(f"The error file {path} cannot be removed"):
             path.resolve().unlink(missing_ok=True)

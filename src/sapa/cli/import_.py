@@ -58,7 +58,7 @@ EXTENSIONS = {".csv": FileFormat.csv, ".tsv": FileFormat.csv, ".ndjson": FileFor
 
 
 class ImportOptions(msgspec.Struct, frozen=True):
-    """What the command was told to do."""
+    """The command's options."""
 
     resource: Resource
     format: Format
@@ -153,7 +153,7 @@ def _fingerprint(file: BinaryIO) -> bytes:
 
 
 def _is_dead(holder: str) -> bool:
-    """A process of this machine that was killed need not be waited for."""
+    """The lock of a dead process on this machine need not expire first."""
     host, pid, _ = holder.rsplit(":", 2)
     if host != socket.gethostname():
         return False
@@ -168,7 +168,7 @@ def _is_dead(holder: str) -> bool:
 
 @asynccontextmanager
 async def _held(database: Database, company: Company, job: ImportJob, holder: str) -> AsyncIterator[None]:
-    """Whatever ends the command, the next one may go on at once."""
+    """However the command ends, the next one can resume at once."""
     try:
         yield
     except ImportTakenOver:

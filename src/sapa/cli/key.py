@@ -67,7 +67,7 @@ def list_(
 
 
 def _summary(key: KeyInfo) -> dict[str, str]:
-    """Two lines that fit a terminal; --json tells the rest."""
+    """Two lines that fit a terminal; --json has the rest."""
     used = f"{key.last_used_at[:10]} {key.last_used_at[11:16]} {key.last_used_ip}" if key.last_used_at else "never"
     return {
         "key": f"{key.id}\n{key.prefix}…{key.last_four}",

@@ -66,7 +66,7 @@ def listen(
 
 
 def _find_only_company() -> int:
-    """The test environment, when this machine's installation has one company, as it has after its first start."""
+    """The test environment of the only company, as after the first start."""
     settings = read_settings()
     if settings.database.url is None and not settings.data.exists():
         raise typer.BadParameter(NO_TOKEN)
@@ -79,7 +79,7 @@ def _find_only_company() -> int:
 
 
 async def _until_signal(work: Awaitable[None]) -> None:
-    """Ctrl-C and SIGTERM end it, and that is no failure."""
+    """Ctrl-C and SIGTERM end it without an error."""
     task = asyncio.ensure_future(work)
     for signum in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(signum, task.cancel)
@@ -116,11 +116,11 @@ class ListenToken:
         return self._token
 
     def release(self) -> None:
-        """It is not ours."""
+        """The token belongs to the user."""
 
 
 class OwnToken:
-    """A token that the command makes for itself, and takes back at its end."""
+    """A token that the command creates, and revokes at its end."""
 
     def __init__(self, company: int) -> None:
         self._company = company
@@ -133,7 +133,7 @@ class OwnToken:
         return self._token
 
     def release(self) -> None:
-        """It runs out by itself when the database is away."""
+        """It expires by itself if the database is away."""
         if self._token is not None:
             with suppress(DatabaseAway, asyncpg.PostgresError, TokenNotFound):
                 asyncio.run(self._revoke(self._token))
@@ -144,7 +144,7 @@ class OwnToken:
 
 
 class EventPrinter:
-    """How it is told: lines for people, or one JSON object in a line for programs."""
+    """Prints lines for people, or one JSON object per line for programs."""
 
     def __init__(self, as_json: bool, with_bodies: bool) -> None:
         self._as_json = as_json
@@ -164,7 +164,7 @@ class EventPrinter:
             self._print(f"{_line(item)}{self._body(item)}", type="event", **self._fields(item))
 
     def _print_interruption(self, reason: str) -> None:
-        """Once, however many tries it takes."""
+        """Once per interruption."""
         if not self._is_away:
             self._print(f"Not connected ({reason}); trying again.", type="interrupted", reason=reason)
         self._is_away = True

@@ -56,7 +56,7 @@ def list_(
 
 
 def _plain(shipment: Shipment) -> Any:
-    """As the API answers it."""
+    """As the API returns it."""
     return msgspec.json.decode(encode(shipment))
 
 

@@ -46,6 +46,6 @@ def _read(path: Path | None) -> bytes:
 
 
 def _parse_lines(lines: list[str]) -> list[tuple[str, str]]:
-    """Lines that are no headers, such as a request's first one, are passed over."""
+    """Skips lines that are not headers, such as the request line."""
     pairs = (line.partition(":") for line in lines)
     return [(name.strip(), value.strip()) for name, colon, value in pairs if colon and " " not in name.strip()]

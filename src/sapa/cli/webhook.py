@@ -242,7 +242,7 @@ app.command()(verify)
 
 
 def _with_endpoint(id: str, work: Work[Result]) -> Result:
-    """Work on one endpoint, in one transaction; its id tells the company."""
+    """Runs on one endpoint in one transaction; its id determines the company."""
 
     async def run(tx: Tx) -> Result:
         return await work(tx, reach_vault(), await actions.get_company_of(tx, id))
@@ -307,7 +307,7 @@ def _show(found: WebhookEndpoint | list[WebhookEndpoint], as_json: bool, title: 
 
 
 def _summary(endpoint: WebhookEndpoint) -> dict[str, str]:
-    """A few lines that fit a terminal; --json tells the rest."""
+    """A few lines that fit a terminal; --json has the rest."""
     troubles = [f"{endpoint.failures} failures in a row"] if endpoint.failures else []
     return {
         "endpoint": f"{endpoint.id}\n{endpoint.url}" + (f"\n{endpoint.description}" if endpoint.description else ""),

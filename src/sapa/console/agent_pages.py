@@ -1,4 +1,4 @@
-"""Settings: who answers customers, people and AI agents, and how tickets come and go."""
+"""Settings: the agents, people and AI, and how tickets are assigned and closed."""
 
 from collections import defaultdict
 from typing import Any
@@ -20,7 +20,7 @@ TYPES = ("human", "ai")
 ASSIGNEES = ("previous", "queue")
 HOURS = ("reopenWindowHours", "autoResolveHours")
 MOST_CHOICES = 50
-"""With more people than these, they are listed for one agent at a time."""
+"""With more people than this, they are listed for one agent at a time."""
 
 
 @console.get("/{environment}/settings/agents", roles=DEVELOPERS)

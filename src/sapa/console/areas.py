@@ -1,4 +1,4 @@
-"""Choosing a place, from the province down to the sub-district: each list is of what was chosen above it."""
+"""Choosing an area, from the province down to the sub-district: each list depends on the choice above it."""
 
 from typing import Any
 
@@ -11,12 +11,12 @@ CHAIN = (
     ("districts", "kecamatanId", "cityId"),
     ("sub-districts", "kelurahanId", "districtId"),
 )
-"""The lists, the field that is chosen from each, and what the API calls the place that it lies in."""
+"""Each level with its form field and the API's name for its parent."""
 CHOSEN = tuple(field for _, field, _ in CHAIN)
 
 
 async def list_choices(page: PageRequest, prefix: str, values: dict[str, str]) -> dict[str, Any]:
-    """The lists as far as they can be told; what was chosen and is in none of them is taken out of the values."""
+    """The lists that the choices allow; a chosen id that is in none of them is removed from the values."""
     lists: dict[str, Any] = {level: [] for level, _, _ in CHAIN} | {"names": {}}
     above = ""
     for level, field, parent in CHAIN:
@@ -38,7 +38,7 @@ def find_name(lists: dict[str, Any], level: str, id: str) -> str | None:
 
 
 async def _list(page: PageRequest, level: str, query: dict[str, str]) -> list[dict[str, Any]]:
-    """Empty where nobody can tell: the page says so, and goes on without."""
+    """Empty if the carrier cannot be asked: the page says so and continues without."""
     try:
         found: list[dict[str, Any]] = (await page.call("GET", f"/shipping/coverage/{level}", query))["data"]
     except ApiError:

@@ -1,4 +1,4 @@
-"""Settings: carriers. Their credentials go in and are never shown again."""
+"""Settings: carriers. Credentials are entered and never shown again."""
 
 from starlette.responses import Response
 
@@ -45,7 +45,7 @@ async def show_carrier(page: PageRequest) -> Response:
 
 @console.post("/{environment}/carriers/{id}", roles=DEVELOPERS, shown_by=show_carrier)
 async def connect_carrier(page: PageRequest) -> Response:
-    """The callbacks' address is in this one answer."""
+    """Only this response shows the callback address."""
     provider, company = _get_provider(page), await _get_company(page)
     if company.is_test:
         raise Invalid("A test environment's carriers are played by simulators, and are always there.")

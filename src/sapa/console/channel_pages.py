@@ -1,4 +1,4 @@
-"""Settings: channels. Their secrets go in and are never shown again."""
+"""Settings: channels. Secrets are entered and never shown again."""
 
 from starlette.responses import Response
 
@@ -43,7 +43,7 @@ async def show_channel(page: PageRequest) -> Response:
 
 @console.post("/{environment}/channels/{id}", roles=DEVELOPERS, shown_by=show_channel)
 async def connect_channel(page: PageRequest) -> Response:
-    """The hook's address and what we made for the account are in this one answer."""
+    """Only this response shows the hook's address and the generated values."""
     channel, company, is_checked = _get_channel(page), await _get_company(page), not page.form_value("unchecked")
     async with page.kit.database.connection() as db:
         draft = await connections.prepare(page.kit, db, company, channel.source, _list_values(page, channel))
@@ -87,7 +87,7 @@ def _get_channel(page: PageRequest) -> Channel:
 
 
 async def _list_present(page: PageRequest, company: Company) -> dict[str, ChannelConnection]:
-    """Of each channel the account that is connected, or the last one that was."""
+    """The connected account of each channel, or the last one."""
     async with page.kit.database.connection() as db:
         infos = await get_accounts(company).list_infos(page.kit, db, company)
     ordered = sorted(infos, key=lambda info: (info.status == "connected", info.connected_at or ""))
@@ -95,13 +95,13 @@ async def _list_present(page: PageRequest, company: Company) -> dict[str, Channe
 
 
 def _list_values(page: PageRequest, channel: Channel) -> dict[str, str]:
-    """A secret that is left empty stays as it is; anything else that is left empty is taken away."""
+    """An empty secret keeps its value; any other empty field is cleared."""
     values = {field.name: page.form_value(field.name) for field in channel.fields}
     return {field.name: values[field.name] for field in channel.fields if values[field.name] or not field.is_secret}
 
 
 def _list_plain(page: PageRequest, channel: Channel, info: ChannelConnection | None) -> dict[str, str]:
-    """What may stand in the form: never a secret, not even one that was just typed."""
+    """Values to prefill: never a secret, not even one that was just typed."""
     stored = info.account if info else {}
     plain = [field.name for field in channel.fields if not field.is_secret]
     return {name: page.form_value(name) if page.form else stored.get(name, "") for name in plain}

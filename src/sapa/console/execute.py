@@ -1,4 +1,4 @@
-"""The API as the console asks it: the same declared endpoints, in this process, with the rights of a role."""
+"""Calls the declared endpoints in this process, with the scopes of a role."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -26,14 +26,14 @@ JSON = "application/json"
 
 
 class InProcessApi:
-    """Made once for each process."""
+    """One per process."""
 
     def __init__(self, context: AppContext, domains: Sequence[Routes]) -> None:
         self._context = context
         self._executor = Executor(context)
         self._table = RouteTable(domains)
         self._companies: dict[int, Company] = {}
-        """What a call knows of a company never changes: its region, its currency, and which environment it is."""
+        """Cached for good: a company's region, currency and environment never change."""
 
     async def call(
         self,
@@ -48,8 +48,11 @@ class InProcessApi:
         note: Note | None = None,
         once: str | None = None,
     ) -> Any:
-        """What the endpoint answers, as plain values; raises what it refuses with. A note is written with the change
-        or not at all, but for calls that lead outside: there it follows. What has the same `once` happens once."""
+        """The endpoint's response as plain values; raises its errors.
+
+        A note is written in the transaction of the change, or after an outbound call. A change with the same `once`
+        happens once.
+        """
         route, values = self._table.match(f"{base}{path}"[1:].split("/"))
         endpoint = route.endpoints.get(method) if route else None
         if endpoint is None:

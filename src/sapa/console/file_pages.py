@@ -1,4 +1,4 @@
-"""Files in and out: a CSV or NDJSON file uploaded and watched, and a whole list downloaded."""
+"""Importing CSV and NDJSON files, and exporting whole lists."""
 
 import csv
 from collections.abc import AsyncIterator
@@ -56,7 +56,7 @@ async def show_import(page: PageRequest) -> Response:
 
 @console.get("/{environment}/imports/{id}/errors.csv", roles=DEVELOPERS)
 async def download_errors(page: PageRequest) -> Response:
-    """Every line that failed and why, to be mended and imported again."""
+    """Every failed line with its reason, to be fixed and imported again."""
     id = page.request.path_params["id"]
     await page.call("GET", f"/imports/{id}")
 

@@ -1,4 +1,4 @@
-"""The inbox: tickets by whose they are, and who answers them."""
+"""The inbox: tickets by assignment."""
 
 from hashlib import sha256
 from typing import Any
@@ -26,7 +26,7 @@ from sapa.support.types import TICKET_ID
 PAGE = 25
 MOST_AGENTS = 1_000
 MOST_PEOPLE = 10
-"""Whose tickets a search shows."""
+"""How many customers a search covers."""
 VIEWS = ("open", "mine", "others", "resolved")
 STATUSES = {"open": "open", "mine": "assigned", "others": "assigned", "resolved": "resolved"}
 FILTERS = ("view", "search", "channel", "page")
@@ -41,7 +41,7 @@ class NoAgent(Conflict):
 
 
 class Team(Struct, frozen=True):
-    """The company's agents, and which of them is looking."""
+    """The company's agents, and the one who is signed in."""
 
     agents: list[Json]
     me: Json | None
@@ -81,7 +81,7 @@ async def list_tickets(page: PageRequest) -> Response:
 
 @console.post("/{environment}/inbox/agent", roles=EVERYBODY, shown_by=list_tickets)
 async def create_own_agent(page: PageRequest) -> Response:
-    """Whoever is looking answers under this name from now on."""
+    """Creates an agent for the person who is signed in."""
     name, ticket_id = page.form_value("name"), page.form_value("ticket")
     body = {"name": name, "type": "human", "userId": page.session.user_id}
     await page.call("POST", "/agents", body=body, base=Base.MESSAGING, noted=("agent.created", name))
@@ -90,7 +90,7 @@ async def create_own_agent(page: PageRequest) -> Response:
 
 @console.get("/{environment}/inbox/events", roles=EVERYBODY)
 async def watch_inbox(page: PageRequest) -> Response:
-    """A stream for the page's script; whoever comes here otherwise gets the page."""
+    """A stream for the page's script; other visitors are redirected to the page."""
 
     async def read() -> Json:
         return await _read_inbox(page)
@@ -103,7 +103,7 @@ def is_script(page: PageRequest) -> bool:
 
 
 def watch(page: PageRequest, read: Any) -> Response:
-    """Tells when what is read differs from what the page has seen, for as long as its reader is signed in."""
+    """Sends an event when the content differs from the page's version, while its reader is signed in."""
 
     async def read_version() -> str | None:
         async with page.kit.database.connection() as db:
@@ -122,7 +122,7 @@ def _identify(page: PageRequest) -> tuple[int, int]:
 
 
 def build_fingerprint(listing: object) -> str:
-    """A word that differs when what is shown does."""
+    """Changes when the content changes."""
     return sha256(msgspec.json.encode(listing)).hexdigest()[:16]
 
 
@@ -143,12 +143,12 @@ async def read_clock(page: PageRequest) -> CompanyTime:
 
 
 def list_channels() -> dict[str, str]:
-    """The channels with what people call them."""
+    """The channels and their labels."""
     return {str(channel.source): channel.label for channel in connections.list_channels()}
 
 
 async def _read_inbox(page: PageRequest) -> Json:
-    """All that the page shows of the database."""
+    """Everything on the page that comes from the database."""
     params = page.request.query_params
     query = {name: params.get(name, "").strip() for name in FILTERS}
     if query["view"] not in VIEWS:
@@ -173,7 +173,7 @@ async def _list(page: PageRequest, query: dict[str, str], team: Team) -> Json:
 
 
 async def _search(page: PageRequest, query: dict[str, str]) -> Json:
-    """The tickets of the customers who are called so, whatever their state."""
+    """The tickets of matching customers, in any state."""
     people = await page.call("GET", "/customers", {"search": query["search"], "limit": str(MOST_PEOPLE)})
     tickets: list[Json] = []
     for person in people["data"]:
@@ -192,7 +192,7 @@ async def _count(page: PageRequest, view: str, team: Team, channel: str) -> int:
 
 
 def _build_query(view: str, team: Team, channel: str) -> dict[str, str] | None:
-    """None where there can be no ticket: those of an agent who is not there."""
+    """None if there can be no ticket: the person is not an agent."""
     params = {"status": STATUSES[view], "channel": channel}
     if view == "mine":
         return params | {"agentId": str(team.me["id"])} if team.me else None

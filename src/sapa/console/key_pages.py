@@ -27,7 +27,7 @@ from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 
 USES_ARE_LATE = timedelta(seconds=3)
-"""Uses are noted every other second, so one from before a rotation may bear a time after it."""
+"""Uses are recorded every other second, so one before a rotation may have a time after it."""
 
 
 @console.get("/{environment}/keys", roles=DEVELOPERS)
@@ -42,7 +42,7 @@ async def list_keys(page: PageRequest) -> Response:
 
 
 def find_still_used(keys: list[KeyInfo], successors: dict[str, KeyInfo]) -> set[str]:
-    """Keys that somebody went on using after they were rotated."""
+    """Keys that were still used after their rotation."""
 
     def is_used(key: KeyInfo) -> bool:
         if key.last_used_at is None:
@@ -69,7 +69,7 @@ async def show_new_key(page: PageRequest) -> Response:
 
 @console.post("/{environment}/keys", roles=DEVELOPERS, shown_by=show_new_key)
 async def create_key(page: PageRequest) -> Response:
-    """The raw key is in this one answer, and in no address: a page that is reloaded says that it was shown."""
+    """Only this response has the raw key; a reload says that it was shown."""
     body = KeyIn(
         name=page.form_value("name"),
         scopes=page.form_values("scope"),
@@ -107,13 +107,13 @@ async def revoke_key(page: PageRequest) -> Response:
 
 
 async def _build_ends(db: Connection, page: PageRequest) -> Callable[[str], str]:
-    """Keys end by company time; when that is by the clock on the wall, which people count down by."""
+    """Keys expire by company time; this is the real time, which people count down by."""
     ahead = timedelta(seconds=(await access.get_environment(db, page.company_id)).clock_offset_seconds)
     return lambda until: (datetime.fromisoformat(until) - ahead).isoformat()
 
 
 async def _get_key(db: Connection, page: PageRequest) -> KeyInfo:
-    """A key of this very environment: another's id is no key at all."""
+    """A key of this environment only."""
     id = page.request.path_params["id"]
     found = next((key for key in await access.list_keys(db, page.company_id) if key.id == id), None)
     if found is None or not KEY_ID.matches(id):

@@ -1,4 +1,4 @@
-"""One page of a list, as it was asked for in the address."""
+"""One page of a list, by the query of the address."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ PAGE = 25
 
 
 async def read_list(page: PageRequest, path: str, *filters: str, base: Base = Base.CUSTOMER) -> dict[str, Any]:
-    """What the API lists; what cannot be looked for is said where the list would be."""
+    """The API's list; an invalid query shows its error in place of the list."""
     params = page.request.query_params
     query = {name: params.get(name, "").strip() for name in ("search", "page", *filters)}
     try:

@@ -1,8 +1,8 @@
-"""Pages that change by themselves. A stream tells its page that it would look different by now, and the page asks for
-the part that changed: what people may see goes the one way that checks it, and nothing of it is in the stream.
+"""Pages that update themselves. A stream tells its page that something changed, and the page fetches the changed part:
+permissions are checked there, and the stream carries no data.
 
-Each stream hears the bell of its company through the hub. Whatever the bells say, it looks by itself now and then, and
-sees then whether its session is over.
+Each stream listens to its company's channel through the hub. It also checks by itself now and then, which ends it after
+its session.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from sapa.work.loops import rest
 
 CHECK_SECONDS = 15.0
 PAUSE_SECONDS = 0.5
-"""Between two looks, however often the bell rings."""
+"""Between two checks, however often the channel is notified."""
 LONGEST_SECONDS = 3600.0
 MOST_STREAMS = 500
 MOST_STREAMS_OF_A_PERSON = 12
@@ -32,7 +32,7 @@ RETRY_SECONDS = 30
 CHANGED = build_event("changed", b"look")
 
 ReadVersion = Callable[[], Awaitable[str | None]]
-"""What a page shows by now, in a word that differs when it does; None when its session is over."""
+"""The version of what a page shows; None after its session ended."""
 
 
 class TooManyLivePages(ServiceUnavailable):
@@ -40,7 +40,7 @@ class TooManyLivePages(ServiceUnavailable):
 
 
 class Watch:
-    """One page that listens to a bell; it shows what `seen` stands for."""
+    """A page that listens to a channel and shows `version`."""
 
     def __init__(self, user_id: int, channel: str, version: str, read_version: ReadVersion) -> None:
         self.user_id = user_id
@@ -60,7 +60,7 @@ class Live:
         self._watches: dict[Watch, ChannelSubscription] = {}
 
     def open(self, watch: Watch) -> EventStreamResponse:
-        """The answer to the page; the watch has its place until that ends."""
+        """The stream's response; the slot is released when it ends."""
         open_streams = Counter(other.user_id for other in self._watches)[watch.user_id]
         if open_streams >= MOST_STREAMS_OF_A_PERSON or len(self._watches) >= MOST_STREAMS or self._closing.is_set():
             raise TooManyLivePages(headers={"retry-after": str(RETRY_SECONDS)})
@@ -72,7 +72,7 @@ class Live:
             self._database.hub.unsubscribe(subscription)
 
     async def run(self, watch: Watch) -> AsyncIterator[bytes]:
-        """The stream's text, until the session or this process ends, or it has lasted long enough."""
+        """Events until the session or the process ends, or the time is up."""
         yield READY
         ends = time.monotonic() + LONGEST_SECONDS
         while not self._closing.is_set() and time.monotonic() < ends:

@@ -1,4 +1,4 @@
-"""Loyalty: wallets, their ledger, redemptions, and whether the ledger adds up."""
+"""Loyalty: wallets, ledgers, redemptions, and the ledger check."""
 
 from secrets import token_hex
 from typing import Any
@@ -79,7 +79,7 @@ async def adjust(page: PageRequest) -> Response:
 
 
 async def adjust_points(page: PageRequest) -> None:
-    """In the name of whoever is signed in; a form that is sent twice changes them once."""
+    """In the name of the person who is signed in; a form that is sent twice counts once."""
     id = page.request.path_params["id"]
     customer = (await page.call("GET", f"/customers/{id}"))["data"]
     body = {
@@ -97,7 +97,7 @@ async def adjust_points(page: PageRequest) -> None:
 
 @console.post("/{environment}/loyalty/{id}/redeem", roles=EVERYBODY, shown_by=show_wallet)
 async def redeem(page: PageRequest) -> Response:
-    """The form names the reward with its price, so that nobody pays another than they were shown."""
+    """The form carries the price it showed, so that nobody pays another."""
     id = page.request.path_params["id"]
     reward, _, cost = page.form_value("reward").partition(":")
     options = (await page.call("GET", "/loyalty/reward-options", {"limit": MOST_REWARDS}))["data"]
@@ -111,7 +111,7 @@ async def redeem(page: PageRequest) -> Response:
 
 @console.post("/{environment}/loyalty/{id}/redemptions/{redemption}/{ending}", roles=EVERYBODY, shown_by=show_wallet)
 async def end_redemption(page: PageRequest) -> Response:
-    """Its points are spent or given back; why it failed is said with it."""
+    """Spends or returns its points; a failure needs a reason."""
     params = page.request.path_params
     if params["ending"] not in ENDINGS:
         raise Invalid.field("ending", f"must be one of {', '.join(ENDINGS)}")

@@ -1,4 +1,4 @@
-"""Everything the console serves."""
+"""All routes of the console."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -59,7 +59,7 @@ PARTS = [
     agent_pages,
     report_pages,
 ]
-"""Their pages are declared when they are imported."""
+"""Importing them declares their pages."""
 
 ASSETS = {"console.css": "text/css", "console.js": "text/javascript"}
 ASSET_HEADERS = {"cache-control": "public, max-age=3600"}

@@ -1,4 +1,4 @@
-"""A forgotten password: a link by mail, and an answer that does not tell who is known here."""
+"""Forgotten password: a link by mail, and a response that does not reveal who has an account."""
 
 from starlette.background import BackgroundTask
 from starlette.responses import Response
@@ -17,7 +17,7 @@ async def show_forgotten(page: PageRequest) -> Response:
 
 @console.post("/forgotten", roles=None, shown_by=show_forgotten)
 async def ask_for_a_link(page: PageRequest) -> Response:
-    """Whoever is looked up is looked up after the answer: it takes as long for everybody."""
+    """The account is looked up after the response, so that the time reveals nothing."""
     email = page.form_value("email")
     if not mail.is_set_up(page.kit):
         return _show(page, asked=False)

@@ -1,4 +1,4 @@
-"""Settings: people and the log of what they changed."""
+"""Settings: people, and the audit log."""
 
 from starlette.responses import Response
 
@@ -42,7 +42,7 @@ async def invite(page: PageRequest) -> Response:
 
 @console.post("/{environment}/people/{id}/link", roles=OWNERS, shown_by=list_people)
 async def make_link(page: PageRequest) -> Response:
-    """For somebody who lost the invitation or the password."""
+    """For people who lost their invitation or password."""
     user_id = _user_id(page)
     async with page.kit.database.transaction() as tx:
         member = await people.get_member(tx, page.session.organisation_id, user_id)
@@ -84,7 +84,7 @@ async def show_audit(page: PageRequest) -> Response:
 
 
 async def _deliver(page: PageRequest, purpose: Purpose, email: str, name: str, secret: str) -> Response:
-    """By mail where the operator has set it up; otherwise, and where that fails, the link is shown to be passed on."""
+    """By mail if it is set up; otherwise, or if that fails, the link is shown to pass on."""
     link = mail.build_link(page.kit, secret)
     if not mail.is_set_up(page.kit):
         return page.show("person_link.html", email=email, link=link, failure=None)

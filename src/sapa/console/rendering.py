@@ -1,4 +1,4 @@
-"""Pages as HTML: templates, what every page knows, and headers that let a browser do nothing else."""
+"""Renders pages as HTML, with the headers that restrict what a browser may do."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -47,7 +47,7 @@ STRICT_TRANSPORT = {"strict-transport-security": "max-age=31536000"}
 
 
 class Templates(Environment):
-    """What pages show are dicts for the most part: their keys are looked at first, which is twice as fast."""
+    """Looks keys up before attributes: pages show mostly dicts, and it is twice as fast."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict and attribute in obj:
@@ -66,7 +66,7 @@ _templates = Templates(
 
 
 class ErrorPage(Struct, frozen=True):
-    """An error as a page says it."""
+    """An error as a page shows it."""
 
     status: int
     message: str
@@ -90,7 +90,7 @@ def render(template: str, status: int, language: str, context: dict[str, Any]) -
 
 
 def protect(response: Response, is_secure: bool) -> Response:
-    """The answer with every header that keeps a browser to it, whoever made it."""
+    """Adds the security headers to every response."""
     for name, value in (HEADERS | (STRICT_TRANSPORT if is_secure else {})).items():
         response.headers.setdefault(name, value)
     return response
@@ -107,7 +107,7 @@ def build_error_page(language: str, error: ApiError | None) -> ErrorPage | None:
 
 
 def show_error(language: str, text: str) -> Markup:
-    """What only the API's own words say is said in them, and marked as English."""
+    """An untranslated error is shown in English and marked as such."""
     translated = translate_error(language, text)
     if translated is not None or language == "en":
         return escape(translated or text)
@@ -115,7 +115,7 @@ def show_error(language: str, text: str) -> Markup:
 
 
 def show_person(who: Mapping[str, Any]) -> str:
-    """Whoever it is, by what is known: the name, else the address, else the number."""
+    """The name, else the email, else the phone number."""
     name = " ".join(filter(None, (who["firstName"], who["lastName"])))
     return name or who["email"] or who["phoneNumber"] or "–"
 
@@ -128,12 +128,12 @@ _templates.globals |= {"show_person": show_person, "show_amount": show_amount}
 
 
 def show_instant(text: str | None) -> str:
-    """An instant as people read it, in UTC."""
+    """An instant in UTC, for people."""
     return "–" if text is None else f"{text[:10]} {text[11:16]} UTC"
 
 
 def show_ago(language: str, text: str | None) -> str:
-    """How long ago an instant was, roughly."""
+    """The time since an instant, rounded."""
     if text is None:
         return translate(language, "never")
     seconds = (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()

@@ -1,4 +1,4 @@
-"""Reports: an overview and the agents, any window, as charts with their tables and as CSV."""
+"""Reports: overview and agents for any date range, as charts, tables and CSV."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -53,7 +53,7 @@ async def show_agents(page: PageRequest) -> Response:
 
 @console.get("/{environment}/reports/files/{id}", roles=DEVELOPERS)
 async def download(page: PageRequest) -> Response:
-    """A part of a report, named as a file; nothing but what was asked for."""
+    """One table of a report as a file."""
     part, _, ending = page.request.path_params["id"].partition(".")
     if ending != "csv" or part not in {*PARTS, "agents"}:
         raise NotFound
@@ -73,7 +73,7 @@ async def download(page: PageRequest) -> Response:
 
 
 def build_csv(rows: Iterable[Sequence[object]]) -> str:
-    """A text that a spreadsheet would take for a formula is marked as a text."""
+    """Marks text that a spreadsheet would run as a formula."""
     written = StringIO()
     writer = csv.writer(written)
     for row in rows:
@@ -87,7 +87,7 @@ async def _get_company(page: PageRequest) -> Company:
 
 
 async def _read_window(page: PageRequest, company: Company) -> DayRange:
-    """What was asked for in the address; the usual one, and a word about it, where that cannot be used."""
+    """The date range of the address; the default one, and an error, if it is unusable."""
     params = page.request.query_params
     async with page.kit.database.connection() as db:
         try:
@@ -98,7 +98,7 @@ async def _read_window(page: PageRequest, company: Company) -> DayRange:
 
 
 def _frame(page: PageRequest, window: DayRange) -> dict[str, Any]:
-    """What both reports show above themselves."""
+    """What both reports show above the charts."""
     params = page.request.query_params
     is_preset = not params.get("from") and not params.get("to") and page.error is None
     return {"window": window, "presets": PRESETS, "preset": (params.get("days") or "30") if is_preset else ""}
@@ -138,7 +138,7 @@ TIMES = {"first_response_time": "first answer", "avg_response_time": "answer", "
 
 
 def _read_channel(page: PageRequest) -> str | None:
-    """The one that was asked for; all of them, and a word about it, where there is none of the name."""
+    """The channel of the address; all channels, and an error, if it is unknown."""
     params = page.request.query_params.get("channel", "")
     channel = params if params in CHANNEL_NAMES else None
     if params and channel is None:

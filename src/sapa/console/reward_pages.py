@@ -1,4 +1,4 @@
-"""Rewards: what customers can have for their points."""
+"""Rewards that customers redeem points for."""
 
 from typing import Any
 
@@ -60,7 +60,7 @@ async def change_reward(page: PageRequest) -> Response:
 
 @console.post("/{environment}/rewards/{id}/delete", roles=DEVELOPERS)
 async def delete_reward(page: PageRequest) -> Response:
-    """Nobody can redeem it any more; what was redeemed stays."""
+    """It can no longer be redeemed; past redemptions stay."""
     path = f"/loyalty/reward-options/{page.request.path_params['id']}"
     reward = (await page.call("GET", path))["data"]
     await page.call("DELETE", path, noted=("reward.deleted", reward["rewardName"]))
@@ -82,7 +82,7 @@ def _show_form(
 
 
 def _build_body(page: PageRequest) -> dict[str, Any]:
-    """Free shipping has no value, whatever stood in its field."""
+    """Free shipping has no value, whatever the field holds."""
     body = gather(page, TEXTS, ["minimumPurchaseAmount"]) | {
         "rewardName": page.form_value("rewardName"),
         "costToRedeem": parse_number("costToRedeem", page.form_value("costToRedeem")) or 0,

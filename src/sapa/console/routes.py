@@ -1,7 +1,7 @@
-"""Pages of the console are declared once: path, who may open it, and a function that shows it or does it.
+"""Declares the console's pages: path, roles, and a handler that shows or changes something.
 
-Every page passes the same steps: session, role, environment, and for what changes something the form's token. What is
-refused is shown where it happened.
+Every page passes the same steps: session, role, environment, and for changes the form's token. Errors are shown on the
+page.
 """
 
 import hmac
@@ -44,7 +44,7 @@ from sapa.people.types import ConsoleSession, Role
 
 COOKIE = "sapa_session"
 VISITOR_COOKIE = "sapa_visitor"
-"""Of somebody who is not signed in: what the tokens of their forms are made of."""
+"""For visitors who are not signed in: the seed of their forms' tokens."""
 LANGUAGE_COOKIE = "sapa_language"
 ENVIRONMENTS = ("live", "test")
 EVERYBODY = tuple(Role)
@@ -80,7 +80,7 @@ class FormSent(Conflict):
 
 
 class PageRequest(Struct):
-    """One request for a page, and who makes it."""
+    """One request for a page, and its session."""
 
     kit: AppContext
     api: InProcessApi
@@ -106,7 +106,7 @@ class PageRequest(Struct):
 
     @property
     def token(self) -> str:
-        """What a form must bring back: known to whoever can read this browser's pages, and to nobody else."""
+        """What a form must send back: readable by this browser's pages only."""
         return build_token(self.visitor if self.signed_in is None else self.secret)
 
     @property
@@ -120,11 +120,11 @@ class PageRequest(Struct):
         return people.Origin(self.address, self.request.headers.get("user-agent", ""))
 
     def path(self, rest: str = "") -> str:
-        """A page of the present environment."""
+        """The path of a page in the present environment."""
         return f"/console/{self.environment}{rest}"
 
     def form_value(self, name: str) -> str:
-        """A field of the form, without blanks around it; empty when it is missing."""
+        """A field of the form, stripped; empty if it is missing."""
         value = self.form.get(name)
         return value.strip() if isinstance(value, str) else ""
 
@@ -150,15 +150,17 @@ class PageRequest(Struct):
         noted: tuple[str, str] | None = None,
         once: str | None = None,
     ) -> Any:
-        """What the API answers, for this environment and with the rights of this person's role. `noted` is what the
-        audit log is to say of a change: the action and its subject. `once` is the form's own word: sent twice with
-        it, a change happens once."""
+        """Calls the API in this environment, with the scopes of the person's role.
+
+        `noted` is the action and the subject for the audit log. `once` is the form's key: a change that is sent twice
+        with it happens once.
+        """
         role = self.session.role
         note = (lambda tx: self.record(tx, *noted)) if noted else None
         return await self.api.call(self.company_id, role, method, path, query, body, base, upload, note, once)
 
     async def claim_once(self, tx: Tx) -> None:
-        """For forms that make a secret: one that is sent again, by a reload, makes no other."""
+        """For forms that create a secret: a reload does not create another."""
         if not (form_key := self.form_value("once")):
             return
         attempt = idempotency.build_claim(self.company_id, f"console-{form_key}", self.request.url.path, b"")
@@ -182,7 +184,7 @@ class ConsoleRoute(Struct, frozen=True):
     """None for pages that are open to anybody."""
     handler: Handler
     shown_by: Handler | None
-    """Shows the form again, with what was wrong in it."""
+    """Shows the form again, with its errors."""
 
     @property
     def is_open(self) -> bool:
@@ -204,7 +206,7 @@ class ConsoleRoutes:
         return self._declare("POST", path, roles, shown_by)
 
     def routes(self, context: AppContext, api: InProcessApi, live: Live) -> list[Route]:
-        """What is named before what is meant by any name: `new` is no id, and `people` no environment."""
+        """Fixed paths before parameters: `new` is not an id, and `people` not an environment."""
         ordered = sorted(self.pages, key=lambda route: [step.startswith("{") for step in route.path.split("/")])
         routes = [
             Route(f"/console{route.path}", _serve(context, api, live, route), methods=[route.method])
@@ -256,14 +258,14 @@ async def _respond(context: AppContext, route: ConsoleRoute, page: PageRequest) 
     except DatabaseAway:
         return page.show("refused.html", 503, error=ServiceUnavailable())
     except Exception:
-        # Not the address: it may be a one-time link's.
+        # Not the address: it may be a one-time link.
         name = f"{route.method} {route.path}"
         log.exception("page failed", page=name, request_id=page.request.state.request_id)
         return page.show("refused.html", 500, error=PageFailed())
 
 
 def _find_return_path(request: Request) -> str:
-    """The page that they wanted; of a form, the page that it stood on."""
+    """The requested page; for a form, the page it is on."""
     try:
         place = urlsplit(str(request.url) if request.method == "GET" else request.headers.get("referer", ""))
     except ValueError:
@@ -332,14 +334,14 @@ async def _handle(route: ConsoleRoute, page: PageRequest) -> Response:
 
 
 def open_session(page: PageRequest, secret: str, path: str) -> Response:
-    """On to a page, signed in."""
+    """Signs in and redirects."""
     response = go_to(path)
     set_cookie(page, response, COOKIE, secret, people.SESSION_SECONDS)
     return response
 
 
 def set_cookie(page: PageRequest, response: Response, name: str, value: str, seconds: int | None = None) -> None:
-    """One that no script reads and no other site sends; without a time it goes with the browser."""
+    """Scripts cannot read it and other sites cannot send it; without `seconds` it ends with the browser session."""
     response.set_cookie(
         name, value, max_age=seconds, path="/console", secure=page.is_secure, httponly=True, samesite="lax"
     )

@@ -1,4 +1,4 @@
-"""Settings: the company with its environments and clock, and how its loyalty program works."""
+"""Settings: the company, its environments and clock, and its loyalty program."""
 
 import re
 from datetime import timedelta
@@ -51,7 +51,7 @@ async def rename_company(page: PageRequest) -> Response:
 
 @console.post("/{environment}/settings/clock", roles=DEVELOPERS, shown_by=show_company)
 async def move_clock(page: PageRequest) -> Response:
-    """Forward, or back to the real time."""
+    """Forward, or back to real time."""
     by = None if page.form_value("reset") else _parse_span(page)
     async with page.kit.database.transaction() as tx:
         await access.move_clock(tx, page.company_id, by)
@@ -118,7 +118,7 @@ def _list_typed(page: PageRequest) -> dict[str, Any]:
 
 
 def _list_rows(page: PageRequest) -> list[dict[str, Any]]:
-    """The tiers as they were typed, the empty ones included."""
+    """The tiers as typed, including empty ones."""
     typed = zip(page.form_values("amount"), page.form_values("points"), strict=False)
     return [{"currencyAmount": amount.strip(), "points": points.strip()} for amount, points in typed]
 
@@ -134,7 +134,7 @@ def _parse_number(field: str, text: str) -> int:
 
 
 def _parse_amount(field: str, text: str) -> int | float:
-    """As JSON has it: the API checks the rest."""
+    """As JSON values; the API validates them."""
     plain = text.replace(",", "")
     if not _AMOUNT(plain):
         raise Invalid.field(field, "must be an amount, such as 10000")

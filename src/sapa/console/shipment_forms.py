@@ -1,4 +1,4 @@
-"""A new shipment: for an order, from a store, with a service that was chosen by its price."""
+"""New shipment: for an order, from a store, with a service chosen by price."""
 
 from secrets import token_hex
 from typing import Any
@@ -36,7 +36,7 @@ KNOWN_AS = {
     "destination.coordinates": "delivery.coordinates.lat",
     "options.pickupCity": "pickupCity",
 }
-"""Fields of a question for prices, as this form calls them."""
+"""Fields of a quote, by their names in this form."""
 
 
 @console.get("/{environment}/shipments/new", roles=EVERYBODY)
@@ -62,7 +62,7 @@ async def show_new_shipment(page: PageRequest) -> Response:
 
 @console.post("/{environment}/shipments/new", roles=EVERYBODY)
 async def go_on(page: PageRequest) -> Response:
-    """The form again: with the places of what was chosen, or with prices."""
+    """Shows the form again, with the areas or the prices of the choices."""
     return await show_new_shipment(page)
 
 
@@ -79,7 +79,7 @@ async def create_shipment(page: PageRequest) -> Response:
 
 
 async def _prefill(page: PageRequest) -> dict[str, str]:
-    """What the order knows of its receiver and its goods."""
+    """Prefills the receiver and the package from the order."""
     id = page.request.query_params.get("orderId", "")
     values = dict.fromkeys(FIELDS, "") | {"package.itemQty": "1"}
     if not id or "/" in id:
@@ -112,7 +112,7 @@ def _find_default(stores: list[dict[str, Any]]) -> str:
 
 
 def _find_usual(providers: list[dict[str, Any]]) -> str:
-    """The first that can be used, those with prices before the others."""
+    """The first usable one, preferring those with prices."""
     usable = [entry for entry in providers if entry["connected"]]
     return str(max(usable, key=lambda entry: bool(entry["capabilities"]["quote"]))["provider"])
 
@@ -138,7 +138,7 @@ async def _list_pickup_cities(page: PageRequest, provider: str) -> list[dict[str
 
 
 async def _find_quote(page: PageRequest) -> dict[str, Any] | None:
-    """The prices, when they were asked for; why there are none is shown at the field that is to blame."""
+    """The prices, if they were requested; errors are shown at their fields."""
     if page.form_value("step") != "prices" and not page.form_value("service"):
         return None
     try:
@@ -186,7 +186,7 @@ def _rename(error: Invalid) -> Invalid:
 
 
 async def _choose_service(page: PageRequest) -> dict[str, Any]:
-    """The service with its price of now; where a provider has no prices, what was written by hand."""
+    """The service at its present price; typed by hand if the provider has no prices."""
     providers = (await page.call("GET", "/shipping/providers"))["data"]
     if not _has_prices(providers, page.form_value("provider")):
         return gather(page, ["serviceName"], ["fee"])

@@ -1,4 +1,4 @@
-"""Shipments: the list, one with its way so far, and what people do with it."""
+"""Shipments: the list, one with its tracking, and its actions."""
 
 from typing import Any
 
@@ -23,10 +23,10 @@ from sapa.shipping.types import SHIPMENT_ID
 from sapa.values.json import encode
 
 TONES = {"delivered": "good", "failed": "bad", "cancelled": "over", "returned": "bad"}
-"""How a group of states looks; the others wait."""
+"""The colour of a status group; others are waiting."""
 FILTERS = ("status", "provider", "needsAction", "orderId", "awb", "storeLocationId")
 TOO_LATE = UNDER_WAY | {"cancelled", "cancelled_by_business", "returning", "returned", "lost", "booking"}
-"""States in which there is nothing to cancel any more, or not yet."""
+"""Statuses in which nothing can be cancelled."""
 
 
 @console.get("/{environment}/shipments", roles=EVERYBODY)
@@ -38,7 +38,7 @@ async def list_shipments(page: PageRequest) -> Response:
 
 @console.get("/{environment}/shipments/{id}", roles=EVERYBODY)
 async def show_shipment(page: PageRequest) -> Response:
-    """What is known; with `track` in the address the carrier is asked first."""
+    """The stored tracking; `track` in the query polls the carrier first."""
     id = page.request.path_params["id"]
     method = await _read_way(page, id)
     shipment = (await page.call("GET", f"/shipping/shipments/{id}"))["data"]
@@ -70,7 +70,7 @@ async def _read_way(page: PageRequest, id: str) -> Any:
 
 
 async def _find_order_number(page: PageRequest, id: str | None) -> str | None:
-    """None for an order that is gone by now."""
+    """None if the order was deleted."""
     try:
         return str((await page.call("GET", f"/orders/{id}"))["data"]["orderNumber"]) if id else None
     except NotFound:
@@ -83,7 +83,7 @@ def find_tone(status: str) -> str:
 
 @console.post("/{environment}/shipments/{id}/book", roles=EVERYBODY, shown_by=show_shipment)
 async def book(page: PageRequest) -> Response:
-    """People book what the API does not, and everything else, too."""
+    """People can book every shipment, also those that the API does not book."""
     id = page.request.path_params["id"]
     shipment = (await page.call("GET", f"/shipping/shipments/{id}"))["data"]
     if PROVIDERS[shipment["provider"]].is_local:
@@ -104,7 +104,7 @@ async def cancel(page: PageRequest) -> Response:
 
 @console.post("/{environment}/shipments/{id}/status", roles=EVERYBODY, shown_by=show_shipment)
 async def move_by_hand(page: PageRequest) -> Response:
-    """Where no carrier tells how far it is."""
+    """For shipments without a carrier."""
     id = page.request.path_params["id"]
     await page.call("PATCH", f"/shipping/shipments/{id}", body={"shippingStatus": page.form_value("status")})
     return go_to(page.path(f"/shipments/{id}"))
@@ -112,7 +112,7 @@ async def move_by_hand(page: PageRequest) -> Response:
 
 @console.post("/{environment}/shipments/{id}/looked", roles=EVERYBODY, shown_by=show_shipment)
 async def acknowledge(page: PageRequest) -> Response:
-    """Somebody has seen what was wrong with it."""
+    """Acknowledges the problem."""
     id = page.request.path_params["id"]
     await page.call("PATCH", f"/shipping/shipments/{id}", body={"needsAction": False})
     return go_to(page.path(f"/shipments/{id}"))
@@ -120,7 +120,7 @@ async def acknowledge(page: PageRequest) -> Response:
 
 @console.post("/{environment}/shipments/{id}/resolve", roles=EVERYBODY, shown_by=show_shipment)
 async def resolve(page: PageRequest) -> Response:
-    """What somebody found out at the carrier about a booking whose outcome is not known."""
+    """Applies what a person learned from the carrier about an unknown booking."""
     id = page.request.path_params["id"]
     found = {"outcome": page.form_value("outcome"), "orderNo": page.form_value("orderNo") or None}
     try:
@@ -132,7 +132,7 @@ async def resolve(page: PageRequest) -> Response:
 
 @console.post("/{environment}/shipments/{id}/advance", roles=EVERYBODY, shown_by=show_shipment)
 async def advance(page: PageRequest) -> Response:
-    """The simulated carrier of a test environment goes on."""
+    """Advances the simulated carrier of a test environment."""
     id = page.request.path_params["id"]
     await page.call("POST", f"/shipping/shipments/{id}/sandbox/advance", body={})
     return go_to(page.path(f"/shipments/{id}"))

@@ -1,4 +1,4 @@
-"""Customers, orders and products: lists to search, one of each to look at, and what is done with them most."""
+"""Customers, orders and products: lists, details and the most common actions."""
 
 from secrets import token_hex
 

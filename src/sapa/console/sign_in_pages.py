@@ -1,4 +1,4 @@
-"""Coming in and going out: signing in, one-time links, language, signing out."""
+"""Signing in and out, one-time links, and the language."""
 
 from starlette.responses import Response
 
@@ -45,7 +45,7 @@ async def sign_in(page: PageRequest) -> Response:
 
 @console.get("/link/{secret}", roles=None)
 async def open_link(page: PageRequest) -> Response:
-    """What opens the door leaves the address bar, and the browser's history with it."""
+    """Moves the link's secret out of the address bar and the browser's history."""
     secret = page.request.path_params["secret"]
     await _get_link(page, secret)
     response = go_to("/console/link")
@@ -124,6 +124,6 @@ async def sign_out(page: PageRequest) -> Response:
 
 
 def _next_of(page: PageRequest) -> str:
-    """Where they wanted to go: a page of ours, and nothing else."""
+    """The return path, if it is one of ours."""
     wanted = page.form_value("next") or page.request.query_params.get("next", "")
     return wanted if wanted.startswith("/console/") and "//" not in wanted and "\\" not in wanted else HOME

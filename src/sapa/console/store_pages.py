@@ -18,7 +18,7 @@ TEXTS = ("name", "contactName", "phone", "email", "address", "notes", "city", "p
 NUMBERS = ("kecamatanId", "kelurahanId", "coordinates.lat", "coordinates.lng")
 FIELDS = (*TEXTS, *CHOSEN, "coordinates.lat", "coordinates.lng", "isDefault")
 KEPT = {"kecamatanId": "kecamatan", "kelurahanId": "kelurahan"}
-"""Ids with the field that says the same in words."""
+"""Area ids, each with the field of its name."""
 
 
 @console.get("/{environment}/stores", roles=EVERYBODY)
@@ -36,7 +36,7 @@ async def show_new_store(page: PageRequest) -> Response:
 
 @console.post("/{environment}/stores/new", roles=DEVELOPERS)
 async def choose_area_of_new(page: PageRequest) -> Response:
-    """The form again, with the lists of what was chosen."""
+    """Shows the form again, with the lists of the choices."""
     return await show_new_store(page)
 
 
@@ -44,7 +44,7 @@ async def choose_area_of_new(page: PageRequest) -> Response:
 async def create_store(page: PageRequest) -> Response:
     body = await _build_body(page)
     if not body["isDefault"]:
-        del body["isDefault"]  # the first one is the default by itself
+        del body["isDefault"]  # the first one becomes the default by itself
     await page.call("POST", "/shipping/store-locations", body=body, noted=("store.created", page.form_value("name")))
     return go_to(page.path("/stores"))
 
@@ -60,7 +60,7 @@ async def show_store(page: PageRequest) -> Response:
 
 @console.post("/{environment}/stores/{id}/areas", roles=DEVELOPERS)
 async def choose_area(page: PageRequest) -> Response:
-    """The form again, with the lists of what was chosen."""
+    """Shows the form again, with the lists of the choices."""
     return await show_store(page)
 
 
@@ -88,7 +88,7 @@ async def _show_form(page: PageRequest, store: dict[str, Any] | None, values: di
 
 
 async def _build_body(page: PageRequest) -> dict[str, Any]:
-    """A place that was chosen is told by its name, too; one that stayed as it was keeps the name it has."""
+    """Adds the names of chosen areas; unchanged ones keep theirs."""
     body = gather(page, TEXTS, NUMBERS) | {"isDefault": bool(page.form_value("isDefault"))}
     for required in ("name", "address"):
         body[required] = body[required] or ""

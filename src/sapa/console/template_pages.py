@@ -1,4 +1,4 @@
-"""Settings: templates for messages, with where their approval stands."""
+"""Settings: message templates and their approval."""
 
 import re
 from typing import Any
@@ -133,7 +133,7 @@ def _read_stored(template: dict[str, Any]) -> dict[str, Any]:
 
 
 def _build_content(typed: dict[str, Any]) -> dict[str, Any]:
-    """What a template says, as the API takes it."""
+    """A template's content as the API's body."""
     header = {"type": typed["header"]} if typed["header"] not in {"", "none"} else None
     if header and header["type"] == "text":
         header["text"] = typed["header_text"]

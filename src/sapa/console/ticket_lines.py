@@ -1,4 +1,4 @@
-"""What was said and done in a ticket, as one conversation: messages, notes and events in their order."""
+"""A ticket as one conversation: messages, notes and events in order."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 class ThreadItem(Struct, frozen=True):
-    """One line of it."""
+    """One line of the conversation."""
 
     kind: str
     """in, out, note or event."""
@@ -21,20 +21,22 @@ class ThreadItem(Struct, frozen=True):
     at: str
     said: Json
     who: str | None
-    """The agent, by name."""
+    """The agent's name."""
     tick: str | None = None
-    """What became of a message that went out."""
+    """The delivery status of an outbound message."""
 
 
 def build_lines(ticket: Json, names: dict[int, str], is_latest: bool = True) -> list[ThreadItem]:
-    """At one instant a message comes after what opened the ticket and before what followed from it. Of notes and
-    events those are shown that belong to the messages shown, which are the latest or earlier ones."""
+    """At the same instant a message follows the event that opened the ticket and precedes its consequences.
+
+    Only notes and events of the shown messages are included.
+    """
     placed = [*_place_messages(ticket["messages"], names), *_place_rest(ticket, names, is_latest)]
     return [line for _, _, line in sorted(placed, key=lambda one: one[:2])]
 
 
 def _place_messages(messages: list[Json], names: dict[int, str]) -> Iterable[tuple[float, int, ThreadItem]]:
-    """In the order in which they came, whatever their times say: channels tell them in whole seconds."""
+    """In order of arrival, because channels give times in whole seconds."""
     last_at = 0.0
     for message in messages:
         left_at = (message["sentAt"] or message["failedAt"]) if message["direction"] == "out" else None

@@ -1,4 +1,4 @@
-"""One ticket: the conversation, what can be done with it, and whom it is with."""
+"""One ticket: the conversation, its actions and its customer."""
 
 import re
 from secrets import token_hex
@@ -19,7 +19,7 @@ from sapa.http.errors import Conflict, Invalid, NotFound
 from sapa.messaging.channels.registry import CHANNELS
 
 APPROVING = frozenset(source for source, channel in CHANNELS.items() if channel.capabilities.needs_approved_templates)
-"""Channels that send only templates that they have approved."""
+"""Channels that send approved templates only."""
 _PLACE = re.compile(r"\{\{\s*([1-9][0-9]{0,2})\s*\}\}")
 
 Json = dict[str, Any]
@@ -57,7 +57,7 @@ async def show_ticket(page: PageRequest) -> Response:
 
 @console.get("/{environment}/inbox/{id}/events", roles=EVERYBODY)
 async def watch_ticket(page: PageRequest) -> Response:
-    """A stream for the page's script; whoever comes here otherwise gets the page."""
+    """A stream for the page's script; other visitors are redirected to the page."""
     id = page.request.path_params["id"]
     if not is_script(page):
         return go_to(page.path(f"/inbox/{id}"))
@@ -125,7 +125,7 @@ async def send_template(page: PageRequest) -> Response:
 
 @console.get("/{environment}/inbox/{id}/files/{message}", roles=EVERYBODY)
 async def open_file(page: PageRequest) -> Response:
-    """On to a file that came with a message of this ticket, at an address that is good for a while."""
+    """Redirects to a file of this ticket, at an address that expires."""
     ticket_id, message_id = page.request.path_params["id"], page.request.path_params["message"]
     message = (await _ask(page, "GET", f"/messages/{message_id}"))["data"]
     if message["ticketId"] != ticket_id:

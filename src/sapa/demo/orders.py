@@ -1,4 +1,4 @@
-"""What the demo shop sold over the last year: older orders are settled, a few were cancelled or refunded."""
+"""The demo shop's orders of the last year: older ones are settled, a few cancelled or refunded."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ _read_addresses = msgspec.json.Decoder(list[Address]).decode
 
 
 class Sale(Struct, frozen=True):
-    """An order, when it was placed, and what became of it."""
+    """An order, when it was placed, and its later update."""
 
     order: OrderIn
     placed_at: datetime
@@ -28,7 +28,7 @@ class Sale(Struct, frozen=True):
 
 
 def build_sales(count: int, customers: Sequence[Customer], variants: Sequence[str], now: datetime) -> Iterator[Sale]:
-    """In the sequence of time. A few customers come again and again."""
+    """In chronological order. A few customers return often."""
     dice = random.Random(8000)  # noqa: S311 - the same sales every time
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     instants = sorted(midnight - _age(dice) for _ in range(count))
@@ -38,7 +38,7 @@ def build_sales(count: int, customers: Sequence[Customer], variants: Sequence[st
 
 
 def _age(dice: random.Random) -> timedelta:
-    """Back from midnight: more of the last months than of the first, at the hours when people shop."""
+    """Before midnight: weighted to recent months and to shopping hours."""
     days = int(DAYS * dice.random() ** 1.3) + 1
     return timedelta(days=days) - timedelta(hours=dice.choice(HOURS) - 7, minutes=dice.randrange(60))
 

@@ -1,4 +1,4 @@
-"""The accounts that every test environment has with every simulator, without anybody opening them."""
+"""Credentials that every test environment has with every simulator."""
 
 import hmac
 import re
@@ -10,7 +10,7 @@ _parse = re.compile(r"sbx_(?P<company>[0-9]{1,18})_[0-9a-f]{32}", re.ASCII).full
 
 
 def build_secret(context: AppContext, company_id: int, purpose: str) -> str:
-    """A token, password or key of a company, always the same for a purpose, and nobody else's."""
+    """A token, password or key: derived, unique per company and purpose."""
     key = context.settings.secret_key
     if key is None:
         raise SecretKeyMissing
@@ -19,7 +19,7 @@ def build_secret(context: AppContext, company_id: int, purpose: str) -> str:
 
 
 def find_company_id(context: AppContext, secret: str, purpose: str) -> int | None:
-    """Whose secret it is; None for one that no company has for this purpose."""
+    """The company of a secret; None if it is not valid for the purpose."""
     found = _parse(secret)
     if found is None:
         return None

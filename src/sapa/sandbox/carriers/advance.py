@@ -1,4 +1,4 @@
-"""Moves a simulated booking on, for those who will not wait for it."""
+"""Advances a simulated booking on request."""
 
 from sapa.context import AppContext
 from sapa.db.pool import Tx
@@ -10,7 +10,7 @@ from sapa.sandbox.carriers.simulators import SIMULATORS
 
 
 async def advance(context: AppContext, tx: Tx, company_id: int, adapter: str, key: str, to: str | None) -> Booking:
-    """To its next state, or to a given one in our words. The carrier's callback is posted at once.
+    """To its next state, or to the given one. The carrier's callback is posted at once.
 
     The key is our reference, the carrier's number or the awb.
     """

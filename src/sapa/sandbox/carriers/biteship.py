@@ -1,4 +1,4 @@
-"""Plays Biteship: its paths, its answers, its callbacks."""
+"""Simulates Biteship: its paths, responses and callbacks."""
 
 from datetime import UTC
 from decimal import Decimal

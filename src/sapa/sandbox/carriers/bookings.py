@@ -1,4 +1,4 @@
-"""What the simulators of carriers remember, and what they call back with."""
+"""The simulated carriers' bookings and callbacks."""
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +24,11 @@ from sapa.sandbox.carriers.scenarios import (
 )
 
 MARK = "x-sandbox-booking"
-"""A callback's header that tells whose it is, so that it can be replaced while it waits."""
+"""The callback header with its booking, so that pending callbacks can be replaced."""
 
 
 class Booking(Struct, frozen=True):
-    """A booking as its simulator sees it at one moment."""
+    """A booking as its simulator sees it now."""
 
     company_id: int
     adapter: str
@@ -52,14 +52,14 @@ class Booking(Struct, frozen=True):
 
 
 class Posting(Struct, frozen=True):
-    """A callback in a carrier's own form."""
+    """A callback in the carrier's format."""
 
     headers: dict[str, str]
     body: bytes
 
 
 Build = Callable[[AppContext, Booking, ScenarioStep], Posting | None]
-"""How a simulator tells of a step; None when that carrier says nothing of it."""
+"""Builds the callback of a step; None if the carrier sends none."""
 
 RETENTION_DAYS = 90
 
@@ -68,7 +68,7 @@ async def book(
     context: AppContext, tx: Tx, company_id: int, adapter: str, kind: Kind, reference: str, scenario: str | None,
     body: Mapping[str, Any], build: Build,
 ) -> Booking | None:  # fmt: skip
-    """None when the reference was booked before, which is counted."""
+    """None if the reference was booked before, which is counted."""
     now = await get_now(tx, company_id)
     steps = build_steps(kind, scenario, now)
     number = build_number(company_id, adapter, reference)
@@ -107,13 +107,13 @@ async def lock(tx: Tx, company_id: int, adapter: str, key: str) -> Booking | Non
 
 
 async def list_bookings(db: Connection, company_id: int) -> list[Booking]:
-    """All that a company's simulators took on, the oldest first."""
+    """All bookings of a company's simulators, oldest first."""
     now = await get_now(db, company_id)
     return [_read(row, company_id, now) for row in await queries.list_bookings(db, company_id)]
 
 
 async def purge_old(database: Database) -> None:
-    """By the real time: a test clock that is moved on for months takes nothing away from whoever tests with it."""
+    """By real time, so that moving a test clock ahead deletes nothing."""
     async with database.connection() as db:
         await queries.purge_bookings(db, RETENTION_DAYS)
 
@@ -121,7 +121,7 @@ async def purge_old(database: Database) -> None:
 async def replace_steps(
     context: AppContext, tx: Tx, booking: Booking, steps: list[ScenarioStep], build: Build
 ) -> Booking:
-    """Another course from here on: what waits to be told is replaced by what is to be told now."""
+    """Replaces the steps and the pending callbacks."""
     posted = {(step.state, step.at) for step in booking.past}
     await queries.drop_waiting(tx, booking.company_id, _mark(booking), booking.now)
     changed = msgspec.structs.replace(booking, steps=steps)
@@ -146,7 +146,7 @@ async def _schedule(context: AppContext, tx: Tx, booking: Booking, steps: Sequen
 
 
 def _swap(delays: list[float]) -> list[float]:
-    """Each second one overtakes the one before it."""
+    """Swaps each pair."""
     swapped = delays.copy()
     for first in range(0, len(delays) - 1, 2):
         swapped[first], swapped[first + 1] = delays[first + 1] + 0.5, delays[first + 1]

@@ -1,4 +1,4 @@
-"""Plays Dash Electric: its paths, its answers, its callbacks."""
+"""Simulates Dash Electric: its paths, responses and callbacks."""
 
 import hmac
 from decimal import Decimal
@@ -49,7 +49,7 @@ _WORDS = {
     "returned": "RETURNED",
     "lost": "FAILED",
 }
-"""It has one word for all that goes wrong."""
+"""It has one word for every failure."""
 
 _REASONS = {
     "no_driver": "No driver could be found",

@@ -1,4 +1,4 @@
-"""A test environment as shipping sees it: every provider is connected to its simulator, with nothing stored."""
+"""Shipping's test environment: every provider is connected to its simulator, with nothing stored."""
 
 from collections.abc import Sequence
 
@@ -24,7 +24,7 @@ class SandboxShipping:
         return None
 
     def build_token(self, context: AppContext, company_id: int, adapter: str) -> str:
-        """Simulators know it without being told."""
+        """Simulators compute it themselves."""
         return build_secret(context, company_id, _purpose(adapter))
 
     def build_credentials(self, context: AppContext, company_id: int, carrier: Carrier) -> dict[str, str]:

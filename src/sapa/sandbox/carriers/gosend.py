@@ -1,4 +1,4 @@
-"""Plays GoSend: its paths, its answers, its callbacks."""
+"""Simulates GoSend: its paths, responses and callbacks."""
 
 import asyncio
 from decimal import Decimal
@@ -53,7 +53,7 @@ _WORDS = {
     "cancelled": "cancelled",
     "no_driver": "no_driver",
 }
-"""It has no word for a parcel that is back: it stays `rejected`, with a photo of the hand-over."""
+"""It has no word for a returned parcel: it stays `rejected`, with a hand-over photo."""
 
 _BEFORE_PICKUP = frozenset({"finding_driver", "driver_assigned", "picking_up"})
 
@@ -108,7 +108,7 @@ def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> 
 
 
 async def _price(query: dict[str, str]) -> HookAnswer:
-    """A quote tells no value of the parcel: the last digits of where it goes stand for it."""
+    """A quote has no declared value: the last digits of the destination replace it."""
     origin, destination = _parse_point(query.get("origin")), _parse_point(query.get("destination"))
     if origin is None or destination is None:
         return _refuse(400, "origin and destination must be lat,lng")

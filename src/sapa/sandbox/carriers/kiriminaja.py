@@ -1,4 +1,4 @@
-"""Plays KiriminAja: its paths, its answers, its callbacks."""
+"""Simulates KiriminAja: its paths, responses and callbacks."""
 
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
@@ -87,7 +87,7 @@ async def serve(context: AppContext, call: HookCall) -> HookAnswer:
 
 
 def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
-    """What has no method of its own is told with its code, as a parcel's status."""
+    """A status without a callback method of its own is sent as a code."""
     parcel: dict[str, Any] = {"order_id": booking.reference, "awb": booking.awb}
     if step.state in _METHODS:
         method, field = _METHODS[step.state]
@@ -206,7 +206,7 @@ async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> H
 
 
 def _find_problem(body: dict[str, Any], package: dict[str, Any]) -> str | None:
-    """What KiriminAja's own validation would say."""
+    """KiriminAja's own validation."""
     for part, name, least, most in (
         (body, "name", 1, 50),
         (body, "address", 10, 200),

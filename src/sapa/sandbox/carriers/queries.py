@@ -1,4 +1,4 @@
-"""How the simulators of carriers remember their bookings."""
+"""SQL of the simulated carriers' bookings."""
 
 from datetime import datetime
 
@@ -77,7 +77,7 @@ async def insert_booking(
     tx: Tx, company_id: int, adapter: str, reference: str, order_no: str, awb: str, scenario: str | None,
     asked: bytes, steps: bytes, booked_at: datetime,
 ) -> bool:  # fmt: skip
-    """False when the reference was booked before."""
+    """False if the reference was booked before."""
     made = await INSERT.run(tx, company_id, adapter, reference, order_no, awb, scenario, asked, steps, booked_at)
     return made > 0
 
@@ -103,7 +103,7 @@ async def set_steps(tx: Tx, company_id: int, adapter: str, reference: str, steps
 
 
 async def drop_waiting(tx: Tx, company_id: int, mark: str, now: datetime) -> None:
-    """Callbacks of a booking that have not been posted yet."""
+    """Deletes callbacks that have not been posted yet."""
     await DROP_WAITING.run(tx, company_id, mark, now)
 
 

@@ -1,4 +1,4 @@
-"""What simulators answer with, and what they do alike when a shipment asks for trouble."""
+"""Responses that the simulators share, and failures that a shipment can request."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 
 DOWN_VALUE = 503_503
 SLOW_VALUE = 504_504
-"""Declared values of a parcel that make a quote fail or hang: a quote has no notes to say it in."""
+"""Declared values that make a quote fail or hang, because a quote has no notes for a scenario."""
 
 SLOW_SECONDS = 6.0
 LOCAL = timezone(timedelta(hours=7), "WIB")
@@ -23,7 +23,7 @@ def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | No
 
 
 def gateway_timeout() -> HookAnswer:
-    """As a gateway answers whose carrier said nothing in time."""
+    """A gateway's response if the carrier times out."""
     return HookAnswer(504, b"<html><body>504 Gateway Time-out</body></html>", {"content-type": "text/html"})
 
 
@@ -32,7 +32,7 @@ def service_unavailable() -> HookAnswer:
 
 
 def read_json(call: HookCall) -> dict[str, Any]:
-    """The body, an empty object when it is none."""
+    """The body; an empty object if it is not one."""
     try:
         found = msgspec.json.decode(call.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -41,7 +41,7 @@ def read_json(call: HookCall) -> dict[str, Any]:
 
 
 async def find_failure(value: object) -> HookAnswer | None:
-    """What a quote for a parcel of this value comes to, if not to a price."""
+    """The failure that a declared value requests, if any."""
     if value == DOWN_VALUE:
         return service_unavailable()
     if value == SLOW_VALUE:
@@ -50,7 +50,7 @@ async def find_failure(value: object) -> HookAnswer | None:
 
 
 def local_text(instant: datetime) -> str:
-    """Jakarta's time to the second, the next one begun: nothing happened before it was caused."""
+    """Jakarta's time, rounded up to the second, so that no effect precedes its cause."""
     whole = instant.replace(microsecond=0) + timedelta(seconds=bool(instant.microsecond))
     return whole.astimezone(LOCAL).strftime("%Y-%m-%d %H:%M:%S")
 
@@ -60,5 +60,5 @@ def milliseconds(instant: datetime) -> int:
 
 
 def number(value: object) -> Decimal:
-    """A number as it came, 0 for what is none."""
+    """The number, or 0 if it is not one."""
     return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else Decimal(0)

@@ -1,4 +1,4 @@
-"""The simulators of carriers, and where they listen. A carrier's simulator is the module here that has its name."""
+"""The carriers' simulators and their routes. A carrier's simulator is the module of the same name."""
 
 from collections.abc import Mapping
 from importlib import import_module

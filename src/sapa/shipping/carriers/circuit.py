@@ -36,7 +36,7 @@ def find_open_reason(connection: CarrierAccount) -> str | None:
 
 
 def enter(connection: CarrierAccount) -> str | None:
-    """Like find_open_reason, for a caller that calls next: after the pause, one call goes through and the others wait."""
+    """Like find_open_reason, for the next caller: after the pause one call goes through and the others wait."""
     reason = find_open_reason(connection)
     state = _circuits(connection).get(connection.id)
     if reason is None and state is not None and state.failures >= MOST_FAILURES:
