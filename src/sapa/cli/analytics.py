@@ -19,7 +19,7 @@ app = typer.Typer(no_args_is_help=True, help="The figures of support.")
 
 
 class Rebuilt(Struct, frozen=True, rename="camel"):
-    """What was gone through."""
+    """What was processed."""
 
     company_id: int
     tickets: int

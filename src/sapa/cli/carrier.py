@@ -110,7 +110,7 @@ def _run(company_id: int, work: Work[Result]) -> Result:
 
 
 def _parse_credentials(pairs: list[str]) -> dict[str, str]:
-    """A part that cannot be read is not repeated: it may be a secret."""
+    """A part that cannot be parsed is not repeated in the error: it may be a secret."""
     found: dict[str, str] = {}
     for text in pairs:
         name, equals, value = text.partition("=")
@@ -132,7 +132,7 @@ def _read_value(value: str) -> str:
 
 
 def _gather(carrier: Carrier, pairs: Mapping[str, str], is_asking: bool) -> dict[str, str]:
-    """From the options, else from variables, else from whoever sits at the terminal."""
+    """From the options, else from variables, else from a prompt."""
     found = dict(pairs)
     for field in carrier.fields:
         value = os.environ.get(f"SAPA_CARRIER_{field.name.upper()}")
@@ -156,7 +156,7 @@ def _show(found: list[CarrierConnection], as_json: bool, title: str) -> None:
 
 
 def _summary(info: CarrierConnection) -> dict[str, str]:
-    """A few lines that fit a terminal; --json tells the rest."""
+    """A few lines that fit a terminal; --json has the rest."""
     checked = f"verified {info.verified_at[:16].replace('T', ' ')}" if info.verified_at else "not verified"
     troubles = [info.last_error] if info.last_error else []
     account = [f"{name} {value}" for name, value in info.public_fields.items()]

@@ -43,12 +43,12 @@ FieldPairs = Annotated[
 
 
 class ChannelFields(Struct, frozen=True):
-    """What an account with a channel consists of."""
+    """The fields of an account with a channel."""
 
     source: str
     channel: str
     fields: list[str]
-    """Those that may be left out end in a question mark."""
+    """Optional ones end in a question mark."""
 
 
 @app.command()
@@ -172,7 +172,7 @@ def _run(company_id: int, work: Callable[[AppContext, Company], Awaitable[Result
 
 
 def _parse_fields(channel: Channel, pairs: Sequence[str]) -> Mapping[str, str]:
-    """An empty value takes an optional field away."""
+    """An empty value clears an optional field."""
     parts = [item.partition("=") for item in pairs]
     names = {field.name for field in channel.fields}
     for name, equals, _ in parts:

@@ -139,9 +139,9 @@ TIMES = {"first_response_time": "first answer", "avg_response_time": "answer", "
 
 def _read_channel(page: PageRequest) -> str | None:
     """The channel of the address; all channels, and an error, if it is unknown."""
-    params = page.request.query_params.get("channel", "")
-    channel = params if params in CHANNEL_NAMES else None
-    if params and channel is None:
+    name = page.request.query_params.get("channel", "")
+    channel = name if name in CHANNEL_NAMES else None
+    if name and channel is None:
         page.error = Invalid.field("channel", f"must be one of {', '.join(CHANNEL_NAMES)}")
     return channel
 

@@ -143,7 +143,7 @@ async def _ask(page: PageRequest, method: str, path: str, query: dict[str, str] 
 
 
 async def _do(page: PageRequest, verb: str, body: object, place: str = "") -> Response:
-    """What is sent twice by one form happens once."""
+    """A form that is sent twice changes the ticket once."""
     id, once = page.request.path_params["id"], page.form_value("once") or None
     await page.call("POST", f"/tickets/{id}/{verb}", body=body, base=Base.MESSAGING, once=once)
     return go_to(page.path(f"/inbox/{id}{place}"))
@@ -156,7 +156,7 @@ async def _get_ticket(page: PageRequest) -> Json:
 
 
 async def _find_chosen(page: PageRequest) -> int | None:
-    """The agent who was chosen, or nobody."""
+    """The chosen agent; None for no agent."""
     text = page.form_value("agentId")
     if text == "me":
         return (await read_team(page)).my_id
@@ -174,13 +174,13 @@ def _build_fingerprint(ticket: Json, team: Team) -> str:
 
 
 async def _read_files(page: PageRequest, ticket: Json) -> dict[str, list[Json]]:
-    """Of the messages that customers sent files with."""
+    """The files of the customers' messages."""
     with_files = [one["messageId2"] for one in ticket["messages"] if one["direction"] == "in" and one["mediaUrl"]]
     return {id: (await _ask(page, "GET", f"/messages/{id}/media"))["data"]["files"] for id in with_files}
 
 
 async def _read_templates(page: PageRequest, ticket: Json) -> Json:
-    """What can be sent at any time, and the one that was chosen with its parameters' places."""
+    """The templates that can be sent now, and the chosen one with its parameters."""
     approved = {"status": "APPROVED"} if ticket["source"] in APPROVING else {}
     templates = (await _ask(page, "GET", "/templates", {"limit": "100", **approved}))["data"]
     wanted = page.form_value("template") or page.request.query_params.get("template", "")
@@ -190,15 +190,15 @@ async def _read_templates(page: PageRequest, ticket: Json) -> Json:
 
 
 async def _read_person(page: PageRequest, ticket: Json) -> Json:
-    """The customer as the other pages know them; a contact need not be one, and may not be one any more."""
+    """The customer, if the contact is one and still exists."""
     id = ticket["customerId"]
-    nobody: Json = {"customer": None, "orders": [], "wallet": None, "timeline": []}
+    empty: Json = {"customer": None, "orders": [], "wallet": None, "timeline": []}
     if id is None:
-        return nobody
+        return empty
     try:
         customer = (await page.call("GET", f"/customers/{id}"))["data"]
     except NotFound:
-        return nobody
+        return empty
     orders = await page.call("GET", "/orders", {"customerId": id, "limit": "5"})
     wallet = (await page.call("GET", f"/loyalty/customers/{id}/wallet"))["data"]
     timeline = await page.call("GET", f"/loyalty/customers/{id}/timeline", {"limit": "8"})

@@ -1,5 +1,5 @@
-"""The console's languages. English is written in the templates; here is what it says in Bahasa Indonesia, and in plain
-English what the API has a code for."""
+"""The console's languages. English is in the templates; the files have Bahasa Indonesia, and plain English for the
+API's codes."""
 
 import re
 from collections.abc import Callable
@@ -22,7 +22,7 @@ def read_translations(language: str) -> dict[str, str]:
 
 @cache
 def build_translator(language: str) -> Callable[..., str]:
-    """Says texts in a language, with their {names} filled in; as they are where nobody translated them."""
+    """Translates texts and fills in their {names}; an untranslated text stays as it is."""
     translations = read_translations(language)
 
     def say(text: str, **values: object) -> str:
@@ -37,7 +37,7 @@ def translate(language: str, text: str, **values: object) -> str:
 
 
 def translate_error(language: str, text: str) -> str | None:
-    """Why something was refused, its numbers standing as # in the words; None where nobody translated it."""
+    """Translates an error's message, with # for its numbers; None if it is not translated."""
     translations = read_translations(language)
     translated = translations.get(text) or translations.get(_NUMBER.sub("#", text))
     numbers = iter(_NUMBER.findall(text))
@@ -45,7 +45,7 @@ def translate_error(language: str, text: str) -> str | None:
 
 
 def choose(request: Request) -> str:
-    """Of somebody who is not known: what they chose before, else what their browser asks for first."""
+    """For visitors who are not signed in: their earlier choice, else the browser's first language."""
     chosen = request.cookies.get("sapa_language")
     if chosen in LANGUAGES:
         return str(chosen)

@@ -113,7 +113,7 @@ async def resume_webhook(page: PageRequest) -> Response:
 
 @console.post("/{environment}/webhooks/{id}/replay", roles=DEVELOPERS, shown_by=show_webhook)
 async def replay_events(page: PageRequest) -> Response:
-    """What happened in a time is delivered once more, in its order, with the same event ids."""
+    """Delivers the events of a period again, in order, with the same event ids."""
     id, kind = page.request.path_params["id"], page.form_value("event")
     since, until = _read_instant(page, "since"), _read_instant(page, "until")
     if since is None:
@@ -165,7 +165,7 @@ async def delete_webhook(page: PageRequest) -> Response:
 
 @console.post("/{environment}/webhooks/{id}/test", roles=DEVELOPERS, shown_by=show_webhook)
 async def test_webhook(page: PageRequest) -> Response:
-    """Sends a trial delivery now and shows what came of it; nothing of it is kept or counted."""
+    """Sends a test delivery now and shows the result; it is neither stored nor counted."""
     id = page.request.path_params["id"]
     async with page.kit.database.connection() as db:
         endpoint = await webhooks.get(db, page.kit.vault, page.company_id, id)

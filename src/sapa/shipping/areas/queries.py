@@ -106,8 +106,8 @@ async def list_datasets(db: Connection, limit: int) -> list[AreaDataset]:
 
 
 async def insert_dataset(tx: Tx, name: str, sha512: str, areas: int) -> AreaDataset:
-    (made,) = await INSERT_DATASET.all(tx, name, sha512, areas)
-    return made
+    (created,) = await INSERT_DATASET.all(tx, name, sha512, areas)
+    return created
 
 
 async def clear_staging(tx: Tx) -> None:

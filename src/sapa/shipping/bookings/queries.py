@@ -181,10 +181,10 @@ LEASE_CANCELLING = sql(build_take("shipments", "id", "cancel_due_at"))
 async def insert_attempt(tx: Tx, company_id: int, shipment_id: str, reference: str, adapter: str) -> BookingAttempt:
     """Closes the earlier booking and adds the next attempt."""
     await close(tx, company_id, shipment_id)
-    made = await INSERT.find(tx, company_id, shipment_id, reference, adapter, LEASE_SECONDS)
-    if made is None:
+    created = await INSERT.find(tx, company_id, shipment_id, reference, adapter, LEASE_SECONDS)
+    if created is None:
         raise RuntimeError("the attempt was not stored")
-    return made
+    return created
 
 
 async def close(tx: Tx, company_id: int, shipment_id: str) -> None:
