@@ -153,9 +153,9 @@ async def _work(installation: Installation, database: Database, company: Company
 async def open_browser() -> AsyncIterator[Browser]:
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        await opened.close()
+        browser = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        await browser.close()
 
 
 async def take(browser: Browser, address: str, secret: str, shot: Shot) -> None:

@@ -107,10 +107,10 @@ async def test_what_happened_in_a_time_is_delivered_once_more(
     assert sorted(ids[:2]) == sorted(ids[2:])
     assert "webhook.replayed" in (await owner.get("/live/audit")).text
     await submit(owner, f"{path}/pause")
-    held = await submit(owner, f"{path}/replay", since="2026-01-01T00:00")
-    assert held.status_code == 409
-    assert "resume it first" in held.text
-    assert 'value="2026-01-01T00:00"' in held.text
+    paused = await submit(owner, f"{path}/replay", since="2026-01-01T00:00")
+    assert paused.status_code == 409
+    assert "resume it first" in paused.text
+    assert 'value="2026-01-01T00:00"' in paused.text
     assert len(station.arrivals) == 4
 
 

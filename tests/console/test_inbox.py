@@ -139,16 +139,16 @@ async def test_a_conversation_shows_what_was_said_noted_and_done(desk: Desk, sea
     await seat.post(f"{ticket['id']}/handover", agentId="")
     await seat.post(f"{ticket['id']}/resolve")
     page = await seat.open(path)
-    said = read(page[page.index('id="conversation"') :])
+    conversation = read(page[page.index('id="conversation"') :])
     places = [
-        said.index(words)
+        conversation.index(words)
         for words in (
             "Ticket opened", "Masih ada?", "Halo?", "Note of Sari, for agents only", "Pelanggan VIP", "Masih, kak.",
             "Handed over to the queue", "Resolved (by an agent)",
         )
     ]  # fmt: skip
     assert places == sorted(places)
-    assert "Assigned to Sari" in said
+    assert "Assigned to Sari" in conversation
     assert 'class="line note"' in page
     assert "Reopen" in page
     await seat.post(f"{ticket['id']}/reopen")
@@ -203,8 +203,8 @@ async def test_the_window_is_counted_down_and_then_a_template_goes_out(desk: Des
 
 
 async def test_a_file_is_a_link_away(desk: Desk, seat: Seat) -> None:
-    told = await speak(desk.client, source="MSGAPP_CLOUD", media="image", **{"from": NUMBER})
-    ticket = await eventually(lambda: desk.find_ticket_of(told["messageId"]))
+    spoken = await speak(desk.client, source="MSGAPP_CLOUD", media="image", **{"from": NUMBER})
+    ticket = await eventually(lambda: desk.find_ticket_of(spoken["messageId"]))
     (message,) = ticket["messages"]
     link = f"/{ticket['id']}/files/{message['messageId2']}?number=0"
     assert f"/inbox{link}" in await seat.open(f"/{ticket['id']}")
@@ -275,16 +275,16 @@ async def _take_until(lines: AsyncIterator[str], word: str) -> AsyncIterator[str
 
 async def test_a_person_has_so_many_streams_and_no_more(seat: Seat) -> None:
     """Over both processes there are twice as many places."""
-    opened = []
+    streams = []
     try:
         for _ in range(2 * MOST_STREAMS_OF_A_PERSON + 1):
             request = seat.browser.build_request("GET", "/test/inbox/events", headers=EVENTS)
-            opened.append(await seat.browser.send(request, stream=True))
-        refused = [response for response in opened if response.status_code == 503]
+            streams.append(await seat.browser.send(request, stream=True))
+        refused = [response for response in streams if response.status_code == 503]
         assert refused
         assert refused[0].headers["x-frame-options"] == "DENY"
     finally:
-        for response in opened:
+        for response in streams:
             await response.aclose()
     plain = await seat.browser.get("/test/inbox/events")
     assert plain.headers["location"] == "/console/test/inbox"

@@ -77,7 +77,7 @@ async def open_page(browser: Browser, address: str, secret: str = "") -> AsyncIt
     page = await context.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda said: complaints.append(said.text) if "Content Security" in said.text else None)
+    page.on("console", lambda message: complaints.append(message.text) if "Content Security" in message.text else None)
     page.on("dialog", lambda dialog: dialog.accept())
     yield page
     await context.close()
@@ -160,8 +160,8 @@ async def test_a_file_comes_in_with_its_progress_and_goes_out_again(
         await expect(page.locator(".head .state")).to_have_text("partial", timeout=PATIENCE)
         assert await page.evaluate("window.neverLeft")
         assert await page.locator("progress").evaluate("bar => bar.value === bar.max")
-        said = await page.inner_text("main")
-        assert "2,001 records: 2,000 created, 0 updated, 0 as they were, 1 failed." in said
+        message = await page.inner_text("main")
+        assert "2,001 records: 2,000 created, 0 updated, 0 as they were, 1 failed." in message
         assert await page.inner_text("tbody th") == "2002"
         async with page.expect_download() as mended:
             await page.click("text=All of them as a file (CSV)")

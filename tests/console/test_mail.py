@@ -113,14 +113,14 @@ async def test_a_password_for_the_mail_server_goes_over_nothing_but_tls(
 async def test_a_forgotten_password_is_answered_the_same_whoever_asks(
     installation: Installation, database: Database, company: Environments, office: MailServer
 ) -> None:
-    known, unknown = await make_person(database, company, Role.AGENT), f"nobody-{company.live}@toko.example"
-    async with open_browser(installation, known) as before, open_own(installation, **by_mail(office)) as client:
+    existing, unknown = await make_person(database, company, Role.AGENT), f"nobody-{company.live}@toko.example"
+    async with open_browser(installation, existing) as before, open_own(installation, **by_mail(office)) as client:
         assert "/console/forgotten" in (await client.get("/sign-in")).text
-        pages = {email: await ask_for_link(client, email) for email in (known, unknown)}
+        pages = {email: await ask_for_link(client, email) for email in (existing, unknown)}
         answers = {(page.status_code, page.text.replace(email, "…")) for email, page in pages.items()}
         assert len(answers) == 1
         [mail] = office.mails
-        assert mail["To"] == known
+        assert mail["To"] == existing
         link = find_link(mail.get_content())
         chosen = await choose(client, link, "teh poci manis")
         assert chosen.status_code == 303
@@ -132,9 +132,9 @@ async def test_a_forgotten_password_is_answered_the_same_whoever_asks(
 async def test_asking_for_new_passwords_is_slowed_down_for_known_and_unknown(
     installation: Installation, database: Database, company: Environments, office: MailServer
 ) -> None:
-    known, unknown = await make_person(database, company), f"nobody-{company.live}@toko.example"
+    existing, unknown = await make_person(database, company), f"nobody-{company.live}@toko.example"
     async with open_own(installation, **by_mail(office)) as client:
-        for email in (known, unknown):
+        for email in (existing, unknown):
             asked = [(await ask_for_link(client, email)).status_code for _ in range(4)]
             assert asked == [200, 200, 200, 429]
         assert (await ask_for_link(client, "not an address")).status_code == 400
@@ -144,9 +144,9 @@ async def test_asking_for_new_passwords_is_slowed_down_for_known_and_unknown(
 async def test_an_installation_without_mail_says_whom_to_ask(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    known = await make_person(database, company)
+    existing = await make_person(database, company)
     async with open_browser(installation) as client:
-        for page in (await client.get("/forgotten"), await ask_for_link(client, known)):
+        for page in (await client.get("/forgotten"), await ask_for_link(client, existing)):
             assert page.status_code == 200
             assert "This installation sends no mail" in page.text
 

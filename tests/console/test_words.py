@@ -31,7 +31,7 @@ def test_a_translation_fills_in_the_same_names() -> None:
     def names(text: str) -> set[str]:
         return {name for _, name, _, _ in Formatter().parse(text) if name}
 
-    assert {text for text, said in read_translations("id").items() if names(text) != names(said)} == set()
+    assert {text for text, translated in read_translations("id").items() if names(text) != names(translated)} == set()
 
 
 async def test_a_refusal_is_said_in_the_language_of_whoever_is_refused(

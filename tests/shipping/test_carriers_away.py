@@ -37,8 +37,8 @@ PROVINCES: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 async def peer() -> AsyncIterator[Peer]:
-    async with open_peer() as opened:
-        yield opened
+    async with open_peer() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -158,9 +158,9 @@ async def test_what_a_carrier_echoes_of_the_account_is_found_nowhere(
     answers: list[httpx.Response] = []
     for status, prices in ((200, GOOD), (200, no), (401, no), (500, no)):
 
-        async def behave(request: web.Request, said: Any = prices, status: int = status) -> web.Response:
+        async def behave(request: web.Request, body: Any = prices, status: int = status) -> web.Response:
             is_price = request.path.endswith("shipping_price")
-            return web.json_response(said if is_price else no, status=status if is_price else 400)
+            return web.json_response(body if is_price else no, status=status if is_price else 400)
 
         peer.behave = behave
         answers.append(await ask(live, package={"weight": 1, "itemValue": 5_000 + len(answers)}))

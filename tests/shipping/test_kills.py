@@ -109,8 +109,8 @@ def victim(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Inst
 
 @pytest.fixture
 async def onlooker(victim: Installation) -> AsyncIterator[Database]:
-    async with open_database(victim.server.app_url, size=3, application="onlooker") as opened:
-        yield opened
+    async with open_database(victim.server.app_url, size=3, application="onlooker") as pool:
+        yield pool
 
 
 @pytest.fixture

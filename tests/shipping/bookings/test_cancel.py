@@ -127,8 +127,8 @@ async def test_a_carrier_that_refuses_keeps_it(sandbox: httpx.AsyncClient) -> No
     made = await create(sandbox, "aggregator_carrier", sim="cancel_refused", autoBook=True)
     await until_status(sandbox, made["id"], awb=...)
     assert error_of(await cancel(sandbox, made["id"], "Please")) == (409, "NOT_CANCELLABLE")
-    kept = await get(sandbox, made["id"])
-    assert (kept["shippingStatus"], kept["cancellationReason"]) == ("confirmed", None)
+    stored = await get(sandbox, made["id"])
+    assert (stored["shippingStatus"], stored["cancellationReason"]) == ("confirmed", None)
 
 
 async def test_a_carrier_that_takes_its_time_is_waited_for(
@@ -247,9 +247,11 @@ async def test_a_refusal_that_nobody_waits_for_is_left_for_a_person(
     async with database.connection() as db:
         await db.execute("UPDATE sandbox_bookings SET scenario = 'cancel_refused' WHERE company_id = $1", company.test)
     await move_clock(database, company.test, 4)
-    kept = await until_status(sandbox, made["id"], "finding_driver", "driver_assigned", "picking_up", needsAction=True)
-    assert "can no longer be cancelled" in kept["problem"]
-    assert kept["cancellationReason"] is None
+    stored = await until_status(
+        sandbox, made["id"], "finding_driver", "driver_assigned", "picking_up", needsAction=True
+    )
+    assert "can no longer be cancelled" in stored["problem"]
+    assert stored["cancellationReason"] is None
 
 
 @pytest.mark.parametrize("provider", ["custom", "parcel_carrier"])

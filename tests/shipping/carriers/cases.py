@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from sapa.shipping.carriers.interface import BookedShipment, Carrier, CarrierAccount
-from tests.shipping.carriers.journeys import build_request, build_scheduled
+from tests.shipping.carriers.simulated import build_request, build_scheduled
 
 REFERENCE = "SP01JC9Y3Q5ME8W92V"
 CREDENTIALS: Mapping[str, dict[str, str]] = {

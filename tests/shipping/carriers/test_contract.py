@@ -51,5 +51,5 @@ async def test_a_conversation_with_a_carrier(case: Case) -> None:
 
 
 def test_every_fixture_is_used() -> None:
-    kept = {f"{path.parent.name}-{path.stem}" for path in FIXTURES.glob("*/*.json")}
-    assert kept == {case.title for case in CASES}
+    stored = {f"{path.parent.name}-{path.stem}" for path in FIXTURES.glob("*/*.json")}
+    assert stored == {case.title for case in CASES}

@@ -13,8 +13,8 @@ from sapa.shipping.carriers.dash.carrier import Dash
 from sapa.shipping.carriers.interface import CannotTell, CarrierAway, Rejected
 from sapa.shipping.carriers.registry import CARRIERS
 from tests.shipping.carriers.cases import BITESHIP, CREDENTIALS, DASH, GOSEND, KIRIMINAJA, REFERENCE
-from tests.shipping.carriers.journeys import build_request
 from tests.shipping.carriers.peer import Peer, Reply, open_connection, open_peer
+from tests.shipping.carriers.simulated import build_request
 
 ADAPTERS = list(CARRIERS)
 SHIPPED = {"kiriminaja": KIRIMINAJA, "gosend": GOSEND, "dash": DASH, "biteship": BITESHIP}

@@ -11,7 +11,7 @@ from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.connections.actions import get_carrier
 from sapa.shipping.shipments import queries as shipments
 from sapa.values.company import Company
-from tests.shipping.carriers.journeys import SERVICES, build_request, find_booking
+from tests.shipping.carriers.simulated import SERVICES, build_request, find_booking
 from tests.shipping.parcels import cancel, change, create, error_of, move_clock, until_status
 
 
@@ -27,11 +27,11 @@ async def tell_without_a_number(context: AppContext, company: Company, sandbox: 
 async def arrive_at_the_carrier(context: AppContext, company: Company, id: str) -> str:
     """The booking that was on its way for so long."""
     async with context.database.connection() as db:
-        kept = await shipments.get_stored(db, company.id, id)
-        opened = await get_carrier(context, db, company, "instant_carrier")
-    assert kept.reference is not None
-    await opened.carrier.book(opened.connection, build_request(**SERVICES["gosend"]), kept.reference)
-    return kept.reference
+        stored = await shipments.get_stored(db, company.id, id)
+        connected = await get_carrier(context, db, company, "instant_carrier")
+    assert stored.reference is not None
+    await connected.carrier.book(connected.connection, build_request(**SERVICES["gosend"]), stored.reference)
+    return stored.reference
 
 
 async def test_its_number_is_found_out(context: AppContext, tester: Company, sandbox: httpx.AsyncClient) -> None:

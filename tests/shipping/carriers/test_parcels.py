@@ -21,7 +21,7 @@ from sapa.shipping.carriers.calls import shorten
 from sapa.shipping.carriers.interface import Parcel
 from sapa.shipping.carriers.kiriminaja.calls import build_price, build_schedule, find_obstacle
 from sapa.shipping.carriers.parcels import digits_of_phone, grams, international_phone, parse_local, volumetric_grams
-from tests.shipping.carriers.journeys import build_request
+from tests.shipping.carriers.simulated import build_request
 
 BOOKED_AT = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 

@@ -17,8 +17,8 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.carriers.registry import CARRIERS
 from tests.shipping.carriers.cases import CREDENTIALS, REFERENCE
-from tests.shipping.carriers.journeys import build_request
 from tests.shipping.carriers.peer import Reply, open_connection, open_peer
+from tests.shipping.carriers.simulated import build_request
 from tests.shipping.carriers.test_callbacks import DASH, GOSEND, KIRIMINAJA, read
 from tests.shipping.carriers.test_failures import PRICES, SHIPPED, TOKEN, service
 

@@ -15,8 +15,8 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.carriers.registry import CARRIERS
 from tests.shipping.carriers.cases import BITESHIP, CREDENTIALS, DASH, GOSEND, REFERENCE
-from tests.shipping.carriers.journeys import build_request
 from tests.shipping.carriers.peer import Peer, Reply, open_connection, open_peer
+from tests.shipping.carriers.simulated import build_request
 
 SHIPPED = {"gosend": GOSEND, "dash": DASH, "biteship": BITESHIP}
 TOKEN = Reply(body={"token": "dash-token"})

@@ -22,74 +22,74 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.values.company import Company
-from tests.shipping.carriers.journeys import (
+from tests.shipping.carriers.simulated import (
     ADAPTERS,
     INSTANT,
     SERVICES,
     book_simulated,
     build_booked,
     build_request,
+    connect_simulated,
     find_booking,
-    get_shipped,
     move,
     new_reference,
-    open_simulated,
     read_posting,
     track,
+    wait_for_awb,
 )
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 async def test_cancelled_before_the_pick_up(context: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(context, tester, adapter)
-    reference, booked = await book_simulated(opened, adapter)
-    shipment = await get_shipped(opened, reference, booked)
+    connected = await connect_simulated(context, tester, adapter)
+    reference, booked = await book_simulated(connected, adapter)
+    shipment = await wait_for_awb(connected, reference, booked)
     for _ in range(2):
-        assert await opened.carrier.cancel(opened.connection, shipment, "A mistake") == Cancelled()
-    assert (await track(opened, shipment))[-1].status == "cancelled"
+        assert await connected.carrier.cancel(connected.connection, shipment, "A mistake") == Cancelled()
+    assert (await track(connected, shipment))[-1].status == "cancelled"
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 async def test_not_cancelled_after_the_pick_up(context: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(context, tester, adapter)
-    reference, booked = await book_simulated(opened, adapter)
-    shipment = await get_shipped(opened, reference, booked)
+    connected = await connect_simulated(context, tester, adapter)
+    reference, booked = await book_simulated(connected, adapter)
+    shipment = await wait_for_awb(connected, reference, booked)
     await move(context, tester, adapter, reference, "picked_up")
-    outcome = await opened.carrier.cancel(opened.connection, shipment, "Too late")
+    outcome = await connected.carrier.cancel(connected.connection, shipment, "Too late")
     assert isinstance(outcome, CancelRefused)
     assert outcome.reason
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 async def test_a_cancellation_may_be_refused(context: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(context, tester, adapter)
-    reference, booked = await book_simulated(opened, adapter, "please #sim:cancel_refused")
-    shipment = await get_shipped(opened, reference, booked)
-    outcome = await opened.carrier.cancel(opened.connection, shipment, "Please")
+    connected = await connect_simulated(context, tester, adapter)
+    reference, booked = await book_simulated(connected, adapter, "please #sim:cancel_refused")
+    shipment = await wait_for_awb(connected, reference, booked)
+    outcome = await connected.carrier.cancel(connected.connection, shipment, "Please")
     assert isinstance(outcome, CancelRefused)
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 async def test_a_slow_cancellation_is_never_called_done(context: AppContext, tester: Company, adapter: str) -> None:
     """It is pending where the carrier has a word for that, and unclear elsewhere; after a while it is done."""
-    opened = await open_simulated(context, tester, adapter)
-    reference, booked = await book_simulated(opened, adapter, "#sim:cancel_slow")
-    shipment = await get_shipped(opened, reference, booked)
+    connected = await connect_simulated(context, tester, adapter)
+    reference, booked = await book_simulated(connected, adapter, "#sim:cancel_slow")
+    shipment = await wait_for_awb(connected, reference, booked)
     if adapter == "kiriminaja":
         for _ in range(2):
-            assert await opened.carrier.cancel(opened.connection, shipment, "A mistake") == CancelPending()
+            assert await connected.carrier.cancel(connected.connection, shipment, "A mistake") == CancelPending()
     else:
         with pytest.raises(CarrierAway):
-            await opened.carrier.cancel(opened.connection, shipment, "A mistake")
+            await connected.carrier.cancel(connected.connection, shipment, "A mistake")
     await move(context, tester, adapter, reference)
-    assert (await track(opened, shipment))[-1].status == "cancelled"
+    assert (await track(connected, shipment))[-1].status == "cancelled"
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 async def test_a_booking_that_the_carrier_refuses(context: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(context, tester, adapter)
+    connected = await connect_simulated(context, tester, adapter)
     reference, shipment = new_reference(), build_request("#sim:booking_rejected", **SERVICES[adapter])
-    outcome = await opened.carrier.book(opened.connection, shipment, reference)
+    outcome = await connected.carrier.book(connected.connection, shipment, reference)
     assert isinstance(outcome, Rejected)
     assert outcome.reason
     assert await find_booking(context, tester, adapter, reference) is None
@@ -97,11 +97,11 @@ async def test_a_booking_that_the_carrier_refuses(context: AppContext, tester: C
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 async def test_the_senders_notes_may_ask_for_trouble_too(context: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(context, tester, adapter)
+    connected = await connect_simulated(context, tester, adapter)
     shipment = build_request("Lantai 2", **SERVICES[adapter])
     origin = msgspec.structs.replace(shipment.origin, notes="Gudang belakang #sim:booking_rejected")
     shipment = msgspec.structs.replace(shipment, origin=origin)
-    outcome = await opened.carrier.book(opened.connection, shipment, new_reference())
+    outcome = await connected.carrier.book(connected.connection, shipment, new_reference())
     assert isinstance(outcome, Rejected)
 
 
@@ -110,14 +110,14 @@ async def test_the_senders_notes_may_ask_for_trouble_too(context: AppContext, te
 async def test_a_lost_answer_is_unclear_and_looked_for(
     context: AppContext, tester: Company, adapter: str, exists: bool
 ) -> None:
-    opened = await open_simulated(context, tester, adapter)
+    connected = await connect_simulated(context, tester, adapter)
     scenario = "#sim:booking_timeout" if exists else "#sim:booking_timeout_not_booked"
     reference, shipment = new_reference(), build_request(scenario, **SERVICES[adapter])
     with pytest.raises(Unclear):
-        await opened.carrier.book(opened.connection, shipment, reference)
+        await connected.carrier.book(connected.connection, shipment, reference)
     assert (await find_booking(context, tester, adapter, reference) is not None) is exists
-    found = await opened.carrier.find(opened.connection, reference, None)
-    if not opened.carrier.finds_by_reference:
+    found = await connected.carrier.find(connected.connection, reference, None)
+    if not connected.carrier.finds_by_reference:
         assert isinstance(found, CannotTell)
     else:
         assert isinstance(found, Booked if exists else BookingNotFound)
@@ -137,8 +137,8 @@ async def test_a_lost_answer_is_unclear_and_looked_for(
 )  # fmt: skip
 async def test_how_a_scenario_ends(context: AppContext, tester: Company, scenario: str, ends: dict[str, str]) -> None:
     for adapter, status in ends.items():
-        opened = await open_simulated(context, tester, adapter)
-        reference, booked = await book_simulated(opened, adapter, f"#sim:{scenario}")
+        connected = await connect_simulated(context, tester, adapter)
+        reference, booked = await book_simulated(connected, adapter, f"#sim:{scenario}")
         shipment = build_booked(reference, booked)
         booking = await find_booking(context, tester, adapter, reference)
         assert booking is not None
@@ -146,17 +146,17 @@ async def test_how_a_scenario_ends(context: AppContext, tester: Company, scenari
             if step.state != "labelled":
                 booking = await move(context, tester, adapter, reference)
         shipment = msgspec.structs.replace(shipment, was_picked_up=any(s.state == "picked_up" for s in booking.steps))
-        assert (await track(opened, shipment))[-1].status == status, adapter
+        assert (await track(connected, shipment))[-1].status == status, adapter
         if (adapter, scenario) == ("gosend", "returned"):
             status = "returned"  # a photo tells it, and only callbacks carry photos
         if SIMULATORS[adapter].build_posting(context, booking, booking.state):
-            assert read_posting(context, opened, booking, booking.state.state)[0].status == status, adapter
+            assert read_posting(context, connected, booking, booking.state.state)[0].status == status, adapter
 
 
 @pytest.mark.parametrize("adapter", INSTANT)
 async def test_another_driver_comes(context: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(context, tester, adapter)
-    reference, _ = await book_simulated(opened, adapter, "#sim:reassign")
+    connected = await connect_simulated(context, tester, adapter)
+    reference, _ = await book_simulated(connected, adapter, "#sim:reassign")
     booking = await find_booking(context, tester, adapter, reference)
     assert booking is not None
     posted = [SIMULATORS[adapter].build_posting(context, booking, step) for step in booking.steps]
@@ -164,7 +164,7 @@ async def test_another_driver_comes(context: AppContext, tester: Company, adapte
         event
         for posting in posted
         if posting
-        for event in opened.carrier.read_callback(opened.connection.credentials, posting.headers, posting.body)
+        for event in connected.carrier.read_callback(connected.connection.credentials, posting.headers, posting.body)
     ]
     drivers = [event.driver.name for event in events if event.status == "driver_assigned" and event.driver]
     assert len(set(drivers)) == 2
@@ -175,13 +175,13 @@ async def test_another_driver_comes(context: AppContext, tester: Company, adapte
 async def test_a_carrier_that_is_down_answers_nothing_of_a_booking(
     context: AppContext, tester: Company, adapter: str
 ) -> None:
-    opened = await open_simulated(context, tester, adapter)
-    reference, booked = await book_simulated(opened, adapter, "#sim:carrier_down")
+    connected = await connect_simulated(context, tester, adapter)
+    reference, booked = await book_simulated(connected, adapter, "#sim:carrier_down")
     shipment = msgspec.structs.replace(build_booked(reference, booked), awb=booked.awb or reference)
     with pytest.raises(CarrierAway):
-        await opened.carrier.track(opened.connection, shipment)
+        await connected.carrier.track(connected.connection, shipment)
     with pytest.raises(CarrierAway):
-        await opened.carrier.cancel(opened.connection, shipment, "A mistake")
+        await connected.carrier.cancel(connected.connection, shipment, "A mistake")
 
 
 @pytest.mark.parametrize("value", [503_503, 504_504])
@@ -190,12 +190,12 @@ async def test_a_quote_that_fails_or_hangs(context: AppContext, tester: Company,
     trap = msgspec.structs.replace(shipment.destination, coordinates=Coordinates(-6 - value / 1_000_000, 106.8493))
     trapped = msgspec.structs.replace(shipment, destination=trap)
 
-    async def quote(opened: ConnectedCarrier) -> None:
-        is_told_no_value = opened.carrier.name == "gosend"
-        await opened.carrier.quote(opened.connection, trapped if is_told_no_value else shipment)
+    async def quote(connected: ConnectedCarrier) -> None:
+        is_told_no_value = connected.carrier.name == "gosend"
+        await connected.carrier.quote(connected.connection, trapped if is_told_no_value else shipment)
 
-    accounts = {adapter: await open_simulated(context, tester, adapter) for adapter in ADAPTERS}
-    outcomes = await asyncio.gather(*(quote(opened) for opened in accounts.values()), return_exceptions=True)
+    accounts = {adapter: await connect_simulated(context, tester, adapter) for adapter in ADAPTERS}
+    outcomes = await asyncio.gather(*(quote(connected) for connected in accounts.values()), return_exceptions=True)
     assert [type(outcome) for outcome in outcomes] == [CarrierAway] * len(ADAPTERS)
 
 
@@ -210,23 +210,23 @@ async def count_waiting(context: AppContext, reference: str, statement: str = "c
 async def test_callbacks_wait_for_their_time_and_follow_a_change_of_course(
     context: AppContext, tester: Company, adapter: str
 ) -> None:
-    opened = await open_simulated(context, tester, adapter)
-    reference, booked = await book_simulated(opened, adapter)
+    connected = await connect_simulated(context, tester, adapter)
+    reference, booked = await book_simulated(connected, adapter)
     assert await count_waiting(context, reference) == 5
-    await opened.carrier.cancel(opened.connection, build_booked(reference, booked), "A mistake")
+    await connected.carrier.cancel(connected.connection, build_booked(reference, booked), "A mistake")
     assert await count_waiting(context, reference) <= 1
 
 
 async def test_callbacks_may_come_twice(context: AppContext, tester: Company) -> None:
-    opened = await open_simulated(context, tester, "gosend")
-    reference, _ = await book_simulated(opened, "gosend", "#sim:webhook_duplicate")
+    connected = await connect_simulated(context, tester, "gosend")
+    reference, _ = await book_simulated(connected, "gosend", "#sim:webhook_duplicate")
     assert await count_waiting(context, reference) == 10
     assert await count_waiting(context, reference, "count(DISTINCT body)") == 5
 
 
 async def test_callbacks_may_come_in_the_wrong_order(context: AppContext, tester: Company) -> None:
-    opened = await open_simulated(context, tester, "gosend")
-    reference, _ = await book_simulated(opened, "gosend", "#sim:webhook_out_of_order")
+    connected = await connect_simulated(context, tester, "gosend")
+    reference, _ = await book_simulated(connected, "gosend", "#sim:webhook_out_of_order")
     query = "array_agg(convert_from(body, 'UTF8')::json->>'status' ORDER BY due_at, id)"
     assert await count_waiting(context, reference, query) == [
         "out_for_pickup", "allocated", "out_for_delivery", "picked", "delivered",
@@ -234,18 +234,18 @@ async def test_callbacks_may_come_in_the_wrong_order(context: AppContext, tester
 
 
 async def test_a_state_that_is_not_on_the_way_can_be_asked_for(context: AppContext, tester: Company) -> None:
-    opened = await open_simulated(context, tester, "kiriminaja")
-    reference, booked = await book_simulated(opened, "kiriminaja")
+    connected = await connect_simulated(context, tester, "kiriminaja")
+    reference, booked = await book_simulated(connected, "kiriminaja")
     await move(context, tester, "kiriminaja", reference, "lost")
-    assert (await track(opened, build_booked(reference, booked)))[-1].status == "lost"
+    assert (await track(connected, build_booked(reference, booked)))[-1].status == "lost"
 
 
 @pytest.mark.parametrize(("to", "words"), [("flying", "must be one of"), (None, "nothing follows")])
 async def test_a_booking_cannot_be_moved_just_anywhere(
     context: AppContext, tester: Company, to: str | None, words: str
 ) -> None:
-    opened = await open_simulated(context, tester, "gosend")
-    reference, _ = await book_simulated(opened, "gosend")
+    connected = await connect_simulated(context, tester, "gosend")
+    reference, _ = await book_simulated(connected, "gosend")
     await move(context, tester, "gosend", reference, "delivered")
     with pytest.raises(Exception, match=words):
         await move(context, tester, "gosend", reference, to)

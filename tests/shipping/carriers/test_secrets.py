@@ -11,8 +11,8 @@ from sapa.shipping.carriers.interface import BadCredentials, CarrierAccount, Car
 from sapa.shipping.carriers.kiriminaja.calls import build_note
 from sapa.shipping.carriers.registry import CARRIERS
 from tests.shipping.carriers.cases import CREDENTIALS, REFERENCE
-from tests.shipping.carriers.journeys import build_request
 from tests.shipping.carriers.peer import Reply, open_connection, open_peer
+from tests.shipping.carriers.simulated import build_request
 from tests.shipping.carriers.test_failures import SHIPPED, TOKEN, service
 
 SECRETS = [value for given in CREDENTIALS.values() for value in given.values() if value != "X-Signature"]

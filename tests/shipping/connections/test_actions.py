@@ -20,8 +20,8 @@ from sapa.values.sealing import BadSecretKey
 from tests.conftest import Installation
 from tests.factories import Environments, make_company
 from tests.shipping.carriers.cases import CREDENTIALS
-from tests.shipping.carriers.journeys import PROVIDERS
 from tests.shipping.carriers.peer import Reply, open_connection, open_peer
+from tests.shipping.carriers.simulated import PROVIDERS
 from tests.shipping.parcels import create
 
 KEY = "kiriminaja-secret-5f1d"
@@ -46,17 +46,17 @@ async def list_infos(context: AppContext, company: Company) -> dict[str, Carrier
 
 async def connect(context: AppContext, company: Company, adapter: str = "kiriminaja", verify: bool = False) -> str:
     """The token of the callback address."""
-    given = {"api_key": KEY} if adapter == "kiriminaja" else CREDENTIALS[adapter]
-    made = await connections.connect(context, company, PROVIDERS[adapter], adapter, given, verify=verify)
+    credentials = {"api_key": KEY} if adapter == "kiriminaja" else CREDENTIALS[adapter]
+    made = await connections.connect(context, company, PROVIDERS[adapter], adapter, credentials, verify=verify)
     return made.callback_url.rpartition("/")[2]
 
 
 async def test_a_test_environment_is_connected_from_the_start(context: AppContext, tester: Company) -> None:
     assert await list_connected(context, tester) == SANDBOX
     for provider, adapter in SANDBOX.items():
-        opened = await find(context, tester, provider)
-        assert opened is not None
-        assert opened.carrier.name == adapter
+        connected = await find(context, tester, provider)
+        assert connected is not None
+        assert connected.carrier.name == adapter
     assert {info.status for info in (await list_infos(context, tester)).values()} == {"connected"}
 
 
@@ -77,12 +77,12 @@ async def test_other_providers_have_no_carrier(context: AppContext, tester: Comp
 
 @pytest.mark.parametrize("adapter", list(CARRIERS))
 async def test_an_account_opens_with_what_it_was_given(context: AppContext, owner: Company, adapter: str) -> None:
-    given = CREDENTIALS[adapter]
-    await connections.connect(context, owner, PROVIDERS[adapter], adapter, given, verify=False)
-    opened = await find(context, owner, PROVIDERS[adapter])
-    assert opened is not None
-    assert (opened.carrier.name, opened.connection.credentials) == (adapter, given)
-    assert opened.connection.address == CARRIERS[adapter].address
+    credentials = CREDENTIALS[adapter]
+    await connections.connect(context, owner, PROVIDERS[adapter], adapter, credentials, verify=False)
+    connected = await find(context, owner, PROVIDERS[adapter])
+    assert connected is not None
+    assert (connected.carrier.name, connected.connection.credentials) == (adapter, credentials)
+    assert connected.connection.address == CARRIERS[adapter].address
     assert await list_connected(context, owner) == {PROVIDERS[adapter]: adapter}
 
 
@@ -186,7 +186,7 @@ async def test_a_sealed_account_does_not_open_for_another_company(
 
 
 @pytest.mark.parametrize(
-    ("adapter", "given", "words"),
+    ("adapter", "credentials", "words"),
     [
         ("kiriminaja", {}, "api_key: is needed"),
         ("kiriminaja", {"api_key": "  "}, "api_key: is needed"),
@@ -198,11 +198,11 @@ async def test_a_sealed_account_does_not_open_for_another_company(
     ],
 )
 async def test_an_account_that_is_not_whole_is_refused(
-    context: AppContext, owner: Company, adapter: str, given: dict[str, str], words: str
+    context: AppContext, owner: Company, adapter: str, credentials: dict[str, str], words: str
 ) -> None:
     provider = PROVIDERS.get(adapter, "aggregator_carrier")
     with pytest.raises(Invalid, match=words) as refusal:
-        await connections.connect(context, owner, provider, adapter, given, verify=False)
+        await connections.connect(context, owner, provider, adapter, credentials, verify=False)
     assert KEY not in str(refusal.value)
     assert await list_connected(context, owner) == {}
 

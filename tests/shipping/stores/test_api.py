@@ -33,9 +33,9 @@ async def make_store(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
 
 async def test_a_store_comes_back_as_it_was_given(api: httpx.AsyncClient) -> None:
     made = await make_store(api)
-    given = {**STORE, "phone": "+6281234567890", "notes": None, "isDefault": True}
-    assert {name: made[name] for name in given} == given
-    assert set(made) == {*given, "id", "createdAt", "updatedAt"}
+    expected = {**STORE, "phone": "+6281234567890", "notes": None, "isDefault": True}
+    assert {name: made[name] for name in expected} == expected
+    assert set(made) == {*expected, "id", "createdAt", "updatedAt"}
     assert made["id"].startswith("loc_")
     assert (await api.get(f"{PATH}/{made['id']}")).json()["data"] == made
     assert (await api.get(PATH)).json() == {
@@ -123,9 +123,9 @@ async def test_what_is_made_while_its_store_is_deleted_names_it_no_longer(
 ) -> None:
     store = await make_store(api)
     body = body_of("custom", sender=..., storeLocationId=store["id"])
-    given, shop = msgspec.convert(body, ShipmentIn), Company(company.live, "live", "ID", "IDR")
+    parsed, shop = msgspec.convert(body, ShipmentIn), Company(company.live, "live", "ID", "IDR")
     async with database.transaction() as tx:
-        started = await actions.create(tx, shop, given, BookingContext())
+        started = await actions.create(tx, shop, parsed, BookingContext())
         deleting = asyncio.create_task(api.delete(f"{PATH}/{store['id']}"))
         for _ in range(PATIENCE * 20):
             if deleting.done() or await is_in_the_way(database, tx.get_server_pid()):

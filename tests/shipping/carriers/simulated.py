@@ -45,7 +45,7 @@ SERVICES: dict[str, dict[str, Any]] = {
 }
 
 
-async def open_simulated(context: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
+async def connect_simulated(context: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
     """The company's account with a carrier's simulator; Biteship has to be connected for it."""
     provider = PROVIDERS[adapter]
     if adapter == "biteship":
@@ -113,9 +113,9 @@ def build_booked(reference: str, booked: Booked, was_picked_up: bool = False) ->
     return BookedShipment(reference, booked.order_no, booked.awb, booked.booking_id, None, was_picked_up)
 
 
-async def book_simulated(opened: ConnectedCarrier, adapter: str, notes: str | None = None) -> tuple[str, Booked]:
+async def book_simulated(connected: ConnectedCarrier, adapter: str, notes: str | None = None) -> tuple[str, Booked]:
     reference = new_reference()
-    booked = await opened.carrier.book(opened.connection, build_request(notes, **SERVICES[adapter]), reference)
+    booked = await connected.carrier.book(connected.connection, build_request(notes, **SERVICES[adapter]), reference)
     assert isinstance(booked, Booked), booked
     return reference, booked
 
@@ -130,25 +130,25 @@ async def move(context: AppContext, company: Company, adapter: str, reference: s
         return await advance(context, tx, company.id, adapter, reference, to)
 
 
-async def track(opened: ConnectedCarrier, shipment: BookedShipment) -> list[CarrierEvent]:
-    return list((await opened.carrier.track(opened.connection, shipment)).events)
+async def track(connected: ConnectedCarrier, shipment: BookedShipment) -> list[CarrierEvent]:
+    return list((await connected.carrier.track(connected.connection, shipment)).events)
 
 
-async def get_shipped(opened: ConnectedCarrier, reference: str, booked: Booked) -> BookedShipment:
+async def wait_for_awb(connected: ConnectedCarrier, reference: str, booked: Booked) -> BookedShipment:
     """With its awb, which an express parcel has a moment later."""
     shipment = build_booked(reference, booked)
     for _ in range(40):
-        awb = next((event.awb for event in await track(opened, shipment) if event.awb), None)
-        if awb or opened.carrier.name == "gosend":
+        awb = next((event.awb for event in await track(connected, shipment) if event.awb), None)
+        if awb or connected.carrier.name == "gosend":
             return msgspec.structs.replace(shipment, awb=awb)
         await asyncio.sleep(0.05)
     raise AssertionError("there is no awb within two seconds")
 
 
-def read_posting(context: AppContext, opened: ConnectedCarrier, booking: Booking, state: str) -> list[CarrierEvent]:
+def read_posting(context: AppContext, connected: ConnectedCarrier, booking: Booking, state: str) -> list[CarrierEvent]:
     """The callback of a step as the adapter reads it."""
     step = next(step for step in booking.steps if step.state == state)
     posting = SIMULATORS[booking.adapter].build_posting(context, booking, step)
     assert posting is not None
     headers = {name.lower(): value for name, value in posting.headers.items()}
-    return list(opened.carrier.read_callback(opened.connection.credentials, headers, posting.body))
+    return list(connected.carrier.read_callback(connected.connection.credentials, headers, posting.body))
