@@ -21,7 +21,7 @@ class CompanyTime(Struct, frozen=True):
         """The instant in real time, which browsers count by."""
         return (datetime.fromisoformat(text) - timedelta(seconds=self.ahead_seconds)).isoformat()
 
-    def format_span(self, language: str, text: str) -> str:
+    def say_span(self, language: str, text: str) -> str:
         """The distance to an instant, before or after, rounded."""
         minutes = int(abs((datetime.fromisoformat(text) - self.now).total_seconds()) // 60)
         if minutes >= 48 * 60:

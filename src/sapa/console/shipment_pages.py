@@ -40,13 +40,13 @@ async def list_shipments(page: PageRequest) -> Response:
 async def show_shipment(page: PageRequest) -> Response:
     """The stored tracking; `track` in the query polls the carrier first."""
     id = page.request.path_params["id"]
-    method = await _read_way(page, id)
+    way = await _read_way(page, id)
     shipment = (await page.call("GET", f"/shipping/shipments/{id}"))["data"]
     status, provider = shipment["shippingStatus"], PROVIDERS[shipment["provider"]]
     return page.show(
         "shipment.html",
         shipment=shipment,
-        method=method,
+        way=way,
         order_number=await _find_order_number(page, shipment["orderId"]),
         tone=find_tone,
         can_book=status in BOOKABLE,
