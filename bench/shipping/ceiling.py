@@ -13,7 +13,7 @@ from bench.ceiling.app import Ceiling, Receive, Send, answer
 from sapa import events
 from sapa.events import EVENT_ID
 from sapa.shipping.areas import queries as areas
-from sapa.shipping.areas.actions import KEPT_DAYS
+from sapa.shipping.areas.actions import MAX_AGE_DAYS
 from sapa.shipping.carriers.kiriminaja import wire
 from sapa.shipping.environment import LIVE
 from sapa.shipping.quotes import queries as quotes
@@ -52,7 +52,7 @@ class ShippingCeiling(Ceiling):
         return await answer(send, 200, await (self._find_quote if what == "known" else self._ask)(int(company)))
 
     async def _find_areas(self, company: int) -> bytes:
-        asked = (company, "kiriminaja", "provinces", "", LIVE.coverage_days, KEPT_DAYS)
+        asked = (company, "kiriminaja", "provinces", "", LIVE.coverage_days, MAX_AGE_DAYS)
         async with self.pool.acquire() as db:
             row: Any = await db.fetchrow(areas.FIND_CACHED.text, *asked)
         return b'{"data":' + bytes(row[0]) + b"}"
@@ -70,7 +70,7 @@ class ShippingCeiling(Ceiling):
         async with self._session.post(wire.PRICE, data=b"{}") as told:
             prices = encode(decode_prices(await told.read()))
         async with self.pool.acquire() as db:
-            await db.execute(quotes.KEEP.text, company, os.urandom(32), prices, 30)
+            await db.execute(quotes.SAVE.text, company, os.urandom(32), prices, 30)
         return prices
 
     async def _create_shipment(self, company_id: int, body: bytes) -> bytes:

@@ -114,17 +114,17 @@ JOBS: list[Job] = [
     Job("fold counters", 1, counters.fold),
     Job("catch up with webhooks", 1, webhooks.catch_up),
     Job("expire keys", 10, access.expire_keys),
-    Job("bring back shipments", 5, shipping_jobs.bring_back),
+    Job("bring back shipments", 5, shipping_jobs.reschedule),
     Job("update customer copies", 5, customer_copies.update_copies),
     Job("expire points", 5, expiry_jobs.expire_overdue),
     Job("check wallets", 60, reconciliation_jobs.check_wallets),
     Job("resolve silent tickets", 5, support_jobs.resolve_silent),
     Job("forget idempotency records", 60, retention.purge_idempotency_records),
-    Job("forget quotes", 60, quotes.forget_expired),
+    Job("forget quotes", 60, quotes.purge_expired),
     Job("forget sessions", 3600, people.purge_old),
     Job("forget imports", 3600, import_actions.purge_old),
-    Job("forget carrier callbacks", 3600, carrier_callbacks.forget_old),
-    Job("forget carrier calls", 3600, call_log.forget_old),
+    Job("forget carrier callbacks", 3600, carrier_callbacks.purge_old),
+    Job("forget carrier calls", 3600, call_log.purge_old),
     Job("forget channel callbacks", 3600, inbound.forget_old),
     Job("forget the sandbox's outbox", 3600, sandbox_jobs.forget_old),
     Job("forget widget sessions", 600, widget_jobs.forget_old),
@@ -147,11 +147,11 @@ SERVICES: list[Service] = [
     Service("templates", template_registry.synchronise),
     Service("media", media.fetch_waiting),
     Service("carrier callbacks", shipping_jobs.process_callbacks),
-    Service("bookings", shipping_jobs.look_after_bookings),
-    Service("tracking", shipping_jobs.ask_carriers),
+    Service("bookings", shipping_jobs.reconcile_bookings),
+    Service("tracking", shipping_jobs.poll_carriers),
 ]
 
-HOOKS: list[Hook[AppContext]] = [Hook(connections.HOOKS, carrier_callbacks.answer), *inbound.HOOKS]
+HOOKS: list[Hook[AppContext]] = [Hook(connections.HOOKS, carrier_callbacks.receive_callback), *inbound.HOOKS]
 """Where providers call back."""
 
 SIMULATORS: list[Hook[AppContext]] = [*carriers.HOOKS, *channels.HOOKS]

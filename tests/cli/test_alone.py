@@ -75,9 +75,9 @@ def test_doctor_says_what_to_mend_when_the_database_is_away(data: Path) -> None:
 @pytest.mark.parametrize("url", ["postgresql://sapa@127.0.0.1:1/sapa", "postgresql://sapa@no.such.host.invalid/sapa"])
 def test_a_database_that_is_away_is_told_in_one_sentence(data: Path, url: str) -> None:
     for command in (["company", "list", "--json"], ["migrate"]):
-        said = sapa(data, *command, SAPA_DATABASE_URL=url).sentence()
-        assert said.startswith("The database cannot be used: ")
-        assert said.endswith("`sapa doctor` says more.")
+        message = sapa(data, *command, SAPA_DATABASE_URL=url).sentence()
+        assert message.startswith("The database cannot be used: ")
+        assert message.endswith("`sapa doctor` says more.")
 
 
 @pytest.mark.parametrize("url", ["nonsense", "mysql://x/y", "postgresql://[::1/x", "postgresql://h:port/x"])
@@ -87,8 +87,8 @@ def test_an_address_that_is_none_is_told_in_one_sentence(data: Path, url: str) -
 
 
 def test_a_setting_that_cannot_be_used_is_told_in_one_sentence(data: Path) -> None:
-    said = sapa_process(data, "company", "list", SAPA_PORT="none").sentence()
-    assert said == "SAPA_PORT must be a whole number from 1 to 65535, not 'none'."
+    message = sapa_process(data, "company", "list", SAPA_PORT="none").sentence()
+    assert message == "SAPA_PORT must be a whole number from 1 to 65535, not 'none'."
 
 
 def test_a_data_folder_that_cannot_be_used_is_told_in_one_sentence(tmp_path: Path) -> None:
@@ -104,8 +104,8 @@ def test_processes_that_need_a_database_address_say_so(data: Path, command: str)
 
 def test_version_and_help_need_nothing(tmp_path: Path) -> None:
     assert sapa(tmp_path / "unused", "version").out == f"{__version__}\n"
-    told = sapa(tmp_path / "unused", "--help")
-    assert told.code == 0
+    help_text = sapa(tmp_path / "unused", "--help")
+    assert help_text.code == 0
     for noun in ("company", "key", "clock", "serve", "api", "worker", "migrate", "doctor"):
-        assert noun in told.out
+        assert noun in help_text.out
     assert not (tmp_path / "unused").exists()

@@ -15,6 +15,6 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 async def browser() -> AsyncIterator[Browser]:
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        await opened.close()
+        browser = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        await browser.close()

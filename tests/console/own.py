@@ -22,6 +22,6 @@ async def open_own(
         scheme = httpx.URL(variables.get("SAPA_PUBLIC_URL", "http://probe")).scheme
         client.base_url = httpx.URL(f"{scheme}://probe/console")
         if email is not None:
-            answer = await sign_in(client, email)
-            assert answer.status_code == 303, answer.text
+            response = await sign_in(client, email)
+            assert response.status_code == 303, response.text
         yield client

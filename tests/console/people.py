@@ -36,8 +36,8 @@ async def open_browser(installation: Installation, email: str | None = None) -> 
     """A browser without scripts; signed in when an address is given."""
     async with httpx.AsyncClient(base_url=f"{installation.address}/console", timeout=30, verify=TLS) as client:
         if email is not None:
-            answer = await sign_in(client, email)
-            assert answer.status_code == 303, answer.text
+            response = await sign_in(client, email)
+            assert response.status_code == 303, response.text
         yield client
 
 

@@ -139,11 +139,11 @@ async def _work(installation: Installation, database: Database, company: Company
         desk = Desk(messaging)
         agents = {str(agent["type"]): int(agent["id"]) for agent in await desk.get("/agents")}
         await messaging.put(f"/agents/{agents['human']}", json={"name": "Sari", "userId": user_id})
-        for who, question, answer, kind, seconds in TALKS:
+        for who, question, response, kind, seconds in TALKS:
             ticket = await desk.hear(question, who, "MAIL" if "@" in who else "MSGAPP_CLOUD")
             await desk.pass_time(seconds)
-            if answer:
-                await desk.reply(ticket, agents[kind], answer)
+            if response:
+                await desk.reply(ticket, agents[kind], response)
                 await desk.act(ticket, "resolve", agentId=agents[kind])
     async with database.transaction() as tx:
         await tx.execute(NAME_KEY, company.id, "test key", "Asisten AI")
@@ -153,9 +153,9 @@ async def _work(installation: Installation, database: Database, company: Company
 async def open_browser() -> AsyncIterator[Browser]:
     path = next((found for name in BROWSERS if (found := shutil.which(name))), None)
     async with async_playwright() as playwright:
-        opened = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
-        yield opened
-        await opened.close()
+        browser = await playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        await browser.close()
 
 
 async def take(browser: Browser, address: str, secret: str, shot: Shot) -> None:

@@ -30,14 +30,14 @@ async def owner(
 
 
 async def submit(browser: httpx.AsyncClient, path: str, **fields: Any) -> httpx.Response:
-    answer = await browser.post(path, data={"token": await read_token(browser), **fields})
-    assert answer.status_code in {200, 303}, answer.text
-    return answer
+    response = await browser.post(path, data={"token": await read_token(browser), **fields})
+    assert response.status_code in {200, 303}, response.text
+    return response
 
 
-def find_secret(answer: httpx.Response) -> str:
-    found = _SECRET.search(answer.text)
-    assert found, answer.text
+def find_secret(response: httpx.Response) -> str:
+    found = _SECRET.search(response.text)
+    assert found, response.text
     return unescape(found[1])
 
 

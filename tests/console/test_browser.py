@@ -27,16 +27,16 @@ async def page(
     """An owner, signed in, with a pair of eyes on what the browser complains about."""
     email = await make_person(post, client)
     context = await browser.new_context(base_url=post_office.address, viewport=WIDTHS["desk"], locale="en-GB")
-    opened = await context.new_page()
+    tab = await context.new_page()
     complaints: list[str] = []
-    opened.on("pageerror", lambda error: complaints.append(str(error)))
-    opened.on("console", lambda said: complaints.append(said.text) if "Content Security" in said.text else None)
-    opened.on("dialog", lambda dialog: dialog.accept())
-    await opened.goto("/console/live")
-    await opened.fill("[name=email]", email)
-    await opened.fill("[name=password]", PASSWORD)
-    await opened.click("button.main")
-    yield opened
+    tab.on("pageerror", lambda error: complaints.append(str(error)))
+    tab.on("console", lambda message: complaints.append(message.text) if "Content Security" in message.text else None)
+    tab.on("dialog", lambda dialog: dialog.accept())
+    await tab.goto("/console/live")
+    await tab.fill("[name=email]", email)
+    await tab.fill("[name=password]", PASSWORD)
+    await tab.click("button.main")
+    yield tab
     assert complaints == []
     await context.close()
 

@@ -25,8 +25,8 @@ SECRETS = ("planted-access-token", "planted-app-secret", "planted-api-key", "pla
 
 @pytest.fixture
 async def peer() -> AsyncIterator[Peer]:
-    async with open_peer() as opened:
-        yield opened
+    async with open_peer() as peer:
+        yield peer
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ async def test_a_channel_is_refused_connected_fails_and_is_disconnected(owner: h
     failing = (await owner.get("/live/channels")).text
     assert "fails" in failing
     peer.answers = [(200, {"id": "1122"})]
-    kept = {name: value for name, value in form.items() if name not in {"access_token", "app_secret"}}
-    assert (await owner.post(page, data=kept)).status_code == 200
+    public = {name: value for name, value in form.items() if name not in {"access_token", "app_secret"}}
+    assert (await owner.post(page, data=public)).status_code == 200
     assert peer.asked[-1].headers["authorization"] == "Bearer planted-access-token"
     assert (await owner.post(f"{page}/disconnect", data=form)).status_code == 303
     assert (await owner.post(f"{page}/test", data=form)).status_code == 409

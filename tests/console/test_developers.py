@@ -107,10 +107,10 @@ async def test_what_happened_in_a_time_is_delivered_once_more(
     assert sorted(ids[:2]) == sorted(ids[2:])
     assert "webhook.replayed" in (await owner.get("/live/audit")).text
     await submit(owner, f"{path}/pause")
-    held = await submit(owner, f"{path}/replay", since="2026-01-01T00:00")
-    assert held.status_code == 409
-    assert "resume it first" in held.text
-    assert 'value="2026-01-01T00:00"' in held.text
+    paused = await submit(owner, f"{path}/replay", since="2026-01-01T00:00")
+    assert paused.status_code == 409
+    assert "resume it first" in paused.text
+    assert 'value="2026-01-01T00:00"' in paused.text
     assert len(station.arrivals) == 4
 
 
@@ -129,9 +129,9 @@ async def test_the_lines_that_failed_come_as_a_file(
     file = f"/live/imports/{job['id']}/errors.csv"
     assert f'href="/console{file}"' in page
     await wait_for(read, "101 failed")
-    answer = await owner.get(file)
-    assert answer.headers["content-disposition"].startswith("attachment")
-    header, *rows = answer.text.splitlines()
+    response = await owner.get(file)
+    assert response.headers["content-disposition"].startswith("attachment")
+    header, *rows = response.text.splitlines()
     assert header == "line,field,reason"
     assert [int(row.partition(",")[0]) for row in rows] == list(range(2, 103))
     assert (await owner.get(file.replace(job["id"], job["id"][:-4] + "0000"))).status_code == 404

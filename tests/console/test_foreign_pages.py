@@ -35,19 +35,19 @@ FORM = {
     "address": "Jl. Satu", "rewardName": "x", "costToRedeem": "1", "discountType": "free_shipping", "type": "human",
 }  # fmt: skip
 """What the forms need to come as far as the id."""
-WITH_IDS = [sheet for sheet in console.sheets if sheet.roles is not None and "{id}" in sheet.path]
+WITH_IDS = [page for page in console.pages if page.roles is not None and "{id}" in page.path]
 
 Ids = dict[str, str]
 
 
-def resource_of(sheet: ConsoleRoute) -> str:
-    return sheet.path.removeprefix("/{environment}/").partition("/{id}")[0]
+def resource_of(page: ConsoleRoute) -> str:
+    return page.path.removeprefix("/{environment}/").partition("/{id}")[0]
 
 
-def address_of(sheet: ConsoleRoute, ids: Ids, environment: str) -> str:
-    path = sheet.path.replace("{environment}", environment).replace("{id}", ids[resource_of(sheet)])
+def address_of(page: ConsoleRoute, ids: Ids, environment: str) -> str:
+    path = page.path.replace("{environment}", environment).replace("{id}", ids[resource_of(page)])
     path = path.replace("{message}", ids["message"]).replace("{redemption}", ids["redemption"])
-    return path.replace("{ending}", "release") + (ids["at"] if resource_of(sheet) == "requests" else "")
+    return path.replace("{ending}", "release") + (ids["at"] if resource_of(page) == "requests" else "")
 
 
 class Shop:
@@ -58,13 +58,13 @@ class Shop:
         self.ids = ids
         self.token = token
 
-    async def ask(self, sheet: ConsoleRoute, ids: Ids, environment: str = "test") -> httpx.Response:
+    async def ask(self, page: ConsoleRoute, ids: Ids, environment: str = "test") -> httpx.Response:
         data = {"token": self.token, "template": ids["templates"], "reward": f"{ids['rewards']}:1", **FORM}
         return await self.browser.request(
-            sheet.method,
-            address_of(sheet, ids, environment),
-            data=data if sheet.method == "POST" else None,
-            headers={"accept": "text/event-stream"} if sheet.path.endswith("/events") else {},
+            page.method,
+            address_of(page, ids, environment),
+            data=data if page.method == "POST" else None,
+            headers={"accept": "text/event-stream"} if page.path.endswith("/events") else {},
         )
 
 
@@ -80,8 +80,8 @@ async def make_ids(installation: Installation, database: Database, company: Envi
 
 
 async def make_customer_of(api: httpx.AsyncClient) -> None:
-    answer = await api.post("/customers", json={"firstName": SECRET, "email": "rahasia@example.com"})
-    assert answer.status_code == 201, answer.text
+    response = await api.post("/customers", json={"firstName": SECRET, "email": "rahasia@example.com"})
+    assert response.status_code == 201, response.text
 
 
 async def _find_record(api: httpx.AsyncClient) -> Ids:
@@ -124,21 +124,21 @@ async def shops(installation: Installation, database: Database) -> AsyncIterator
 
 def test_every_page_of_one_thing_is_known_here() -> None:
     known = {*KINDS, *NAMES, "keys", "webhooks", "deliveries", "people", "requests"}
-    assert {resource_of(sheet) for sheet in WITH_IDS} == known
+    assert {resource_of(page) for page in WITH_IDS} == known
 
 
 async def test_another_companys_ids_open_and_change_nothing(shops: tuple[Shop, Shop]) -> None:
     """Nor do ours of the other environment, but for people, who belong to both."""
     ours, theirs = shops
-    for sheet in (sheet for sheet in WITH_IDS if resource_of(sheet) not in NAMES):
-        name = f"{sheet.method} {sheet.path}"
-        tries = [await ours.ask(sheet, theirs.ids, environment) for environment in ("test", "live")]
-        tries += [] if resource_of(sheet) == "people" else [await ours.ask(sheet, ours.ids, "live")]
-        assert [answer.status_code for answer in tries] == [404] * len(tries), name
-        assert SECRET not in "".join(answer.text for answer in tries), name
-    shown = [sheet for sheet in WITH_IDS if resource_of(sheet) not in NAMES and sheet.method == "GET"]
-    for sheet in (sheet for sheet in shown if not sheet.path.endswith(("{message}", "/events"))):
-        assert (await theirs.ask(sheet, theirs.ids)).status_code in {200, 303}, f"it was there: {sheet.path}"
+    for page in (page for page in WITH_IDS if resource_of(page) not in NAMES):
+        name = f"{page.method} {page.path}"
+        tries = [await ours.ask(page, theirs.ids, environment) for environment in ("test", "live")]
+        tries += [] if resource_of(page) == "people" else [await ours.ask(page, ours.ids, "live")]
+        assert [response.status_code for response in tries] == [404] * len(tries), name
+        assert SECRET not in "".join(response.text for response in tries), name
+    shown = [page for page in WITH_IDS if resource_of(page) not in NAMES and page.method == "GET"]
+    for page in (page for page in shown if not page.path.endswith(("{message}", "/events"))):
+        assert (await theirs.ask(page, theirs.ids)).status_code in {200, 303}, f"it was there: {page.path}"
 
 
 async def test_an_id_of_ours_does_not_open_another_beside_it(shops: tuple[Shop, Shop]) -> None:
@@ -155,8 +155,8 @@ async def test_an_id_of_ours_does_not_open_another_beside_it(shops: tuple[Shop, 
         ("/shipments", {**PARCEL, "storeLocationId": theirs.ids["stores"]}, {400, 404}),
     ]
     for path, form, refusals in forms:
-        answer = await ours.browser.post(f"/test{path}", data={"token": ours.token, **form})
-        assert answer.status_code in refusals, (path, form, answer.text)
+        response = await ours.browser.post(f"/test{path}", data={"token": ours.token, **form})
+        assert response.status_code in refusals, (path, form, response.text)
     await ours.browser.post("/test/inbox/agent", data={"token": ours.token, "name": "Sari"})
     template = {"token": ours.token, "template": theirs.ids["templates"], "param": ["a", "b"]}
     assert (await ours.browser.post(f"/test/inbox/{ticket}/template", data=template)).status_code == 404

@@ -35,15 +35,15 @@ class Seat:
         self.browser = browser
 
     async def open(self, path: str = "", **query: str) -> str:
-        answer = await self.browser.get(f"/test/inbox{path}", params=query)
-        assert answer.status_code == 200, answer.text
-        return answer.text
+        response = await self.browser.get(f"/test/inbox{path}", params=query)
+        assert response.status_code == 200, response.text
+        return response.text
 
     async def post(self, path: str, status: int = 303, **fields: Any) -> httpx.Response:
         data = {"token": await read_token(self.browser), **fields}
-        answer = await self.browser.post(f"/test/inbox/{path}", data=data)
-        assert answer.status_code == status, answer.text
-        return answer
+        response = await self.browser.post(f"/test/inbox/{path}", data=data)
+        assert response.status_code == status, response.text
+        return response
 
     async def count(self, **query: str) -> dict[str, str]:
         return dict(_COUNT.findall(await self.open(**query)))
@@ -91,8 +91,8 @@ async def test_somebody_new_chooses_the_name_to_answer_as(
         assert "Reply as" not in await new.open(f"/{ticket['id']}")
         refused = await new.post(f"{ticket['id']}/replies", 409, body="Masih.")
         assert "choose a name to answer as first" in refused.text
-        answer = await new.post("agent", name="Sari", ticket=ticket["id"])
-        assert answer.headers["location"] == f"/console/test/inbox/{ticket['id']}"
+        response = await new.post("agent", name="Sari", ticket=ticket["id"])
+        assert response.headers["location"] == f"/console/test/inbox/{ticket['id']}"
         assert "Reply as Sari" in await new.open(f"/{ticket['id']}")
         await new.post("agent", 409, name="Once more")
         away = await new.post("agent", 409, name="Sari", ticket="//evil.example")
@@ -139,16 +139,16 @@ async def test_a_conversation_shows_what_was_said_noted_and_done(desk: Desk, sea
     await seat.post(f"{ticket['id']}/handover", agentId="")
     await seat.post(f"{ticket['id']}/resolve")
     page = await seat.open(path)
-    said = read(page[page.index('id="conversation"') :])
+    conversation = read(page[page.index('id="conversation"') :])
     places = [
-        said.index(words)
+        conversation.index(words)
         for words in (
             "Ticket opened", "Masih ada?", "Halo?", "Note of Sari, for agents only", "Pelanggan VIP", "Masih, kak.",
             "Handed over to the queue", "Resolved (by an agent)",
         )
     ]  # fmt: skip
     assert places == sorted(places)
-    assert "Assigned to Sari" in said
+    assert "Assigned to Sari" in conversation
     assert 'class="line note"' in page
     assert "Reopen" in page
     await seat.post(f"{ticket['id']}/reopen")
@@ -203,15 +203,15 @@ async def test_the_window_is_counted_down_and_then_a_template_goes_out(desk: Des
 
 
 async def test_a_file_is_a_link_away(desk: Desk, seat: Seat) -> None:
-    told = await speak(desk.client, source="MSGAPP_CLOUD", media="image", **{"from": NUMBER})
-    ticket = await eventually(lambda: desk.find_ticket_of(told["messageId"]))
+    spoken = await speak(desk.client, source="MSGAPP_CLOUD", media="image", **{"from": NUMBER})
+    ticket = await eventually(lambda: desk.find_ticket_of(spoken["messageId"]))
     (message,) = ticket["messages"]
     link = f"/{ticket['id']}/files/{message['messageId2']}?number=0"
     assert f"/inbox{link}" in await seat.open(f"/{ticket['id']}")
 
     async def fetch() -> str | None:
-        answer = await seat.browser.get(f"/test/inbox{link}")
-        return answer.headers["location"] if answer.status_code == 303 else None
+        response = await seat.browser.get(f"/test/inbox{link}")
+        return response.headers["location"] if response.status_code == 303 else None
 
     address = await eventually(fetch)
     assert (await seat.browser.get(address)).status_code == 200
@@ -237,8 +237,8 @@ async def test_another_companys_ticket_is_out_of_reach(
     async with connect_messaging(installation, (await make_key(database, stranger.test)).raw) as client:
         foreign = await Desk(client).hear("Rahasia")
     for path in ("", "/events", f"/files/{foreign['messages'][0]['messageId2']}"):
-        answer = await seat.browser.get(f"/test/inbox/{foreign['id']}{path}", headers=EVENTS)
-        assert answer.status_code == 404
+        response = await seat.browser.get(f"/test/inbox/{foreign['id']}{path}", headers=EVENTS)
+        assert response.status_code == 404
     for verb in ("replies", "notes", "assign", "handover", "resolve", "reopen", "template"):
         await seat.post(f"{foreign['id']}/{verb}", 404, body="x", note="x", agentId="", template=foreign["id"])
     assert foreign["id"] not in await seat.open(search="62812")
@@ -275,16 +275,16 @@ async def _take_until(lines: AsyncIterator[str], word: str) -> AsyncIterator[str
 
 async def test_a_person_has_so_many_streams_and_no_more(seat: Seat) -> None:
     """Over both processes there are twice as many places."""
-    opened = []
+    streams = []
     try:
         for _ in range(2 * MOST_STREAMS_OF_A_PERSON + 1):
             request = seat.browser.build_request("GET", "/test/inbox/events", headers=EVENTS)
-            opened.append(await seat.browser.send(request, stream=True))
-        refused = [answer for answer in opened if answer.status_code == 503]
+            streams.append(await seat.browser.send(request, stream=True))
+        refused = [response for response in streams if response.status_code == 503]
         assert refused
         assert refused[0].headers["x-frame-options"] == "DENY"
     finally:
-        for answer in opened:
-            await answer.aclose()
+        for response in streams:
+            await response.aclose()
     plain = await seat.browser.get("/test/inbox/events")
     assert plain.headers["location"] == "/console/test/inbox"

@@ -32,7 +32,7 @@ async def agent(
     page = await context.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda said: complaints.append(said.text) if "Content Security" in said.text else None)
+    page.on("console", lambda message: complaints.append(message.text) if "Content Security" in message.text else None)
     await page.goto("/console/test/inbox")
     await page.fill("[name=email]", email)
     await page.fill("[name=password]", PASSWORD)

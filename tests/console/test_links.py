@@ -34,9 +34,9 @@ async def find_member(owner: httpx.AsyncClient, email: str) -> str:
     return page[page.index(email) :].partition("/people/")[2].partition("/")[0]
 
 
-def find_link(answer: httpx.Response, status: int) -> str:
-    assert answer.status_code == status, answer.text
-    return answer.text.partition("/console/link/")[2].partition("<")[0]
+def find_link(response: httpx.Response, status: int) -> str:
+    assert response.status_code == status, response.text
+    return response.text.partition("/console/link/")[2].partition("<")[0]
 
 
 async def make_setup_link(database: Database, company: Environments) -> str:
@@ -55,7 +55,7 @@ async def test_the_first_owner_comes_in_by_the_link_once(
         assert link not in str(page.url) + page.text
         form = newcomer | {"token": find_token(page.text)}
         answers = await asyncio.gather(*(client.post("/link", data=form) for _ in range(5)))
-        assert sorted(answer.status_code for answer in answers) == [303, 404, 404, 404, 404]
+        assert sorted(response.status_code for response in answers) == [303, 404, 404, 404, 404]
         assert (await client.get("/live/people")).status_code == 200
         assert (await follow(client, link)).status_code == 404
 
@@ -75,10 +75,10 @@ async def test_a_password_that_will_not_do_leaves_the_link_usable(
     link = await make_setup_link(database, company)
     newcomer = {"email": f"first-{company.live}@toko.example", "name": "Sari"}
     async with open_browser(installation) as client:
-        answer = await choose(client, link, **newcomer, **choice)
-        assert answer.status_code == 400
-        assert complaint in answer.text
-        assert f'value="{newcomer["email"]}"' in answer.text
+        response = await choose(client, link, **newcomer, **choice)
+        assert response.status_code == 400
+        assert complaint in response.text
+        assert f'value="{newcomer["email"]}"' in response.text
         assert (await choose(client, link, **newcomer)).status_code == 303
 
 
@@ -110,11 +110,11 @@ async def test_the_last_owner_stays(installation: Installation, database: Databa
         token = await read_token(owner)
         id = (await owner.get("/live/people")).text.partition("/people/")[2].partition("/")[0]
         for action, form in (("role", {"role": "agent"}), ("remove", {})):
-            answer = await owner.post(f"/live/people/{id}/{action}", data={"token": token, **form})
-            assert answer.status_code == 409
+            response = await owner.post(f"/live/people/{id}/{action}", data={"token": token, **form})
+            assert response.status_code == 409
         await make_person(database, company, Role.OWNER)
-        answer = await owner.post(f"/live/people/{id}/role", data={"token": token, "role": "agent"})
-        assert answer.status_code == 303
+        response = await owner.post(f"/live/people/{id}/role", data={"token": token, "role": "agent"})
+        assert response.status_code == 303
         assert (await owner.get("/live/keys")).status_code == 403
 
 
@@ -186,8 +186,8 @@ async def test_the_link_of_somebody_who_was_taken_out_or_of_yesterday_opens_noth
         link = await invite(owner, f"gone-{company.live}@toko.example")
         page = await follow(guest, link)
         member = await find_member(owner, f"gone-{company.live}@toko.example")
-        answer = await owner.post(f"/live/people/{member}/remove", data={"token": await read_token(owner)})
-        assert answer.status_code == 303
+        response = await owner.post(f"/live/people/{member}/remove", data={"token": await read_token(owner)})
+        assert response.status_code == 303
         form = {"token": find_token(page.text), **CHOICE}
         assert (await guest.post("/link", data=form)).status_code == 404
         monkeypatch.setitem(actions.LINK_SECONDS, Purpose.RESET, -1)

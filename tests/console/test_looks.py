@@ -25,7 +25,7 @@ PATIENCE = 30_000
 WIDE, NARROW = 1440, 360
 LARGEST = 200_000
 VIEWS: list[tuple[str, int, Literal["light", "dark"]]] = [("en", WIDE, "light"), ("id", NARROW, "dark")]
-SHOWN = {sheet.path for sheet in console.sheets if sheet.method == "GET"}
+SHOWN = {page.path for page in console.pages if page.method == "GET"}
 NO_PAGES = {
     "",
     "/link/{secret}",
@@ -77,7 +77,7 @@ async def open_page(browser: Browser, address: str, secret: str = "") -> AsyncIt
     page = await context.new_page()
     complaints: list[str] = []
     page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("console", lambda said: complaints.append(said.text) if "Content Security" in said.text else None)
+    page.on("console", lambda message: complaints.append(message.text) if "Content Security" in message.text else None)
     page.on("dialog", lambda dialog: dialog.accept())
     yield page
     await context.close()
@@ -86,12 +86,12 @@ async def open_page(browser: Browser, address: str, secret: str = "") -> AsyncIt
 
 async def find_faults(page: Page, path: str, width: int, language: str) -> list[str]:
     """What is wrong with a page as it is shown at one width, and whether anything is cut off at the other."""
-    answer = await page.goto(f"/console{path}")
-    assert answer is not None
-    body = await answer.body()
+    response = await page.goto(f"/console{path}")
+    assert response is not None
+    body = await response.body()
     found = (await Axe().run(page, options={"resultTypes": ["violations"]})).response["violations"]
     faults = [str(one["id"]) for one in found if one["impact"] in {"serious", "critical"}]
-    faults += [f"answered {answer.status}"] if answer.status != 200 else []
+    faults += [f"answered {response.status}"] if response.status != 200 else []
     faults += [f"{len(body)} bytes"] if len(body) >= LARGEST else []
     faults += ["another language"] if await page.get_attribute("html", "lang") != language else []
     faults += ["inline style or script"] if b" style=" in body or b"<style" in body or b"<script>" in body else []
@@ -160,8 +160,8 @@ async def test_a_file_comes_in_with_its_progress_and_goes_out_again(
         await expect(page.locator(".head .state")).to_have_text("partial", timeout=PATIENCE)
         assert await page.evaluate("window.neverLeft")
         assert await page.locator("progress").evaluate("bar => bar.value === bar.max")
-        said = await page.inner_text("main")
-        assert "2,001 records: 2,000 created, 0 updated, 0 as they were, 1 failed." in said
+        message = await page.inner_text("main")
+        assert "2,001 records: 2,000 created, 0 updated, 0 as they were, 1 failed." in message
         assert await page.inner_text("tbody th") == "2002"
         async with page.expect_download() as mended:
             await page.click("text=All of them as a file (CSV)")

@@ -53,9 +53,9 @@ async def test_an_invitation_goes_by_mail_and_its_link_stands_nowhere_else(
     owner = await make_person(database, company)
     async with open_own(installation, owner, **by_mail(office)) as client:
         await client.post("/language", data={"token": await read_token(client), "language": "id"})
-        email, answer = await invite(client, company)
-        assert "Surel sedang dikirim" in answer.text
-        assert not _LINK.search(answer.text)
+        email, response = await invite(client, company)
+        assert "Surel sedang dikirim" in response.text
+        assert not _LINK.search(response.text)
         [mail] = office.mails
         assert (mail["To"], mail["From"], mail["Auto-Submitted"]) == (email, SENDER, "auto-generated")
         assert office.envelopes == [("no-reply@sapa.example", [email])]
@@ -74,10 +74,10 @@ async def test_a_mail_that_is_not_taken_is_told_with_the_link_to_pass_on(
 ) -> None:
     office.answers |= answers
     async with open_own(installation, await make_person(database, company), **by_mail(office)) as client:
-        _, answer = await invite(client, company)
-        assert answer.status_code == 200
-        assert "The mail could not be sent" in answer.text
-        link = find_link(answer.text)
+        _, response = await invite(client, company)
+        assert response.status_code == 200
+        assert "The mail could not be sent" in response.text
+        link = find_link(response.text)
         assert (await follow(client, link)).status_code == 200
 
 
@@ -91,9 +91,9 @@ async def test_a_password_for_the_mail_server_goes_over_nothing_but_tls(
 ) -> None:
     owner = await make_person(database, company)
     async with open_own(installation, owner, **by_mail(office, "sapa:p%40ss@")) as client:
-        _, answer = await invite(client, company)
-        assert "The mail could not be sent" in answer.text
-        assert "p@ss" not in answer.text
+        _, response = await invite(client, company)
+        assert "The mail could not be sent" in response.text
+        assert "p@ss" not in response.text
     assert office.logins == []
     certified = CertifiedServer()
     certified.authority.cert_pem.write_to_path(tmp_path / "ca.pem")
@@ -104,8 +104,8 @@ async def test_a_password_for_the_mail_server_goes_over_nothing_but_tls(
             open_own(installation, owner, **by_mail(server, "sapa:p%40ss@", scheme)) as client,
         ):
             person = (await client.get("/live/people")).text.rpartition("/people/")[2].partition("/")[0]
-            answer = await client.post(f"/live/people/{person}/link", data={"token": await read_token(client)})
-            assert "The mail is on its way" in answer.text
+            response = await client.post(f"/live/people/{person}/link", data={"token": await read_token(client)})
+            assert "The mail is on its way" in response.text
     assert certified.logins == [("sapa", "p@ss")] * 2
     assert certified.encrypted == [True, True]
 
@@ -113,14 +113,14 @@ async def test_a_password_for_the_mail_server_goes_over_nothing_but_tls(
 async def test_a_forgotten_password_is_answered_the_same_whoever_asks(
     installation: Installation, database: Database, company: Environments, office: MailServer
 ) -> None:
-    known, unknown = await make_person(database, company, Role.AGENT), f"nobody-{company.live}@toko.example"
-    async with open_browser(installation, known) as before, open_own(installation, **by_mail(office)) as client:
+    existing, unknown = await make_person(database, company, Role.AGENT), f"nobody-{company.live}@toko.example"
+    async with open_browser(installation, existing) as before, open_own(installation, **by_mail(office)) as client:
         assert "/console/forgotten" in (await client.get("/sign-in")).text
-        pages = {email: await ask_for_link(client, email) for email in (known, unknown)}
+        pages = {email: await ask_for_link(client, email) for email in (existing, unknown)}
         answers = {(page.status_code, page.text.replace(email, "…")) for email, page in pages.items()}
         assert len(answers) == 1
         [mail] = office.mails
-        assert mail["To"] == known
+        assert mail["To"] == existing
         link = find_link(mail.get_content())
         chosen = await choose(client, link, "teh poci manis")
         assert chosen.status_code == 303
@@ -132,9 +132,9 @@ async def test_a_forgotten_password_is_answered_the_same_whoever_asks(
 async def test_asking_for_new_passwords_is_slowed_down_for_known_and_unknown(
     installation: Installation, database: Database, company: Environments, office: MailServer
 ) -> None:
-    known, unknown = await make_person(database, company), f"nobody-{company.live}@toko.example"
+    existing, unknown = await make_person(database, company), f"nobody-{company.live}@toko.example"
     async with open_own(installation, **by_mail(office)) as client:
-        for email in (known, unknown):
+        for email in (existing, unknown):
             asked = [(await ask_for_link(client, email)).status_code for _ in range(4)]
             assert asked == [200, 200, 200, 429]
         assert (await ask_for_link(client, "not an address")).status_code == 400
@@ -144,9 +144,9 @@ async def test_asking_for_new_passwords_is_slowed_down_for_known_and_unknown(
 async def test_an_installation_without_mail_says_whom_to_ask(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    known = await make_person(database, company)
+    existing = await make_person(database, company)
     async with open_browser(installation) as client:
-        for page in (await client.get("/forgotten"), await ask_for_link(client, known)):
+        for page in (await client.get("/forgotten"), await ask_for_link(client, existing)):
             assert page.status_code == 200
             assert "This installation sends no mail" in page.text
 

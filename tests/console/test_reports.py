@@ -28,10 +28,10 @@ async def owner(
         yield client
 
 
-def read_csv(answer: httpx.Response) -> list[list[str]]:
-    assert answer.status_code == 200
-    assert answer.headers["content-type"] == "text/csv; charset=utf-8"
-    return list(csv.reader(StringIO(answer.text)))
+def read_csv(response: httpx.Response) -> list[list[str]]:
+    assert response.status_code == 200
+    assert response.headers["content-type"] == "text/csv; charset=utf-8"
+    return list(csv.reader(StringIO(response.text)))
 
 
 async def test_orders_are_shown_as_a_chart_with_its_table_and_as_a_file(

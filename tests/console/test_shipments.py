@@ -61,8 +61,8 @@ async def submit(browser: httpx.AsyncClient, path: str, **fields: Any) -> httpx.
 
 async def make_store(owner: httpx.AsyncClient, sandbox: httpx.AsyncClient, **fields: str) -> dict[str, Any]:
     """A store location made with the form; the newest one."""
-    answer = await submit(owner, "/stores", **STORE | fields)
-    assert answer.status_code == 303, answer.text
+    response = await submit(owner, "/stores", **STORE | fields)
+    assert response.status_code == 303, response.text
     found: dict[str, Any] = (await sandbox.get("/shipping/store-locations")).json()["data"][0]
     return found
 
@@ -77,14 +77,14 @@ async def test_an_order_is_priced_shipped_booked_tracked_and_cancelled(
     assert 'value="Ayu Lestari"' in form
     assert 'value="Jl. Melawai Raya No. 8"' in form
     assert 'value="150000"' in form
-    given = RECEIVER | {"orderId": order["id"], "provider": "aggregator_carrier", "storeLocationId": store["id"]}
-    priced = await submit(agent, "/shipments/new", step="prices", **given)
+    fields = RECEIVER | {"orderId": order["id"], "provider": "aggregator_carrier", "storeLocationId": store["id"]}
+    priced = await submit(agent, "/shipments/new", step="prices", **fields)
     services = _SERVICES.findall(priced.text)
     assert services
     assert 'value="Ayu &lt;Lestari&gt;"' in priced.text
-    made = await submit(agent, "/shipments", service=services[0], once="5f1d", **given)
+    made = await submit(agent, "/shipments", service=services[0], once="5f1d", **fields)
     assert made.status_code == 303, made.text
-    again = await submit(agent, "/shipments", service=services[0], once="5f1d", **given)
+    again = await submit(agent, "/shipments", service=services[0], once="5f1d", **fields)
     assert again.headers["location"] == made.headers["location"]
     id = made.headers["location"].rpartition("/")[2]
     draft = await parcels.get(sandbox, id)
@@ -134,18 +134,18 @@ async def test_a_form_that_is_refused_keeps_what_was_typed_and_says_where(
     store = await make_store(
         owner, sandbox, kecamatanId="", kelurahanId="", **{"coordinates.lat": "", "coordinates.lng": ""}
     )
-    given = RECEIVER | {"provider": "aggregator_carrier", "storeLocationId": store["id"]}
-    unpriced = await submit(agent, "/shipments/new", step="prices", **given)
+    fields = RECEIVER | {"provider": "aggregator_carrier", "storeLocationId": store["id"]}
+    unpriced = await submit(agent, "/shipments/new", step="prices", **fields)
     assert 'id="storeLocationId-problem"' in unpriced.text
-    nowhere = await submit(agent, "/shipments", **given | {"storeLocationId": ""})
+    nowhere = await submit(agent, "/shipments", **fields | {"storeLocationId": ""})
     assert nowhere.status_code == 400
     assert "choose the store that it is picked up from" in nowhere.text
     assert 'value="+6281298765432"' in nowhere.text
     by_hand = {"provider": "custom", "serviceName": "Own rider", "fee": "ten"}
-    wrong = await submit(agent, "/shipments", **given | by_hand)
+    wrong = await submit(agent, "/shipments", **fields | by_hand)
     assert 'aria-describedby="fee-problem"' in wrong.text
     assert 'value="Own rider"' in wrong.text
-    made = await submit(agent, "/shipments", **given | by_hand | {"fee": "10000"})
+    made = await submit(agent, "/shipments", **fields | by_hand | {"fee": "10000"})
     id = made.headers["location"].rpartition("/")[2]
     assert (await submit(agent, f"/shipments/{id}/discard")).status_code == 403
     long = await submit(agent, f"/shipments/{id}/cancel", reason="x" * 501)
@@ -210,6 +210,6 @@ async def test_another_companys_shipments_and_stores_are_out_of_reach(
             assert (await submit(owner, path, **STORE)).status_code == 404
         for path in (f"/shipments/{shipment['id']}", f"/stores/{id}", f"/shipments/new?orderId={order['id']}"):
             assert (await owner.get(f"/test{path}")).status_code == 404
-        given = RECEIVER | {"provider": "custom", "storeLocationId": id, "orderId": order["id"]}
-        assert (await submit(owner, "/shipments", **given)).status_code == 400
+        fields = RECEIVER | {"provider": "custom", "storeLocationId": id, "orderId": order["id"]}
+        assert (await submit(owner, "/shipments", **fields)).status_code == 400
         assert (await parcels.get(api, shipment["id"])) == shipment

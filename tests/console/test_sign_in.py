@@ -45,38 +45,38 @@ async def test_guessing_is_slowed_down_also_where_many_guess_at_once(
     async with open_own(installation, peer="192.0.2.1") as client:
         form = {"token": await read_token(client, "/sign-in"), "email": email, "password": "wrong"}
         answers = await asyncio.gather(*(client.post("/sign-in", data=form) for _ in range(25)))
-        assert sorted(answer.status_code for answer in answers) == [401] * 10 + [429] * 15
+        assert sorted(response.status_code for response in answers) == [401] * 10 + [429] * 15
         assert (await sign_in(client, email)).status_code == 429
 
 
 async def test_addresses_and_accounts_that_are_not_there_are_counted_and_the_right_password_forgives(
     installation: Installation, database: Database, company: Environments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    known, unknown = await make_person(database, company), f"nobody-{company.live}@toko.example"
+    existing, unknown = await make_person(database, company), f"nobody-{company.live}@toko.example"
     monkeypatch.setattr(actions, "MOST_FAILURES", {"account": 2, "address": 5})
     async with open_own(installation, peer="192.0.2.2") as client:
         for password, status in (("wrong", 401), (PASSWORD, 303), ("wrong", 401), (PASSWORD, 303)):
             client.cookies.clear()
-            assert (await sign_in(client, known, password)).status_code == status
+            assert (await sign_in(client, existing, password)).status_code == status
         client.cookies.clear()
         for status in (401, 401, 429):
             assert (await sign_in(client, unknown)).status_code == status
         assert (await sign_in(client, f"other-{unknown}")).status_code == 401
-        assert (await sign_in(client, known)).status_code == 429
+        assert (await sign_in(client, existing)).status_code == 429
     async with open_own(installation, peer="192.0.2.3") as client:
-        assert (await sign_in(client, known)).status_code == 303
+        assert (await sign_in(client, existing)).status_code == 303
 
 
 async def test_nobody_learns_who_is_here(installation: Installation, database: Database, company: Environments) -> None:
-    known = await make_person(database, company)
+    existing = await make_person(database, company)
     strange = ["nobody@toko.example", "\x7f", "x" * 5000, "ﷺ" * 300]
     async with open_own(installation, peer="192.0.2.5") as client:
-        page = (await sign_in(client, known, "wrong")).text.replace(known, "…")
+        page = (await sign_in(client, existing, "wrong")).text.replace(existing, "…")
         assert WRONG in page
         for email in strange:
-            answer = await sign_in(client, email)
-            assert answer.status_code == 401, email
-            assert WRONG in answer.text
+            response = await sign_in(client, email)
+            assert response.status_code == 401, email
+            assert WRONG in response.text
         assert (await sign_in(client, strange[0])).text.replace(strange[0], "…") == page
 
 
@@ -130,9 +130,9 @@ async def test_signing_out_ends_the_session_and_everywhere_ends_all(
         open_browser(installation, email) as desk_two,
         open_browser(installation, email) as desk_three,
     ):
-        kept = dict(desk_one.cookies)
+        cookies = dict(desk_one.cookies)
         await desk_one.post("/sign-out", data={"token": await read_token(desk_one)})
-        desk_one.cookies.update(kept)
+        desk_one.cookies.update(cookies)
         assert (await desk_one.get("/live")).status_code == 303
         assert (await desk_two.get("/live")).status_code == 200
         await desk_two.post("/sign-out", data={"token": await read_token(desk_two), "everywhere": "1"})

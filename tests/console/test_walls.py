@@ -15,8 +15,8 @@ from tests.console.people import make_person, open_browser, read_token
 from tests.factories import Environments
 
 assert PARTS
-CLOSED = [sheet for sheet in console.sheets if sheet.roles is not None]
-CHANGING = [sheet for sheet in console.sheets if sheet.method == "POST"]
+CLOSED = [page for page in console.pages if page.roles is not None]
+CHANGING = [page for page in console.pages if page.method == "POST"]
 STALE = "This form is too old, or came from elsewhere"
 EVENTS = {"accept": "text/event-stream"}
 KEPT_TO = {
@@ -27,13 +27,13 @@ KEPT_TO = {
 }
 
 
-def address_of(sheet: ConsoleRoute) -> str:
-    path = sheet.path.replace("{environment}", "live").replace("{file}", "customers.csv")
+def address_of(page: ConsoleRoute) -> str:
+    path = page.path.replace("{environment}", "live").replace("{file}", "customers.csv")
     return path.replace("{id}", "nothing").replace("{message}", "nothing").replace("{secret}", "nothing")
 
 
-def name_of(sheet: ConsoleRoute) -> str:
-    return f"{sheet.method} {sheet.path}"
+def name_of(page: ConsoleRoute) -> str:
+    return f"{page.method} {page.path}"
 
 
 @pytest.fixture
@@ -47,10 +47,10 @@ async def owner(
 async def test_nobody_gets_in_without_signing_in(installation: Installation) -> None:
     async with open_browser(installation) as client:
         client.cookies.set("sapa_session", "guessed", path="/console")
-        for sheet in CLOSED:
-            answer = await client.request(sheet.method, f"{installation.address}/console{address_of(sheet)}")
-            assert answer.status_code == 303, name_of(sheet)
-            assert answer.headers["location"].startswith("/console/sign-in?next="), name_of(sheet)
+        for page in CLOSED:
+            response = await client.request(page.method, f"{installation.address}/console{address_of(page)}")
+            assert response.status_code == 303, name_of(page)
+            assert response.headers["location"].startswith("/console/sign-in?next="), name_of(page)
 
 
 async def test_a_form_without_its_token_changes_nothing(
@@ -62,14 +62,14 @@ async def test_a_form_without_its_token_changes_nothing(
         open_browser(installation) as nobody,
     ):
         tokens = ["", "0" * 64, "é" * 64, await read_token(other), await read_token(nobody, "/sign-in")]
-        for sheet in CHANGING:
+        for page in CHANGING:
             for token in tokens:
-                answer = await owner.post(address_of(sheet), data={"token": token} if token else {})
-                assert (answer.status_code, STALE in answer.text) == (403, True), name_of(sheet)
-        for sheet in (sheet for sheet in CHANGING if sheet.is_open):
+                response = await owner.post(address_of(page), data={"token": token} if token else {})
+                assert (response.status_code, STALE in response.text) == (403, True), name_of(page)
+        for page in (page for page in CHANGING if page.is_open):
             for token in tokens[:-1]:
-                answer = await nobody.post(address_of(sheet), data={"token": token} if token else {})
-                assert (answer.status_code, STALE in answer.text) == (403, True), name_of(sheet)
+                response = await nobody.post(address_of(page), data={"token": token} if token else {})
+                assert (response.status_code, STALE in response.text) == (403, True), name_of(page)
         assert (await owner.get("/live")).status_code == 200
 
 
@@ -79,12 +79,12 @@ async def test_a_role_opens_its_own_pages_and_no_others(
 ) -> None:
     async with open_browser(installation, await make_person(database, company, role)) as client:
         token = await read_token(client)
-        for sheet in (sheet for sheet in CLOSED if "sign-out" not in sheet.path):
-            answer = await client.request(
-                sheet.method, address_of(sheet), data={"token": token} if sheet.method == "POST" else None
+        for page in (page for page in CLOSED if "sign-out" not in page.path):
+            response = await client.request(
+                page.method, address_of(page), data={"token": token} if page.method == "POST" else None
             )
-            is_open = role in (sheet.roles or ())
-            assert (answer.status_code == 403) is not is_open, name_of(sheet)
+            is_open = role in (page.roles or ())
+            assert (response.status_code == 403) is not is_open, name_of(page)
 
 
 AGENTS_PAGES = (
@@ -94,12 +94,12 @@ AGENTS_PAGES = (
 
 
 def test_agents_have_the_pages_that_serve_customers_and_no_settings() -> None:
-    theirs = {sheet.path.removeprefix("/{environment}") for sheet in CLOSED if Role.AGENT in (sheet.roles or ())}
+    theirs = {page.path.removeprefix("/{environment}") for page in CLOSED if Role.AGENT in (page.roles or ())}
     assert {path for path in theirs if path and not path.startswith(AGENTS_PAGES)} == set()
-    changed = {sheet.path for sheet in CHANGING if sheet.roles and Role.AGENT in sheet.roles}
+    changed = {page.path for page in CHANGING if page.roles and Role.AGENT in page.roles}
     assert {path for path in changed if "/stores" in path or "/rewards" in path} == set()
-    owners = {sheet.path for sheet in CLOSED if sheet.roles == (Role.OWNER,)}
-    assert {sheet.path for sheet in CLOSED if "/people" in sheet.path} <= owners
+    owners = {page.path for page in CLOSED if page.roles == (Role.OWNER,)}
+    assert {page.path for page in CLOSED if "/people" in page.path} <= owners
 
 
 async def test_browsers_are_told_to_do_nothing_else_on_every_answer(
@@ -108,7 +108,7 @@ async def test_browsers_are_told_to_do_nothing_else_on_every_answer(
     """Pages, redirects, refusals, files and what is not there; over TLS they are told to stay there."""
     email = await make_person(database, company)
     others = ["/live/nothing", "/nothing", "/", "/static/nothing.js", "/static/console.css", "/mars/keys"]
-    places = [(sheet.method, address_of(sheet)) for sheet in console.sheets if "sign-out" not in sheet.path]
+    places = [(page.method, address_of(page)) for page in console.pages if "sign-out" not in page.path]
     places += [("GET", path) for path in others] + [("POST", "/live/keys/new"), ("DELETE", "/live/keys")]
     async with (
         open_own(installation, email, SAPA_PUBLIC_URL="https://console.example") as tls,
@@ -116,12 +116,12 @@ async def test_browsers_are_told_to_do_nothing_else_on_every_answer(
     ):
         for client in (tls, nobody):
             for method, path in places:
-                answer = await client.request(method, path)
-                check_headers(answer)
-                assert answer.headers["strict-transport-security"] == "max-age=31536000", path
+                response = await client.request(method, path)
+                check_headers(response)
+                assert response.headers["strict-transport-security"] == "max-age=31536000", path
                 if path != "/static/console.css":
-                    assert answer.headers["cache-control"] == "no-store", path
-                assert all("Secure" in cookie for cookie in answer.headers.get_list("set-cookie")), path
+                    assert response.headers["cache-control"] == "no-store", path
+                assert all("Secure" in cookie for cookie in response.headers.get_list("set-cookie")), path
         assert (await tls.post("/live/keys/new")).status_code == 405
         assert (await tls.get("/live/nothing")).status_code == 404
 
@@ -134,12 +134,12 @@ async def test_streams_and_plain_http_have_the_same_headers(owner: httpx.AsyncCl
         assert "strict-transport-security" not in stream.headers
 
 
-def check_headers(answer: httpx.Response) -> None:
-    policy = answer.headers["content-security-policy"]
+def check_headers(response: httpx.Response) -> None:
+    policy = response.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "frame-ancestors 'none'" in policy
     assert "unsafe" not in policy
-    assert {name: answer.headers[name] for name in KEPT_TO} == KEPT_TO, answer.url
+    assert {name: response.headers[name] for name in KEPT_TO} == KEPT_TO, response.url
 
 
 @pytest.mark.parametrize(
@@ -156,11 +156,11 @@ def check_headers(answer: httpx.Response) -> None:
 )
 async def test_what_is_no_form_is_refused(owner: httpx.AsyncClient, headers: dict[str, str], body: bytes) -> None:
     for path in ("/sign-in", "/live/keys", "/live/people"):
-        answer = await owner.post(path, content=body, headers=headers)
-        assert answer.status_code in {400, 403}, answer.text
+        response = await owner.post(path, content=body, headers=headers)
+        assert response.status_code in {400, 403}, response.text
 
 
 async def test_forms_of_strangers_are_small(installation: Installation) -> None:
     async with open_browser(installation) as client:
-        answer = await client.post("/sign-in", data={"email": "x" * 70_000})
-        assert answer.status_code == 413
+        response = await client.post("/sign-in", data={"email": "x" * 70_000})
+        assert response.status_code == 413

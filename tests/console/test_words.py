@@ -7,7 +7,7 @@ from string import Formatter
 import pytest
 
 from sapa.console.rendering import HERE
-from sapa.console.translations import read_words
+from sapa.console.translations import read_translations
 from sapa.db.pool import Database
 from sapa.timeline.types import TYPES
 from tests.conftest import Installation
@@ -24,14 +24,14 @@ def list_texts(template: Path) -> list[str]:
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda path: path.name)
 def test_everything_a_page_says_is_said_in_indonesian(template: Path) -> None:
-    assert [text for text in list_texts(template) if text not in read_words("id")] == []
+    assert [text for text in list_texts(template) if text not in read_translations("id")] == []
 
 
 def test_a_translation_fills_in_the_same_names() -> None:
     def names(text: str) -> set[str]:
         return {name for _, name, _, _ in Formatter().parse(text) if name}
 
-    assert {text for text, said in read_words("id").items() if names(text) != names(said)} == set()
+    assert {text for text, translated in read_translations("id").items() if names(text) != names(translated)} == set()
 
 
 async def test_a_refusal_is_said_in_the_language_of_whoever_is_refused(
@@ -51,4 +51,4 @@ async def test_a_refusal_is_said_in_the_language_of_whoever_is_refused(
 
 @pytest.mark.parametrize("text", TYPES)
 def test_what_happened_to_a_customer_is_said_in_indonesian(text: str) -> None:
-    assert text in read_words("id")
+    assert text in read_translations("id")

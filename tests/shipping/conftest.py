@@ -25,7 +25,7 @@ async def sandbox(
 
 
 @pytest.fixture(scope="session")
-async def kit(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
+async def context(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
     """This process as one more of the installation's."""
     server = installation.server
     settings = read_settings({"SAPA_DATABASE_URL": server.app_url, "SAPA_SECRET_KEY": server.secret_key})

@@ -44,16 +44,16 @@ def body_of(provider: str, *, sim: str | None = None, **fields: Any) -> dict[str
 
 
 async def create(api: httpx.AsyncClient, provider: str, *, status: int = 201, **fields: Any) -> dict[str, Any]:
-    answer = await api.post("/shipping/shipments", json=body_of(provider, **fields))
-    assert answer.status_code == status, answer.text
-    made: dict[str, Any] = answer.json()["data"]
+    response = await api.post("/shipping/shipments", json=body_of(provider, **fields))
+    assert response.status_code == status, response.text
+    made: dict[str, Any] = response.json()["data"]
     return made
 
 
 async def get(api: httpx.AsyncClient, id: str) -> dict[str, Any]:
-    answer = await api.get(f"/shipping/shipments/{id}")
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()["data"]
+    response = await api.get(f"/shipping/shipments/{id}")
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()["data"]
     return found
 
 
@@ -66,15 +66,15 @@ async def cancel(api: httpx.AsyncClient, id: str, reason: str | None = None) -> 
 
 
 async def track(api: httpx.AsyncClient, id: str) -> dict[str, Any]:
-    answer = await api.get(f"/shipping/shipments/{id}/tracking")
-    assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()["data"]
+    response = await api.get(f"/shipping/shipments/{id}/tracking")
+    assert response.status_code == 200, response.text
+    found: dict[str, Any] = response.json()["data"]
     return found
 
 
 async def advance(api: httpx.AsyncClient, id: str, to: str | None = None) -> None:
-    answer = await api.post(f"/shipping/shipments/{id}/sandbox/advance", json={"to": to} if to else {})
-    assert answer.status_code == 200, answer.text
+    response = await api.post(f"/shipping/shipments/{id}/sandbox/advance", json={"to": to} if to else {})
+    assert response.status_code == 200, response.text
 
 
 async def until_status(api: httpx.AsyncClient, id: str, *statuses: str, **fields: Any) -> dict[str, Any]:
@@ -110,11 +110,11 @@ def kinds(events: list[tuple[str, dict[str, Any]]]) -> list[str]:
     return [kind for kind, _ in events]
 
 
-def error_of(answer: httpx.Response) -> tuple[int, str]:
-    return answer.status_code, answer.json()["error"]["code"]
+def error_of(response: httpx.Response) -> tuple[int, str]:
+    return response.status_code, response.json()["error"]["code"]
 
 
-def field_of(answer: httpx.Response) -> str:
-    assert answer.status_code == 400, answer.text
-    field: str = answer.json()["error"]["details"][0]["field"]
+def field_of(response: httpx.Response) -> str:
+    assert response.status_code == 400, response.text
+    field: str = response.json()["error"]["details"][0]["field"]
     return field

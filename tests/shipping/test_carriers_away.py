@@ -37,8 +37,8 @@ PROVINCES: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 async def peer() -> AsyncIterator[Peer]:
-    async with open_peer() as opened:
-        yield opened
+    async with open_peer() as server:
+        yield server
 
 
 @pytest.fixture(scope="module")
@@ -77,14 +77,14 @@ async def live(
         yield client
 
 
-def refused(answer: httpx.Response) -> str:
-    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "CARRIER_UNAVAILABLE"), answer.text
-    assert "planted-secret-key" not in answer.text
-    return str(answer.json()["error"]["message"])
+def refused(response: httpx.Response) -> str:
+    assert (response.status_code, response.json()["error"]["code"]) == (502, "CARRIER_UNAVAILABLE"), response.text
+    assert "planted-secret-key" not in response.text
+    return str(response.json()["error"]["message"])
 
 
 async def test_a_live_company_gets_its_carriers_prices(live: httpx.AsyncClient, peer: Peer) -> None:
-    peer.behave = peer.answer(GOOD)
+    peer.behave = peer.reply(GOOD)
     options = await list_options(live)
     assert [(option["serviceCode"], option["price"], option["estimate"]) for option in options] == [
         ("tiki:ECO", 9000, "4-6 days"),
@@ -105,9 +105,9 @@ async def test_a_carrier_that_hangs_does_not_hang_the_caller(live: httpx.AsyncCl
     [("<html>Bad gateway</html>", 200), ("", 200), ("[]", 200), ("Internal error", 500), ("busy", 503), ('{"a":', 200)],
 )
 async def test_rubbish_is_not_taken_for_prices(live: httpx.AsyncClient, peer: Peer, body: str, status: int) -> None:
-    peer.behave = peer.answer(body, status)
+    peer.behave = peer.reply(body, status)
     assert "KiriminAja gave no prices" in refused(await ask(live))
-    peer.behave = peer.answer(GOOD)
+    peer.behave = peer.reply(GOOD)
     assert len(await list_options(live)) == 2, "and it is not remembered"
 
 
@@ -115,13 +115,13 @@ async def test_a_carrier_that_fails_again_and_again_is_left_alone(
     own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
 ) -> None:
     draft = await create(live, "aggregator_carrier")
-    peer.behave = peer.answer("down", 500)
+    peer.behave = peer.reply("down", 500)
     for value in range(5):
         assert "it answered 500" in refused(await ask(live, package={"weight": 1, "itemValue": value + 1_000}))
     peer.asked.clear()
     assert "failed 5 times in a row and is asked again in" in refused(await ask(live))
-    answer = await live.post("/shipping/shipments", json=body_of("aggregator_carrier", autoBook=True))
-    assert "Nothing was booked. KiriminAja is not called for the moment" in refused(answer)
+    response = await live.post("/shipping/shipments", json=body_of("aggregator_carrier", autoBook=True))
+    assert "Nothing was booked. KiriminAja is not called for the moment" in refused(response)
     assert "Nothing was booked" in refused(await change(live, draft["id"], triggerBooking=True, name="Kept out"))
     assert await get(live, draft["id"]) == draft
     assert (await live.get("/shipping/shipments")).json()["meta"]["total"] == 1, "nothing was stored"
@@ -129,23 +129,23 @@ async def test_a_carrier_that_fails_again_and_again_is_left_alone(
 
     other = await make_company(own_database)
     await connect_live(own, own_database, other.live, "aggregator_carrier", api_key="planted-secret-key")
-    peer.behave = peer.answer(GOOD)
+    peer.behave = peer.reply(GOOD)
     key = await make_key(own_database, other.live)
     async with connect(own, key.raw) as client:
         assert await list_options(client), "another company's account is another matter"
 
 
 async def test_a_refused_account_is_told_apart(live: httpx.AsyncClient, peer: Peer) -> None:
-    peer.behave = peer.answer({"status": False, "text": "Unauthenticated planted-secret-key"}, 401)
+    peer.behave = peer.reply({"status": False, "text": "Unauthenticated planted-secret-key"}, 401)
     assert "refuses" in refused(await ask(live))
 
 
 async def test_a_carriers_no_is_a_message(live: httpx.AsyncClient, peer: Peer) -> None:
-    peer.behave = peer.answer({"status": False, "text": "Berat melebihi batas"})
-    answer = await ask(live)
-    assert answer.status_code == 200
-    assert answer.json()["options"] == []
-    assert "Berat melebihi batas" in answer.json()["data"]["messages"][0]["text"]
+    peer.behave = peer.reply({"status": False, "text": "Berat melebihi batas"})
+    response = await ask(live)
+    assert response.status_code == 200
+    assert response.json()["options"] == []
+    assert "Berat melebihi batas" in response.json()["data"]["messages"][0]["text"]
 
 
 async def test_what_a_carrier_echoes_of_the_account_is_found_nowhere(
@@ -158,9 +158,9 @@ async def test_what_a_carrier_echoes_of_the_account_is_found_nowhere(
     answers: list[httpx.Response] = []
     for status, prices in ((200, GOOD), (200, no), (401, no), (500, no)):
 
-        async def behave(request: web.Request, said: Any = prices, status: int = status) -> web.Response:
+        async def behave(request: web.Request, body: Any = prices, status: int = status) -> web.Response:
             is_price = request.path.endswith("shipping_price")
-            return web.json_response(said if is_price else no, status=status if is_price else 400)
+            return web.json_response(body if is_price else no, status=status if is_price else 400)
 
         peer.behave = behave
         answers.append(await ask(live, package={"weight": 1, "itemValue": 5_000 + len(answers)}))
@@ -168,9 +168,9 @@ async def test_what_a_carrier_echoes_of_the_account_is_found_nowhere(
         answers.append(await live.get("/shipping/coverage/provinces"))
     answers.append(await live.get("/shipping/shipments"))
     answers.append(await live.get("/shipping/providers"))
-    assert any("is wrong" in answer.text for answer in answers), "the carrier's words are passed on"
+    assert any("is wrong" in response.text for response in answers), "the carrier's words are passed on"
     assert await list_tables_with(own_database, own_company.live, "is wrong") >= {"shipments", "carrier_calls"}
-    assert not any(SECRET in answer.text for answer in answers)
+    assert not any(SECRET in response.text for response in answers)
     assert SECRET not in own.log.read_text()
     assert await list_tables_with(own_database, own_company.live, SECRET) == set()
 
@@ -203,7 +203,7 @@ async def test_the_test_environment_never_meets_the_carrier(
     assert peer.asked == []
 
 
-async def take(request: web.Request) -> web.Response:
+async def lease(request: web.Request) -> web.Response:
     """As the carrier does on a good day."""
     if not request.path.endswith("request_pickup"):
         return web.json_response(GOOD)
@@ -216,9 +216,9 @@ async def test_tracking_tells_what_is_known_and_others_go_on_while_a_carrier_han
     own: Installation, own_database: Database, own_company: Environments, live: httpx.AsyncClient, peer: Peer
 ) -> None:
     await connect_live(own, own_database, own_company.live, "instant_carrier", **GOSEND)
-    peer.behave = take
+    peer.behave = lease
     made = await create(live, "aggregator_carrier", autoBook=True)
-    for behave in (peer.answer("<html>?</html>"), peer.answer("down", 500)):
+    for behave in (peer.reply("<html>?</html>"), peer.reply("down", 500)):
         peer.behave = behave
         assert_last_known(await track(live, made["id"]))
     peer.behave = peer.hang
@@ -244,10 +244,10 @@ GOSEND = {"client_id": "planted-client", "pass_key": "planted-secret-key", "call
 
 
 async def test_coverage_is_asked_once_and_then_remembered(live: httpx.AsyncClient, peer: Peer) -> None:
-    peer.behave = peer.answer(PROVINCES)
+    peer.behave = peer.reply(PROVINCES)
     for _ in range(2):
-        answer = await live.get("/shipping/coverage/provinces")
-        assert answer.json()["data"] == [
+        response = await live.get("/shipping/coverage/provinces")
+        assert response.json()["data"] == [
             {"id": 1, "name": "Bali", "parentId": None, "zip": None},
             {"id": 6, "name": "DKI Jakarta", "parentId": None, "zip": None},
         ]
@@ -266,13 +266,13 @@ async def test_coverage_that_is_out_of_date_is_asked_for_again_and_serves_while_
                 own_company.live, days,
             )  # fmt: skip
 
-    peer.behave = peer.answer(PROVINCES)
+    peer.behave = peer.reply(PROVINCES)
     assert (await live.get("/shipping/coverage/provinces")).status_code == 200
     await age(6)
     assert (await live.get("/shipping/coverage/provinces")).status_code == 200
     assert len(peer.asked) == 1
     await age(8)
-    peer.behave = peer.answer("down", 500)
+    peer.behave = peer.reply("down", 500)
     for _ in range(2):
         peer.asked.clear()
         stale = await live.get("/shipping/coverage/provinces")
@@ -280,14 +280,14 @@ async def test_coverage_that_is_out_of_date_is_asked_for_again_and_serves_while_
         assert peer.asked, "what is out of date stays so"
     await age(91)
     assert "which places it serves" in refused(await live.get("/shipping/coverage/provinces"))
-    peer.behave = peer.answer({**PROVINCES, "datas": PROVINCES["datas"][:1]})
+    peer.behave = peer.reply({**PROVINCES, "datas": PROVINCES["datas"][:1]})
     assert len((await live.get("/shipping/coverage/provinces")).json()["data"]) == 1
 
 
 async def test_an_unknown_place_is_not_remembered(live: httpx.AsyncClient, peer: Peer) -> None:
-    peer.behave = peer.answer({"status": True, "datas": []})
+    peer.behave = peer.reply({"status": True, "datas": []})
     unknown = await live.get("/shipping/coverage/cities", params={"provinceId": "77"})
     assert unknown.status_code == 404
-    peer.behave = peer.answer({"status": True, "datas": [{"id": 5, "provinsi_id": 77, "kabupaten_name": "Baru"}]})
+    peer.behave = peer.reply({"status": True, "datas": [{"id": 5, "provinsi_id": 77, "kabupaten_name": "Baru"}]})
     assert (await live.get("/shipping/coverage/cities", params={"provinceId": "77"})).status_code == 200
     assert peer.asked[-1][1] == {"provinsi_id": 77}

@@ -38,7 +38,7 @@ class Carrier:
         self.hangs: str | None = None
         """Before booking, or after it; None when it answers."""
 
-    async def answer(self, request: web.Request) -> web.Response:
+    async def serve(self, request: web.Request) -> web.Response:
         body = msgspec.json.decode(await request.read() or b"{}")
         if request.path.endswith("shipping_price"):
             price = {
@@ -86,7 +86,7 @@ def port() -> int:
 async def carrier(port: int) -> AsyncIterator[Carrier]:
     carrier = Carrier()
     app = web.Application()
-    app.router.add_route("*", "/{anything:.*}", carrier.answer)
+    app.router.add_route("*", "/{anything:.*}", carrier.serve)
     runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     try:
@@ -109,8 +109,8 @@ def victim(tmp_path_factory: pytest.TempPathFactory, port: int) -> Iterator[Inst
 
 @pytest.fixture
 async def onlooker(victim: Installation) -> AsyncIterator[Database]:
-    async with open_database(victim.server.app_url, size=3, application="onlooker") as opened:
-        yield opened
+    async with open_database(victim.server.app_url, size=3, application="onlooker") as pool:
+        yield pool
 
 
 @pytest.fixture
@@ -125,10 +125,10 @@ async def shop(onlooker: Database, victim: Installation, carrier: Carrier, port:
     """A live company with an account at the carrier."""
     made = await make_company(onlooker)
     variables = {"SAPA_SECRET_KEY": victim.server.secret_key, "SAPA_UPSTREAM_KIRIMINAJA": f"http://127.0.0.1:{port}"}
-    kit = build_context(read_settings(variables), onlooker)
+    context = build_context(read_settings(variables), onlooker)
     company = Company(made.live, "live", "ID", "IDR")
-    await connections.connect(kit, company, "aggregator_carrier", "kiriminaja", {"api_key": "k" * 20}, verify=False)
-    await kit.close()
+    await connections.connect(context, company, "aggregator_carrier", "kiriminaja", {"api_key": "k" * 20}, verify=False)
+    await context.close()
     return made
 
 
@@ -139,15 +139,15 @@ async def api(victim: Installation, onlooker: Database, shop: Environments) -> A
 
 
 @asynccontextmanager
-async def halted(owner: Any, onlooker: Database, table: str, moment: str) -> AsyncIterator[None]:
+async def halted(owner: Any, onlooker: Database, table: str, now: str) -> AsyncIterator[None]:
     """Whoever does this to the table waits, and never gets to it: a place to be killed at."""
     await owner.execute("SELECT pg_advisory_lock($1)", LOCK)
     await owner.execute(
         f"""
         CREATE OR REPLACE FUNCTION halt() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN PERFORM pg_advisory_xact_lock({LOCK}); RETURN NEW; END $$;
-        CREATE TRIGGER halt BEFORE {moment.partition(" WHEN ")[0]} ON {table} FOR EACH ROW
-        {"WHEN " + moment.partition(" WHEN ")[2] if " WHEN " in moment else ""} EXECUTE FUNCTION halt();"""
+        CREATE TRIGGER halt BEFORE {now.partition(" WHEN ")[0]} ON {table} FOR EACH ROW
+        {"WHEN " + now.partition(" WHEN ")[2] if " WHEN " in now else ""} EXECUTE FUNCTION halt();"""
     )
     try:
         yield
@@ -234,8 +234,8 @@ async def settle_and_count(
         if settled["shippingStatus"] in {"booking", "booking_unknown"}:
             await let_time_pass(owner, shop.live)
         elif settled["shippingStatus"] in {"draft", "booking_failed"}:
-            answer = await change(api, id, triggerBooking=True)
-            assert answer.status_code in {200, 202}, answer.text
+            response = await change(api, id, triggerBooking=True)
+            assert response.status_code in {200, 202}, response.text
         else:
             break
         await asyncio.sleep(0.2)

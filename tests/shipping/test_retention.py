@@ -23,10 +23,10 @@ async def test_old_answers_and_simulated_bookings_are_forgotten(database: Databa
     other = await make_company(database)
     async with database.transaction() as tx:
         for owner in (company.test, other.test):
-            for name, days, times in (("OLD", 91, call_log.FORGOTTEN_AT_ONCE + 1), ("NEW", 89, 1)):
+            for name, days, times in (("OLD", 91, call_log.PURGE_BATCH + 1), ("NEW", 89, 1)):
                 await tx.execute(CALL, owner, name, days, times)
                 await tx.execute(BOOKING, owner, name, days)
-    await call_log.forget_old(database)
+    await call_log.purge_old(database)
     await sandbox.forget_old(database)
     async with database.connection() as db:
         for owner in (company.test, other.test):
@@ -41,7 +41,7 @@ async def test_callbacks_are_forgotten_once_they_were_applied_long_ago(
     async with database.transaction() as tx:
         for body, days, is_done in ((b"old", 31, True), (b"new", 29, True), (b"open", 31, False)):
             await tx.execute(CALLBACK, company.live, body, days, is_done)
-    await tracking.forget_old(database)
+    await tracking.purge_old(database)
     async with database.connection() as db:
         rows = await db.fetch("SELECT body FROM carrier_callbacks WHERE company_id = $1 ORDER BY id", company.live)
     assert [row["body"] for row in rows] == [b"new", b"open"]

@@ -32,7 +32,7 @@ def version() -> None:
 
 
 def main() -> None:
-    """Runs a command; what goes wrong is told in one sentence, with exit code 1."""
+    """Runs a command; an error is one sentence, with exit code 1."""
     try:
         app()
     except (ApiError, BadSecretKey, SecretKeyMissing, BadSetting, CannotStart, MigrationRefused) as error:

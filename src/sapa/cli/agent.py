@@ -42,8 +42,8 @@ def create(
     """Add an agent."""
 
     async def run(tx: Tx) -> Agent:
-        given = AgentIn(name=name, type="ai" if ai else "human", user_id=user)
-        return await agents.create(tx, await get_company(tx, company), given)
+        body = AgentIn(name=name, type="ai" if ai else "human", user_id=user)
+        return await agents.create(tx, await get_company(tx, company), body)
 
     show(transact(run), json, "Agent", COLUMNS)
 

@@ -19,7 +19,7 @@ app = typer.Typer(no_args_is_help=True, help="The figures of support.")
 
 
 class Rebuilt(Struct, frozen=True, rename="camel"):
-    """What was gone through."""
+    """What was processed."""
 
     company_id: int
     tickets: int
@@ -41,8 +41,8 @@ async def _rebuild(company_id: int, is_quiet: bool) -> Rebuilt:
     async with reach_database() as database:
         async with database.connection() as db:
             await access.get_company(db, company_id)
-            known = await get_total(db, company_id, "tickets")
-        with open_progress("tickets", known, is_quiet=is_quiet) as progress:
+            total = await get_total(db, company_id, "tickets")
+        with open_progress("tickets", total, is_quiet=is_quiet) as progress:
             tickets = await rebuild_company(database, company_id, _counting(progress))
         with open_progress("days", PERCENT, is_quiet=is_quiet) as progress:
             days = await recount(database, company_id, lambda done, of: progress(PERCENT * done // of, done))
@@ -52,9 +52,9 @@ async def _rebuild(company_id: int, is_quiet: bool) -> Rebuilt:
 def _counting(progress: Show) -> Callable[[int], None]:
     done = 0
 
-    def tell(more: int) -> None:
+    def report(more: int) -> None:
         nonlocal done
         done += more
         progress(done, done)
 
-    return tell
+    return report

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from sapa.cli.connect import AsJson, harmless, reach_database, show, transact
-from sapa.cli.files import explained
+from sapa.cli.files import explain_os_errors
 from sapa.cli.progress import open_progress
 from sapa.http.errors import Invalid
 from sapa.shipping.areas import importing
@@ -41,14 +41,14 @@ def import_(
 
     Nothing of it comes with Sapa. Importing the same file again changes nothing.
     """
-    with explained(f"The file {file} cannot be read"):
-        given = read_area_file(file)
-    _agree(given, accept_licence=accept_licence, is_quiet=json)
-    done = asyncio.run(_import(given, json))
+    with explain_os_errors(f"The file {file} cannot be read"):
+        area_file = read_area_file(file)
+    _confirm_licence(area_file, accept_licence=accept_licence, is_quiet=json)
+    result = asyncio.run(_import(area_file, json))
     if json:
-        show(done, json, "", [])
+        show(result, json, "", [])
     else:
-        _tell(given, done)
+        _print_summary(area_file, result)
 
 
 @app.command("list")
@@ -57,7 +57,7 @@ def list_(json: AsJson = False) -> None:
     show(transact(importing.list_datasets), json, "Area data", ["name", "areas", "importedAt", "sha512"])
 
 
-def _agree(file: AreaFile, *, accept_licence: bool, is_quiet: bool) -> None:
+def _confirm_licence(file: AreaFile, *, accept_licence: bool, is_quiet: bool) -> None:
     if not is_quiet:
         console = Console(stderr=True, highlight=False)
         console.print(LICENCE, markup=False)
@@ -79,15 +79,15 @@ async def _import(file: AreaFile, is_quiet: bool) -> AreaImport:
                 return await importing.import_areas(tx, file, rows, lambda arrived: show_progress(arrived, arrived))
 
 
-def _tell(file: AreaFile, done: AreaImport) -> None:
+def _print_summary(file: AreaFile, result: AreaImport) -> None:
     console = Console(soft_wrap=True, highlight=False)
     if not file.is_published:
         console.print("This file is not one that was looked at before; its lists fit together.", markup=False)
-    if done.was_known:
-        console.print(f"{harmless(done.dataset.name)} was imported before; nothing changed.", markup=False)
+    if result.was_known:
+        console.print(f"{harmless(result.dataset.name)} was imported before; nothing changed.", markup=False)
         return
     console.print(
-        f"{harmless(done.dataset.name)}: {done.dataset.areas:,} areas, {done.created:,} new, {done.updated:,} changed,"
-        f" {done.retired:,} no longer there.",
+        f"{harmless(result.dataset.name)}: {result.dataset.areas:,} areas, {result.created:,} new,"
+        f" {result.updated:,} changed, {result.retired:,} no longer there.",
         markup=False,
     )

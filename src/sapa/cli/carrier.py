@@ -42,7 +42,7 @@ def connect(
     adapter: Annotated[
         str | None, typer.Option(help=f"Which carrier, where there is a choice: {' or '.join(_CHOICES)}.")
     ] = None,
-    given: Annotated[
+    pairs: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
@@ -58,12 +58,12 @@ def connect(
     What is not given as an option is taken from variables such as SAPA_CARRIER_API_KEY, and asked for otherwise. The
     address for the carrier's callbacks is shown once.
     """
-    fields = _parse_credentials(given or [])
+    fields = _parse_credentials(pairs or [])
 
-    async def work(kit: AppContext, owner: Company) -> NewCarrierConnection:
+    async def work(context: AppContext, owner: Company) -> NewCarrierConnection:
         carrier = connections.get_adapter(provider, adapter)
         found = _gather(carrier, fields, is_asking=not json and owner.environment == "live")
-        return await connections.connect(kit, owner, provider, carrier.name, found, verify=not no_verify)
+        return await connections.connect(context, owner, provider, carrier.name, found, verify=not no_verify)
 
     _show_new(_run(company, work), json)
 
@@ -72,8 +72,8 @@ def connect(
 def list_(company: CompanyId, json: AsJson = False) -> None:
     """List what is connected, and how it fares; never a credential."""
 
-    async def work(kit: AppContext, owner: Company) -> list[CarrierConnection]:
-        async with kit.database.connection() as db:
+    async def work(context: AppContext, owner: Company) -> list[CarrierConnection]:
+        async with context.database.connection() as db:
             return await connections.list_connections(db, owner)
 
     _show(_run(company, work), json, "Carriers")
@@ -82,7 +82,7 @@ def list_(company: CompanyId, json: AsJson = False) -> None:
 @app.command("test")
 def ask(company: CompanyId, provider: Provider, json: AsJson = False) -> None:
     """Ask the carrier whether the account works; exit code 1 when it does not."""
-    health = _run(company, lambda kit, owner: connections.check(kit, owner, provider))
+    health = _run(company, lambda context, owner: connections.check(context, owner, provider))
     show(health, json, "Carrier tested", ["provider", "adapter", "isWorking", "error"])
     sys.exit(0 if health.is_working else 1)
 
@@ -91,8 +91,8 @@ def ask(company: CompanyId, provider: Provider, json: AsJson = False) -> None:
 def disconnect(company: CompanyId, provider: Provider, json: AsJson = False) -> None:
     """Forget an account and its credentials."""
 
-    async def work(kit: AppContext, owner: Company) -> None:
-        async with kit.database.transaction() as tx:
+    async def work(context: AppContext, owner: Company) -> None:
+        async with context.database.transaction() as tx:
             await connections.disconnect(tx, owner, provider)
 
     _run(company, work)
@@ -101,18 +101,18 @@ def disconnect(company: CompanyId, provider: Provider, json: AsJson = False) -> 
 
 def _run(company_id: int, work: Work[Result]) -> Result:
     async def run() -> Result:
-        async with open_context() as kit:
-            async with kit.database.connection() as db:
+        async with open_context() as context:
+            async with context.database.connection() as db:
                 company = await get_company(db, company_id)
-            return await work(kit, company)
+            return await work(context, company)
 
     return asyncio.run(run())
 
 
-def _parse_credentials(given: list[str]) -> dict[str, str]:
-    """A part that cannot be read is not repeated: it may be a secret."""
+def _parse_credentials(pairs: list[str]) -> dict[str, str]:
+    """A part that cannot be parsed is not repeated in the error: it may be a secret."""
     found: dict[str, str] = {}
-    for text in given:
+    for text in pairs:
         name, equals, value = text.partition("=")
         if not equals or not name:
             raise typer.BadParameter("write a part of the credentials as NAME=VALUE", param_hint="--set")
@@ -131,9 +131,9 @@ def _read_value(value: str) -> str:
         raise typer.BadParameter(f"{value[1:]} cannot be read: {error}", param_hint="--set") from None
 
 
-def _gather(carrier: Carrier, given: Mapping[str, str], is_asking: bool) -> dict[str, str]:
-    """From the options, else from variables, else from whoever sits at the terminal."""
-    found = dict(given)
+def _gather(carrier: Carrier, pairs: Mapping[str, str], is_asking: bool) -> dict[str, str]:
+    """From the options, else from variables, else from a prompt."""
+    found = dict(pairs)
     for field in carrier.fields:
         value = os.environ.get(f"SAPA_CARRIER_{field.name.upper()}")
         if field.name not in found and value:
@@ -144,8 +144,8 @@ def _gather(carrier: Carrier, given: Mapping[str, str], is_asking: bool) -> dict
 
 
 def _prompt(carrier: Carrier, field: AccountField) -> str:
-    answer: str = typer.prompt(f"{carrier.label}: {field.label}", hide_input=field.is_secret, err=True)
-    return answer
+    value: str = typer.prompt(f"{carrier.label}: {field.label}", hide_input=field.is_secret, err=True)
+    return value
 
 
 def _show(found: list[CarrierConnection], as_json: bool, title: str) -> None:
@@ -156,7 +156,7 @@ def _show(found: list[CarrierConnection], as_json: bool, title: str) -> None:
 
 
 def _summary(info: CarrierConnection) -> dict[str, str]:
-    """A few lines that fit a terminal; --json tells the rest."""
+    """A few lines that fit a terminal; --json has the rest."""
     checked = f"verified {info.verified_at[:16].replace('T', ' ')}" if info.verified_at else "not verified"
     troubles = [info.last_error] if info.last_error else []
     account = [f"{name} {value}" for name, value in info.public_fields.items()]
@@ -170,14 +170,14 @@ def _summary(info: CarrierConnection) -> dict[str, str]:
 
 def _show_new(new: NewCarrierConnection, as_json: bool) -> None:
     if as_json:
-        told = {"callbackUrl": new.callback_url, "leftBehind": new.left_behind}
-        show({**msgspec.to_builtins(new.connection), **told}, as_json, "", [])
+        extra = {"callbackUrl": new.callback_url, "leftBehind": new.left_behind}
+        show({**msgspec.to_builtins(new.connection), **extra}, as_json, "", [])
         return
     _show([new.connection], as_json, "Carrier connected")
-    words = f"\n  {new.callback_url}\n\nGive the carrier this address for its callbacks. It is shown this once."
+    text = f"\n  {new.callback_url}\n\nGive the carrier this address for its callbacks. It is shown this once."
     if new.left_behind:
-        words += (
+        text += (
             f"\n\n{new.left_behind} shipments are on their way with the carrier that was connected before. They are"
             " tracked and cancelled again once it is connected again."
         )
-    Console(soft_wrap=True).print(words, highlight=False, markup=False)
+    Console(soft_wrap=True).print(text, highlight=False, markup=False)

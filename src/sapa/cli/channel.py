@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 COLUMNS = ["id", "source", "channel", "account", "health", "lastError"]
 
 SourceOption = Annotated[Source, typer.Option("--source", help="The channel.")]
-Given = Annotated[
+FieldPairs = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
@@ -43,12 +43,12 @@ Given = Annotated[
 
 
 class ChannelFields(Struct, frozen=True):
-    """What an account with a channel consists of."""
+    """The fields of an account with a channel."""
 
     source: str
     channel: str
     fields: list[str]
-    """Those that may be left out end in a question mark."""
+    """Optional ones end in a question mark."""
 
 
 @app.command()
@@ -65,7 +65,7 @@ def sources() -> None:
 def connect(
     company: CompanyId,
     source: SourceOption,
-    given: Given = None,
+    pairs: FieldPairs = None,
     new_hook: Annotated[
         bool, typer.Option("--new-hook", help="Make a new address for the channel's callbacks.")
     ] = False,
@@ -73,19 +73,19 @@ def connect(
     json: AsJson = False,
 ) -> None:
     """Connect an account, or change the one that is connected: what is not given stays. Its hook is shown once."""
-    fields = _parse_fields(CHANNELS[source], given or [])
+    fields = _parse_fields(CHANNELS[source], pairs or [])
 
-    async def run(kit: AppContext, company: Company) -> NewChannelConnection:
-        async with kit.database.connection() as db:
-            draft = await connecting.prepare(kit, db, company, source, fields)
+    async def run(context: AppContext, company: Company) -> NewChannelConnection:
+        async with context.database.connection() as db:
+            draft = await connecting.prepare(context, db, company, source, fields)
         if not no_check:
-            await connecting.check(kit, company, draft)
-        async with kit.database.transaction() as tx:
-            made = await connecting.connect(kit, tx, company, draft, new_hook)
+            await connecting.check(context, company, draft)
+        async with context.database.transaction() as tx:
+            created = await connecting.connect(context, tx, company, draft, new_hook)
             if not no_check:
-                await connecting.note_verified(tx, company, made.connection.id, None)
-            info = await connecting.get_info(kit, tx, company, made.connection.id)
-            return NewChannelConnection(info, made.hook_url, made.generated, made.snippet)
+                await connecting.note_verified(tx, company, created.connection.id, None)
+            info = await connecting.get_info(context, tx, company, created.connection.id)
+            return NewChannelConnection(info, created.hook_url, created.generated, created.snippet)
 
     _show_new(_run(company, run), json)
 
@@ -94,9 +94,9 @@ def connect(
 def list_(company: CompanyId, json: AsJson = False) -> None:
     """List a company's channels with their health, without their secrets."""
 
-    async def run(kit: AppContext, company: Company) -> Sequence[ChannelConnection]:
-        async with kit.database.connection() as db:
-            return await accounts.get_accounts(company).list_infos(kit, db, company)
+    async def run(context: AppContext, company: Company) -> Sequence[ChannelConnection]:
+        async with context.database.connection() as db:
+            return await accounts.get_accounts(company).list_infos(context, db, company)
 
     show(list(_run(company, run)), json, "Channels", COLUMNS)
 
@@ -105,26 +105,26 @@ def list_(company: CompanyId, json: AsJson = False) -> None:
 def snippet(company: CompanyId, json: AsJson = False) -> None:
     """Show what puts the web chat of a test environment into a page, and the secret that vouches for its visitors."""
 
-    async def run(kit: AppContext, company: Company) -> Snippet:
+    async def run(context: AppContext, company: Company) -> Snippet:
         if not company.is_test:
             raise SnippetShownOnce
         widget = Widget()
-        key = build_hook_token(kit, company.id, widget.source)
-        secrets = build_credentials(kit, company.id, widget.source, widget.fields)
-        return Snippet(widget.build_snippet(kit.settings.server.address, key), key, secrets["secret"])
+        key = build_hook_token(context, company.id, widget.source)
+        secrets = build_credentials(context, company.id, widget.source, widget.fields)
+        return Snippet(widget.build_snippet(context.settings.server.address, key), key, secrets["secret"])
 
-    made = _run(company, run)
+    created = _run(company, run)
     if json:
-        show(made, json, "", [])
+        show(created, json, "", [])
     else:
-        Console(soft_wrap=True).print(f"{made.snippet}\n\nsecret: {made.secret}", highlight=False, markup=False)
+        Console(soft_wrap=True).print(f"{created.snippet}\n\nsecret: {created.secret}", highlight=False, markup=False)
 
 
 @app.command("test")
 def ask(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
     """Ask the channel whether it still knows the account. Nothing is sent."""
 
-    info = _run(company, lambda kit, company: connecting.test(kit, company, source))
+    info = _run(company, lambda context, company: connecting.test(context, company, source))
     show(info, json, "Channel", COLUMNS)
     sys.exit(0 if info.health == "ok" else 1)
 
@@ -133,8 +133,8 @@ def ask(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
 def disconnect(company: CompanyId, source: SourceOption, json: AsJson = False) -> None:
     """Forget the account's secrets and the address of its callbacks. Messages stay."""
 
-    async def run(kit: AppContext, company: Company) -> None:
-        async with kit.database.transaction() as tx:
+    async def run(context: AppContext, company: Company) -> None:
+        async with context.database.transaction() as tx:
             await connecting.disconnect(tx, company, source)
 
     _run(company, run)
@@ -151,29 +151,29 @@ def replay(
     """Go through the callbacks of the last hours again: what was dealt with then stays as it is."""
     since = datetime.now(UTC) - timedelta(hours=hours)
 
-    async def run(kit: AppContext, company: Company) -> int:
-        async with kit.database.transaction() as tx:
-            opened = await accounts.get_accounts(company).find_by_source(kit, tx, company, source)
-            if opened is None:
+    async def run(context: AppContext, company: Company) -> int:
+        async with context.database.transaction() as tx:
+            connected = await accounts.get_accounts(company).find_by_source(context, tx, company, source)
+            if connected is None:
                 raise ChannelNotConnected
-            return await inbound.replay(tx, opened, since)
+            return await inbound.replay(tx, connected, since)
 
     show({"source": source, "replayed": _run(company, run)}, json, "Callbacks replayed", ["source", "replayed"])
 
 
 def _run(company_id: int, work: Callable[[AppContext, Company], Awaitable[Result]]) -> Result:
     async def run() -> Result:
-        async with open_context() as kit:
-            async with kit.database.connection() as db:
+        async with open_context() as context:
+            async with context.database.connection() as db:
                 company = await get_company(db, company_id)
-            return await work(kit, company)
+            return await work(context, company)
 
     return asyncio.run(run())
 
 
-def _parse_fields(channel: Channel, given: Sequence[str]) -> Mapping[str, str]:
-    """An empty value takes an optional field away."""
-    parts = [item.partition("=") for item in given]
+def _parse_fields(channel: Channel, pairs: Sequence[str]) -> Mapping[str, str]:
+    """An empty value clears an optional field."""
+    parts = [item.partition("=") for item in pairs]
     names = {field.name for field in channel.fields}
     for name, equals, _ in parts:
         if not equals or name not in names:
@@ -195,16 +195,16 @@ def _name(field: AccountField) -> str:
     return field.name if field.is_required else f"{field.name}?"
 
 
-def _show_new(made: NewChannelConnection, json: bool) -> None:
+def _show_new(created: NewChannelConnection, json: bool) -> None:
     if json:
-        show(made, json, "", [])
+        show(created, json, "", [])
         return
-    show(made.connection, json, "Channel connected", COLUMNS)
-    words = [f"\n{name}: {value}" for name, value in made.generated.items()]
-    if made.snippet:
-        words += [f"\nFor the pages of your site: {made.snippet}"]
-    elif made.hook_url:
-        words += [f"\nCallbacks go to {made.hook_url}"]
-    if words:
-        text = harmless("".join(words)) + "\n\nThis is shown this once: copy it now."
+    show(created.connection, json, "Channel connected", COLUMNS)
+    notes = [f"\n{name}: {value}" for name, value in created.generated.items()]
+    if created.snippet:
+        notes += [f"\nFor the pages of your site: {created.snippet}"]
+    elif created.hook_url:
+        notes += [f"\nCallbacks go to {created.hook_url}"]
+    if notes:
+        text = harmless("".join(notes)) + "\n\nThis is shown this once: copy it now."
         Console(soft_wrap=True).print(text, highlight=False, markup=False)

@@ -33,7 +33,7 @@ COMMANDS = {
     "agent": "sapa.cli.agent:app",
     "analytics": "sapa.cli.analytics:app",
 }
-"""Each a function or a group; its module is imported when the command runs, or when `--help` lists it."""
+"""Functions or groups; the module is imported when the command runs, or when `--help` lists it."""
 
 
 class LazyCommands(UserDict[str, Any]):

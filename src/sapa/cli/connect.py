@@ -1,4 +1,4 @@
-"""How commands reach the database and speak to people and programs."""
+"""How commands reach the database and print their results."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -29,7 +29,7 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for programs in
 
 @asynccontextmanager
 async def reach_database() -> AsyncIterator[Database]:
-    """The product's database: outside, or the data folder's, which is started for as long as the command runs."""
+    """The installation's database: an external one, or the data folder's, started for the duration of the command."""
     install()
     settings = read_settings()
     if settings.database.url is not None:
@@ -43,7 +43,7 @@ async def reach_database() -> AsyncIterator[Database]:
 
 
 def reach_vault() -> Vault:
-    """Where stored secrets are sealed; inside `reach_database`, since a first start makes the data folder's key."""
+    """Call it inside `reach_database`, because the first start creates the data folder's key."""
     settings = read_settings()
     if settings.secret_key is None and settings.database.url is not None:
         raise BadSetting("SAPA_SECRET_KEY is needed with SAPA_DATABASE_URL: `openssl rand -base64 32` makes one.")
@@ -58,7 +58,7 @@ async def _migrate_if_behind(server: EmbeddedServer) -> None:
 
 
 def transact(work: Callable[[Tx], Awaitable[Result]]) -> Result:
-    """Runs one command's work in one transaction."""
+    """Runs a command's work in one transaction."""
 
     async def run() -> Result:
         async with reach_database() as database, database.transaction() as tx:
@@ -68,7 +68,7 @@ def transact(work: Callable[[Tx], Awaitable[Result]]) -> Result:
 
 
 def in_company(company_id: int, work: Callable[[Tx], Awaitable[Result]]) -> Callable[[Tx], Awaitable[Result]]:
-    """The same work, once it is clear that there is such a company."""
+    """Like transact, after a check that the company exists."""
 
     async def run(tx: Tx) -> Result:
         await get_company(tx, company_id)
@@ -78,7 +78,7 @@ def in_company(company_id: int, work: Callable[[Tx], Awaitable[Result]]) -> Call
 
 
 def show(value: Any, as_json: bool, title: str, columns: Sequence[str]) -> None:
-    """One struct or a list of them: JSON whole, a table with the columns that people look for."""
+    """A struct or a list of them: complete as JSON, or a table of the most useful columns."""
     plain = msgspec.to_builtins(value)
     if as_json:
         typer.echo(msgspec.json.format(msgspec.json.encode(plain), indent=2).decode())
@@ -92,7 +92,7 @@ def show(value: Any, as_json: bool, title: str, columns: Sequence[str]) -> None:
 
 
 def harmless(text: str) -> str:
-    """What others wrote, fit for a terminal: its lines and tabs, and nothing that would steer the terminal."""
+    """Text of others, safe for a terminal: keeps line breaks and tabs, removes control characters."""
     return "".join(char if char.isprintable() or char in "\n\t" else "�" for char in text)
 
 

@@ -1,4 +1,4 @@
-"""`sapa doctor`: looks at what the product needs, and says what to mend."""
+"""`sapa doctor`: checks what the installation needs, and says what to fix."""
 
 import asyncio
 import sys
@@ -23,7 +23,7 @@ MOST_SKEW_SECONDS = 2.0
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing looked at: whether it is well, and what to do when it is not."""
+    """One check: its result, and what to do if it failed."""
 
     what: str
     well: bool
@@ -33,7 +33,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 def doctor(json: AsJson = False) -> None:
     """Check database, version, extensions, clock and settings, and say what to mend."""
-    findings = asyncio.run(_examine())
+    findings = asyncio.run(_run_checks())
     if json:
         typer.echo(msgspec.json.format(msgspec.json.encode(findings), indent=2).decode())
     else:
@@ -41,25 +41,25 @@ def doctor(json: AsJson = False) -> None:
     sys.exit(0 if all(finding.well for finding in findings) else 1)
 
 
-async def _examine() -> list[Finding]:
+async def _run_checks() -> list[Finding]:
     settings = read_settings()
-    findings = [_settings(settings)]
+    findings = [_check_settings(settings)]
     try:
         async with reach_database() as database, database.connection() as db:
-            findings += [finding async for finding in _examine_database(db)]
+            findings += [finding async for finding in _check_database(db)]
     except (DatabaseAway, OSError, asyncpg.PostgresError) as error:
         outside = settings.database.url is not None
-        mend = "Start PostgreSQL, or correct SAPA_DATABASE_URL." if outside else "Look into log/postgres.log."
-        findings.append(Finding("database", False, str(error) or type(error).__name__, mend))
+        advice = "Start PostgreSQL, or correct SAPA_DATABASE_URL." if outside else "Look into log/postgres.log."
+        findings.append(Finding("database", False, str(error) or type(error).__name__, advice))
     return findings
 
 
-def _settings(settings: Settings) -> Finding:
+def _check_settings(settings: Settings) -> Finding:
     where = "outside, SAPA_DATABASE_URL" if settings.database.url else f"embedded in {settings.data}"
     return Finding("settings", True, f"database {where}; address {settings.server.address}")
 
 
-async def _examine_database(db: Connection) -> AsyncIterator[Finding]:
+async def _check_database(db: Connection) -> AsyncIterator[Finding]:
     number, version = await _version(db)
     yield Finding("database", True, "answers")
     fits = OLDEST_POSTGRESQL <= number <= NEWEST_POSTGRESQL

@@ -1,4 +1,4 @@
-"""The file with the lines that an import did not take."""
+"""The file of lines that an import rejected."""
 
 import csv
 import os
@@ -7,7 +7,7 @@ from io import StringIO
 from pathlib import Path
 from typing import BinaryIO
 
-from sapa.cli.files import build_name_beside, explained, find_kind
+from sapa.cli.files import build_name_beside, explain_os_errors, find_kind
 from sapa.http.errors import Invalid
 from sapa.imports.types import Problem
 from sapa.values.spreadsheet_cells import escape_formula
@@ -16,11 +16,11 @@ HEADER = b"line,field,reason\r\n"
 
 
 def check_error_file(path: Path, source: BinaryIO) -> None:
-    """Before the first row: that it can be written, and that nothing but an error file of before is lost by it."""
+    """Before the first row: checks that it is writable and replaces nothing but an earlier error file."""
     kind = find_kind(path)
     if kind == stat.S_IFDIR:
         raise Invalid(f"The error file {path} cannot be written to: it is a folder.")
-    with explained(f"The error file {path} cannot be written to"):
+    with explain_os_errors(f"The error file {path} cannot be written to"):
         if kind is not None and os.path.samestat(path.stat(), os.fstat(source.fileno())):
             raise Invalid(f"{path} is the file to import; name another one with --errors.")
         if kind in {None, stat.S_IFREG}:
@@ -32,14 +32,14 @@ def check_error_file(path: Path, source: BinaryIO) -> None:
 
 
 def _is_ours(path: Path) -> bool:
-    with explained(f"The error file {path} cannot be read"), path.open("rb") as file:
+    with explain_os_errors(f"The error file {path} cannot be read"), path.open("rb") as file:
         return file.readline(len(HEADER)).rstrip() == HEADER.rstrip()
 
 
 def drop_error_file(path: Path) -> None:
-    """One of an earlier run is not left to be mistaken for this one's."""
+    """Removes the file of an earlier run, so that it is not taken for this one's."""
     if find_kind(path) == stat.S_IFREG and _is_ours(path):
-        with explained(f"The error file {path} cannot be removed"):
+        with explain_os_errors(f"The error file {path} cannot be removed"):
             path.resolve().unlink(missing_ok=True)
 
 

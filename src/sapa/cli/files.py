@@ -1,4 +1,4 @@
-"""Files that commands read and write: what is wrong with one is said before any work is done, and of the file."""
+"""Files that commands read and write, checked before any work begins."""
 
 import os
 import stat
@@ -12,17 +12,17 @@ from sapa.http.errors import Invalid
 
 
 @contextmanager
-def explained(words: str) -> Iterator[None]:
-    """An OSError of the block as a sentence of ours: it is about a file, not about the database."""
+def explain_os_errors(message: str) -> Iterator[None]:
+    """Turns an OSError of the block into an error about the file."""
     try:
         yield
     except OSError as error:
-        raise Invalid(f"{words}: {error.strerror or error}.") from None
+        raise Invalid(f"{message}: {error.strerror or error}.") from None
 
 
 def open_input(path: Path) -> BinaryIO:
-    """A file that can be read from any place, since a command that is stopped goes on in the middle."""
-    with explained(f"The file {path} cannot be read"):
+    """A seekable file, because an interrupted import resumes in the middle."""
+    with explain_os_errors(f"The file {path} cannot be read"):
         mode = path.stat().st_mode
         if stat.S_ISREG(mode):
             return path.open("rb")
@@ -30,8 +30,8 @@ def open_input(path: Path) -> BinaryIO:
 
 
 def find_kind(path: Path) -> int | None:
-    """What a name stands for, behind any links: a kind of `stat`, None for nothing."""
-    with explained(f"{path} cannot be used"):
+    """The kind of a path, links followed, as `stat` has it; None if it does not exist."""
+    with explain_os_errors(f"{path} cannot be used"):
         try:
             return stat.S_IFMT(path.stat().st_mode)
         except FileNotFoundError:
@@ -40,17 +40,17 @@ def find_kind(path: Path) -> int | None:
 
 @contextmanager
 def open_output(path: Path | None) -> Iterator[BinaryIO]:
-    """Standard output, or a file that appears under its name when it is whole; a device or a pipe is written to."""
+    """Standard output, or a file that appears when it is complete; devices and pipes are written directly."""
     if path is None:
         with _standard_output() as file:
             yield file
         return
-    words = f"{path} cannot be written to"
+    message = f"{path} cannot be written to"
     kind = find_kind(path)
     if kind == stat.S_IFDIR:
-        raise Invalid(f"{words}: it is a folder.")
+        raise Invalid(f"{message}: it is a folder.")
     if kind not in {None, stat.S_IFREG}:
-        with explained(words):
+        with explain_os_errors(message):
             file = path.open("wb", buffering=0)
         with file:
             yield file
@@ -58,13 +58,13 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
     target = path.resolve()
     beside = build_name_beside(target)
     try:
-        with explained(words):
+        with explain_os_errors(message):
             file = beside.open("wb")
         with file:
             yield file
-            with explained(words):
+            with explain_os_errors(message):
                 file.flush()
-        with explained(words):
+        with explain_os_errors(message):
             beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
@@ -74,22 +74,22 @@ def open_output(path: Path | None) -> Iterator[BinaryIO]:
 def _standard_output() -> Iterator[BinaryIO]:
     try:
         yield sys.stdout.buffer
-        with explained("Standard output cannot be written to"):
+        with explain_os_errors("Standard output cannot be written to"):
             sys.stdout.buffer.flush()
     except Invalid:
-        # What is left in the buffer has nowhere to go, and Python would complain of it at its end.
+        # The buffer cannot be flushed, and Python would complain about it at exit.
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise
 
 
 def write_all(file: BinaryIO, content: bytes) -> None:
-    """A pipe may take less at a time."""
-    with explained("The output cannot be written to"):
+    """A pipe may accept less than everything."""
+    with explain_os_errors("The output cannot be written to"):
         while content:
             content = content[file.write(content) :]
 
 
 def build_name_beside(path: Path) -> Path:
-    """Of the same folder, so that it can take the other's place at once."""
+    """In the same folder, so that it can replace the other atomically."""
     return path.with_name(f".{path.name}.{os.getpid()}")

@@ -17,7 +17,7 @@ from rich.console import Console
 from sapa.access import actions as access
 from sapa.cli.connect import AsJson, CompanyId, reach_database
 from sapa.cli.error_file import HEADER, build_lines, check_error_file, drop_error_file
-from sapa.cli.files import explained, open_input, open_output, write_all
+from sapa.cli.files import explain_os_errors, open_input, open_output, write_all
 from sapa.cli.progress import open_progress
 from sapa.db.pool import Database
 from sapa.imports import actions
@@ -58,7 +58,7 @@ EXTENSIONS = {".csv": FileFormat.csv, ".tsv": FileFormat.csv, ".ndjson": FileFor
 
 
 class ImportOptions(msgspec.Struct, frozen=True):
-    """What the command was told to do."""
+    """The command's options."""
 
     resource: Resource
     format: Format
@@ -92,7 +92,7 @@ def import_(
         size = os.fstat(source.fileno()).st_size
         order = ImportOptions(resource.value, chosen.value, source, size, dry_run, json)
         done = _run_interruptibly(order, company, error_file)
-    _tell(done, error_file, json)
+    _print_summary(done, error_file, json)
     if done.failed:
         raise typer.Exit(SOME_FAILED)
 
@@ -128,7 +128,7 @@ async def _run(database: Database, company: Company, order: ImportOptions) -> Im
 
 def _reader(file: BinaryIO) -> Read:
     async def read(position: int) -> bytes:
-        with explained("The file cannot be read any more"):
+        with explain_os_errors("The file cannot be read any more"):
             file.seek(position)
             return file.read(PIECE)
 
@@ -145,7 +145,7 @@ async def _claim(database: Database, company: Company, order: ImportOptions, hol
 
 def _fingerprint(file: BinaryIO) -> bytes:
     digest = hashlib.sha256()
-    with explained("The file cannot be read"):
+    with explain_os_errors("The file cannot be read"):
         file.seek(0)
         while piece := file.read(PIECE):
             digest.update(piece)
@@ -153,7 +153,7 @@ def _fingerprint(file: BinaryIO) -> bytes:
 
 
 def _is_dead(holder: str) -> bool:
-    """A process of this machine that was killed need not be waited for."""
+    """The lock of a dead process on this machine need not expire first."""
     host, pid, _ = holder.rsplit(":", 2)
     if host != socket.gethostname():
         return False
@@ -168,7 +168,7 @@ def _is_dead(holder: str) -> bool:
 
 @asynccontextmanager
 async def _held(database: Database, company: Company, job: ImportJob, holder: str) -> AsyncIterator[None]:
-    """Whatever ends the command, the next one may go on at once."""
+    """However the command ends, the next one can resume at once."""
     try:
         yield
     except ImportTakenOver:
@@ -181,8 +181,8 @@ async def _held(database: Database, company: Company, job: ImportJob, holder: st
 
 @contextmanager
 def _shown(order: ImportOptions, job: ImportJob) -> Iterator[Report]:
-    words = f"{'checking' if job.dry_run else 'importing'} {order.resource}"
-    with open_progress(words, order.size, is_quiet=order.is_quiet) as show:
+    description = f"{'checking' if job.dry_run else 'importing'} {order.resource}"
+    with open_progress(description, order.size, is_quiet=order.is_quiet) as show:
         show(job.position, 0)
         yield show
 
@@ -204,7 +204,7 @@ async def _next_problems(database: Database, company: Company, id: str, line: in
         return await actions.list_problems_after(db, company, id, line, 1_000)
 
 
-def _tell(done: Import, error_file: Path, as_json: bool) -> None:
+def _print_summary(done: Import, error_file: Path, as_json: bool) -> None:
     failures = str(error_file) if done.failed else None
     if as_json:
         summary = {**msgspec.to_builtins(done), "errorFile": failures}

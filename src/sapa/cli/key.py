@@ -30,7 +30,7 @@ def create(
     """Create a key. Its value is shown once."""
     if not scope and not all_scopes:
         raise typer.BadParameter("give at least one --scope, or --all-scopes")
-    given = KeyIn(
+    body = KeyIn(
         name=name,
         scopes=list(Scope) if all_scopes else scope or [],
         products=product or [],
@@ -38,7 +38,7 @@ def create(
         rate_limit=rate_limit,
         expires_at=expires_at,
     )
-    _show_new(transact(lambda tx: actions.create_key(tx, company, given)), json)
+    _show_new(transact(lambda tx: actions.create_key(tx, company, body)), json)
 
 
 @app.command()
@@ -67,7 +67,7 @@ def list_(
 
 
 def _summary(key: KeyInfo) -> dict[str, str]:
-    """Two lines that fit a terminal; --json tells the rest."""
+    """Two lines that fit a terminal; --json has the rest."""
     used = f"{key.last_used_at[:10]} {key.last_used_at[11:16]} {key.last_used_ip}" if key.last_used_at else "never"
     return {
         "key": f"{key.id}\n{key.prefix}…{key.last_four}",
@@ -80,5 +80,5 @@ def _show_new(new: NewKey, as_json: bool) -> None:
     info: dict[str, Any] = msgspec.to_builtins(new.info)
     show({**info, "key": new.key}, as_json, "Key created", ["id", "name", "environment", "rateLimit"])
     if not as_json:
-        words = f"\n  {new.key}\n\nThis is the only time it is shown: copy it now."
-        Console(soft_wrap=True).print(words, highlight=False)
+        text = f"\n  {new.key}\n\nThis is the only time it is shown: copy it now."
+        Console(soft_wrap=True).print(text, highlight=False)

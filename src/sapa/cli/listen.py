@@ -53,33 +53,33 @@ def listen(
 ) -> None:
     """Show a company's events as they happen, and forward them to a server of your own."""
     kinds = check_events(events or [])
-    voice = Voice(json, print_json)
-    source = ListenToken(token) if token is not None else Own(company or _find_only_company())
+    printer = EventPrinter(json, print_json)
+    source = ListenToken(token) if token is not None else OwnToken(company or _find_only_company())
     listener = EventListener(server or read_settings().server.address, source.get, kinds)
     url = None if forward_to is None else check_url(forward_to, WebhookSettings(True, ()))
     try:
-        asyncio.run(_until_signal(_listen(listener, url, voice)))
+        asyncio.run(_until_signal(_listen(listener, url, printer)))
     except ListenRefused as reason:
         raise Invalid(str(reason)) from None
     finally:
-        source.forget()
+        source.release()
 
 
 def _find_only_company() -> int:
-    """The test environment, when this machine's installation has one company, as it has after its first start."""
+    """The test environment of the only company, as after the first start."""
     settings = read_settings()
     if settings.database.url is None and not settings.data.exists():
         raise typer.BadParameter(NO_TOKEN)
     rows = transact(access.list_companies)
     tests = [row.company_id for row in rows if row.environment == "test"]
     if len(tests) != 1:
-        known = ", ".join(f"{row.company_id} ({row.name}, {row.environment})" for row in rows)
-        raise Invalid(f"Which company? Give --company: {known or 'there is none yet'}.")
+        choices = ", ".join(f"{row.company_id} ({row.name}, {row.environment})" for row in rows)
+        raise Invalid(f"Which company? Give --company: {choices or 'there is none yet'}.")
     return tests[0]
 
 
 async def _until_signal(work: Awaitable[None]) -> None:
-    """Ctrl-C and SIGTERM end it, and that is no failure."""
+    """Ctrl-C and SIGTERM end it without an error."""
     task = asyncio.ensure_future(work)
     for signum in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(signum, task.cancel)
@@ -88,15 +88,15 @@ async def _until_signal(work: Awaitable[None]) -> None:
         task.result()
 
 
-async def _listen(listener: EventListener, url: str | None, voice: "Voice") -> None:
+async def _listen(listener: EventListener, url: str | None, printer: "EventPrinter") -> None:
     secret = new_secret()
     forwarder = None if url is None else Forwarder(url, secret)
     try:
-        async for heard in listener.follow():
-            voice.tell(heard, url, secret)
-            if isinstance(heard, ListenedEvent) and forwarder is not None:
-                async for number, outcome in forwarder.forward(heard):
-                    voice.tell_outcome(heard, number, outcome)
+        async for item in listener.follow():
+            printer.print_item(item, url, secret)
+            if isinstance(item, ListenedEvent) and forwarder is not None:
+                async for number, outcome in forwarder.forward(item):
+                    printer.print_outcome(item, number, outcome)
     finally:
         if forwarder is not None:
             await forwarder.close()
@@ -115,12 +115,12 @@ class ListenToken:
             )
         return self._token
 
-    def forget(self) -> None:
-        """It is not ours."""
+    def release(self) -> None:
+        """The token belongs to the user."""
 
 
-class Own:
-    """A token that the command makes for itself, and takes back at its end."""
+class OwnToken:
+    """A token that the command creates, and revokes at its end."""
 
     def __init__(self, company: int) -> None:
         self._company = company
@@ -132,8 +132,8 @@ class Own:
                 self._token = (await tokens.create(tx, self._company, OWN_TOKEN_DAYS)).token
         return self._token
 
-    def forget(self) -> None:
-        """It runs out by itself when the database is away."""
+    def release(self) -> None:
+        """It expires by itself if the database is away."""
         if self._token is not None:
             with suppress(DatabaseAway, asyncpg.PostgresError, TokenNotFound):
                 asyncio.run(self._revoke(self._token))
@@ -143,8 +143,8 @@ class Own:
             await tokens.revoke(tx, token)
 
 
-class Voice:
-    """How it is told: lines for people, or one JSON object in a line for programs."""
+class EventPrinter:
+    """Prints lines for people, or one JSON object per line for programs."""
 
     def __init__(self, as_json: bool, with_bodies: bool) -> None:
         self._as_json = as_json
@@ -153,28 +153,28 @@ class Voice:
         self._is_welcomed = False
         self._is_away = False
 
-    def tell(self, heard: StreamMessage, url: str | None, secret: str) -> None:
-        if isinstance(heard, StreamOpened):
-            words = "Listening again." if self._is_welcomed else _welcome(url, secret)
+    def print_item(self, item: StreamMessage, url: str | None, secret: str) -> None:
+        if isinstance(item, StreamOpened):
+            text = "Listening again." if self._is_welcomed else _welcome(url, secret)
             self._is_welcomed, self._is_away = True, False
-            self._say(words, type="ready", forwardTo=url, secret=secret if url else None)
-        elif isinstance(heard, Interrupted):
-            self._tell_interruption(heard.reason)
+            self._print(text, type="ready", forwardTo=url, secret=secret if url else None)
+        elif isinstance(item, Interrupted):
+            self._print_interruption(item.reason)
         elif url is None:
-            self._say(f"{_line(heard)}{self._body(heard)}", type="event", **self._fields(heard))
+            self._print(f"{_line(item)}{self._body(item)}", type="event", **self._fields(item))
 
-    def _tell_interruption(self, reason: str) -> None:
-        """Once, however many tries it takes."""
+    def _print_interruption(self, reason: str) -> None:
+        """Once per interruption."""
         if not self._is_away:
-            self._say(f"Not connected ({reason}); trying again.", type="interrupted", reason=reason)
+            self._print(f"Not connected ({reason}); trying again.", type="interrupted", reason=reason)
         self._is_away = True
 
-    def tell_outcome(self, event: ListenedEvent, number: int, outcome: Outcome) -> None:
+    def print_outcome(self, event: ListenedEvent, number: int, outcome: Outcome) -> None:
         is_last = number > len(RETRY_PAUSES)
-        kind, note = _judge(outcome, is_last)
-        said = outcome.status if outcome.delivered else outcome.message
-        self._say(
-            f"{_line(event)}  → {said}  {outcome.milliseconds} ms{note}{self._body(event) if number == 1 else ''}",
+        kind, note = _describe(outcome, is_last)
+        result = outcome.status if outcome.delivered else outcome.message
+        self._print(
+            f"{_line(event)}  → {result}  {outcome.milliseconds} ms{note}{self._body(event) if number == 1 else ''}",
             type=kind,
             **self._fields(event),
             attempt=number,
@@ -191,14 +191,14 @@ class Voice:
         body = {"body": event.body} if self._with_bodies else {}
         return {"id": event.id, "kind": event.kind, "createdAt": event.created_at, **body}
 
-    def _say(self, words: str, **fields: Any) -> None:
+    def _print(self, text: str, **fields: Any) -> None:
         if self._as_json:
             typer.echo(msgspec.json.encode(fields).decode())
         else:
-            self._console.print(harmless(words), markup=False)
+            self._console.print(harmless(text), markup=False)
 
 
-def _judge(outcome: Outcome, is_last: bool) -> tuple[str, str]:
+def _describe(outcome: Outcome, is_last: bool) -> tuple[str, str]:
     if outcome.delivered:
         return "forwarded", ""
     return ("given up", "; given up") if is_last else ("failed", "; trying again")

@@ -1,4 +1,4 @@
-"""How commands reach channels and carriers, and in the test environment their simulators."""
+"""Gives commands access to channels and carriers, or to their simulators."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,17 +14,17 @@ from sapa.settings import Settings, read_settings
 
 @asynccontextmanager
 async def open_context() -> AsyncIterator[AppContext]:
-    """What a process works with, for as long as a command runs."""
+    """The application context for the duration of a command."""
     async with reach_database() as database:
-        kit = build_process_context(_with_key(read_settings()), database)
+        context = build_process_context(_with_key(read_settings()), database)
         try:
-            yield kit
+            yield context
         finally:
-            await kit.close()
+            await context.close()
 
 
 def _with_key(settings: Settings) -> Settings:
-    """The data folder has a key of its own."""
+    """The data folder has its own secret key."""
     if settings.secret_key is not None or settings.database.url is not None:
         return settings
     return msgspec.structs.replace(settings, secret_key=EmbeddedServer(settings.data).secret_key)

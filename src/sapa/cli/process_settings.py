@@ -1,4 +1,4 @@
-"""Options that the commands of `sapa serve` and its parts share, and the settings they lead to."""
+"""Options that `sapa serve` and its parts share, and the settings they override."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ TlsKey = Annotated[Path | None, typer.Option(help="The certificate's private key
 def read_settings_with(
     port: int | None, host: str | None, data: Path | None, tls_cert: Path | None, tls_key: Path | None
 ) -> Settings:
-    """Options win over variables; as variables they reach the child processes, too."""
+    """Options override variables; they are set as variables for the child processes too."""
     options = {"PORT": port, "HOST": host, "DATA": data, "TLS_CERT": tls_cert, "TLS_KEY": tls_key}
     os.environ.update({f"SAPA_{name}": str(value) for name, value in options.items() if value is not None})
     return read_settings()

@@ -1,4 +1,4 @@
-"""A progress bar on standard error, with the rate and the time that is left; none where nobody looks."""
+"""A progress bar on standard error, with rate and remaining time; hidden without a terminal."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -8,11 +8,11 @@ from rich.progress import BarColumn, Progress, ProgressColumn, Task, TaskProgres
 from rich.text import Text
 
 Show = Callable[[int, int], None]
-"""How much of the whole is done, and how many rows that was."""
+"""How much is done, and how many rows that was."""
 
 
 class RateColumn(ProgressColumn):
-    """Rows a second since the start."""
+    """Rows per second since the start."""
 
     def render(self, task: Task) -> Text:
         rows, elapsed = task.fields["rows"], task.finished_time or task.elapsed or 0
@@ -20,9 +20,9 @@ class RateColumn(ProgressColumn):
 
 
 @contextmanager
-def open_progress(words: str, total: int, *, is_quiet: bool) -> Iterator[Show]:
+def open_progress(description: str, total: int, *, is_quiet: bool) -> Iterator[Show]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), RateColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, disable=is_quiet or not console.is_terminal) as progress:
-        bar = progress.add_task(words, total=total or 1, rows=0)
+        bar = progress.add_task(description, total=total or 1, rows=0)
         yield lambda done, rows: progress.update(bar, completed=done, rows=rows)

@@ -56,14 +56,14 @@ def list_(
 
 
 def _plain(shipment: Shipment) -> Any:
-    """As the API answers it."""
+    """As the API returns it."""
     return msgspec.json.decode(encode(shipment))
 
 
 async def _book(company_id: int, id: str) -> Shipment:
     if not SHIPMENT_ID.matches(id):
         raise ShipmentNotFound
-    async with open_context() as kit:
-        async with kit.database.connection() as db:
+    async with open_context() as context:
+        async with context.database.connection() as db:
             company = await access.get_company(db, company_id)
-        return (await book_shipment(kit, company, id)).shipment
+        return (await book_shipment(context, company, id)).shipment

@@ -25,8 +25,8 @@ def create(
     info: dict[str, Any] = msgspec.to_builtins(new.info)
     show({**info, "token": new.token}, json, "Token created", COLUMNS)
     if not json:
-        words = f"\n  {new.token}\n\nThis is the only time it is shown: copy it now."
-        Console(soft_wrap=True).print(words, highlight=False)
+        text = f"\n  {new.token}\n\nThis is the only time it is shown: copy it now."
+        Console(soft_wrap=True).print(text, highlight=False)
 
 
 @app.command()

@@ -18,7 +18,7 @@ Email = Annotated[str, typer.Argument(help="Their e-mail address.")]
 
 
 class NewLink(Struct, frozen=True):
-    """A one-time link just made; the only time it is seen."""
+    """A new one-time link, shown once."""
 
     email: str
     link: str

@@ -26,13 +26,13 @@ def verify(
     lines = [*(header or []), *(_read(headers).decode(errors="replace").splitlines() if headers else [])]
     if at is not None and not isfinite(at):
         raise typer.BadParameter("--at is a number of seconds since 1970")
-    given = _read(None if body == "-" else Path(body))
-    problems = explain(_parse_lines(lines), given, secret, time.time() if at is None else at)
+    content = _read(None if body == "-" else Path(body))
+    problems = explain(_parse_lines(lines), content, secret, time.time() if at is None else at)
     if json:
         typer.echo(msgspec.json.encode({"valid": not problems, "problems": problems}).decode())
     else:
-        words = "\n".join(f"✗ {problem}" for problem in problems) or "✓ The signature is valid."
-        Console(soft_wrap=True).print(harmless(words), highlight=False, markup=False)
+        text = "\n".join(f"✗ {problem}" for problem in problems) or "✓ The signature is valid."
+        Console(soft_wrap=True).print(harmless(text), highlight=False, markup=False)
     sys.exit(1 if problems else 0)
 
 
@@ -46,6 +46,6 @@ def _read(path: Path | None) -> bytes:
 
 
 def _parse_lines(lines: list[str]) -> list[tuple[str, str]]:
-    """Lines that are no headers, such as a request's first one, are passed over."""
+    """Skips lines that are not headers, such as the request line."""
     pairs = (line.partition(":") for line in lines)
     return [(name.strip(), value.strip()) for name, colon, value in pairs if colon and " " not in name.strip()]

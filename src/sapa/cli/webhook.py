@@ -64,10 +64,10 @@ def create(
     """Register an endpoint. Its signing secret is shown once."""
     if bool(event) == all_events:
         raise typer.BadParameter("give at least one --event, or --all-events")
-    given = EndpointIn(url=url, events=event or [], headers=_parse_headers(header or []), description=description)
+    body = EndpointIn(url=url, events=event or [], headers=_parse_headers(header or []), description=description)
     settings = read_settings().webhooks
     _show_secret(
-        transact(lambda tx: actions.create(tx, reach_vault(), settings, company, given)), json, "Endpoint created"
+        transact(lambda tx: actions.create(tx, reach_vault(), settings, company, body)), json, "Endpoint created"
     )
 
 
@@ -243,7 +243,7 @@ app.command()(verify)
 
 
 def _with_endpoint(id: str, work: Work[Result]) -> Result:
-    """Work on one endpoint, in one transaction; its id tells the company."""
+    """Runs on one endpoint in one transaction; its id determines the company."""
 
     async def run(tx: Tx) -> Result:
         return await work(tx, reach_vault(), await actions.get_company_of(tx, id))
@@ -308,7 +308,7 @@ def _show(found: WebhookEndpoint | list[WebhookEndpoint], as_json: bool, title: 
 
 
 def _summary(endpoint: WebhookEndpoint) -> dict[str, str]:
-    """A few lines that fit a terminal; --json tells the rest."""
+    """A few lines that fit a terminal; --json has the rest."""
     troubles = [f"{endpoint.failures} failures in a row"] if endpoint.failures else []
     return {
         "endpoint": f"{endpoint.id}\n{endpoint.url}" + (f"\n{endpoint.description}" if endpoint.description else ""),
@@ -323,14 +323,14 @@ def _show_secret(new: NewSecret, as_json: bool, title: str) -> None:
         show({**info, "secret": new.secret}, as_json, title, [])
         return
     _show(new.endpoint, as_json, title)
-    words = f"\n  {new.secret}\n\nThis signing secret is shown this once: copy it now."
-    Console(soft_wrap=True).print(words, highlight=False, markup=False)
+    text = f"\n  {new.secret}\n\nThis signing secret is shown this once: copy it now."
+    Console(soft_wrap=True).print(text, highlight=False, markup=False)
 
 
 def _print_delivery(found: DeliveryDetails) -> None:
     show(found.delivery, False, "Delivery", ["id", "event", "status", "attempts", "nextAttemptAt"])
     tries = ["number", "startedAt", "milliseconds", "responseStatus", "message", "response"]
     show(found.attempts, False, "Attempts", tries)
-    said = found.request.body if found.request.body is not None else "(the event is older than events are kept)"
-    words = harmless(f"\nPOST {found.request.url}\n{said}")
-    Console(soft_wrap=True).print(words, highlight=False, markup=False)
+    body = found.request.body if found.request.body is not None else "(the event is older than events are kept)"
+    text = harmless(f"\nPOST {found.request.url}\n{body}")
+    Console(soft_wrap=True).print(text, highlight=False, markup=False)

@@ -1,4 +1,4 @@
-"""Settings: who answers customers, people and AI agents, and how tickets come and go."""
+"""Settings: the agents, people and AI, and how tickets are assigned and closed."""
 
 from collections import defaultdict
 from typing import Any
@@ -20,63 +20,63 @@ TYPES = ("human", "ai")
 ASSIGNEES = ("previous", "queue")
 HOURS = ("reopenWindowHours", "autoResolveHours")
 MOST_CHOICES = 50
-"""With more people than these, they are listed for one agent at a time."""
+"""With more people than this, they are listed for one agent at a time."""
 
 
 @console.get("/{environment}/settings/agents", roles=DEVELOPERS)
-async def list_agents(visit: PageRequest) -> Response:
-    shown = await read_list(visit, "/agents", "type", "active", base=Base.MESSAGING)
-    async with visit.context.database.connection() as db:
-        members = await people.list_members(db, visit.session.organisation_id)
-    given = {name: visit.given(name) for name in ("name", "type", "userId")}
-    changed = visit.request.path_params.get("id")
-    return visit.show(
+async def list_agents(page: PageRequest) -> Response:
+    listing = await read_list(page, "/agents", "type", "active", base=Base.MESSAGING)
+    async with page.context.database.connection() as db:
+        members = await people.list_members(db, page.session.organisation_id)
+    values = {name: page.form_value(name) for name in ("name", "type", "userId")}
+    changed = page.request.path_params.get("id")
+    return page.show(
         "agents.html",
         members=members,
         names=defaultdict(str, {member.id: member.name for member in members}),
         most_choices=MOST_CHOICES,
-        person=visit.request.query_params.get("person", ""),
+        person=page.request.query_params.get("person", ""),
         types=TYPES,
-        given=given,
+        given=values,
         changed=changed,
-        **shown,
+        **listing,
     )
 
 
 @console.post("/{environment}/settings/agents", roles=DEVELOPERS, shown_by=list_agents)
-async def create_agent(visit: PageRequest) -> Response:
-    name = visit.given("name")
-    body = {"name": name, "type": visit.given("type"), "userId": _parse_user(visit)}
-    await visit.ask("POST", "/agents", body=body, base=Base.MESSAGING, noted=("agent.created", name))
-    return go_to(visit.path("/settings/agents"))
+async def create_agent(page: PageRequest) -> Response:
+    name = page.form_value("name")
+    body = {"name": name, "type": page.form_value("type"), "userId": _parse_user(page)}
+    await page.call("POST", "/agents", body=body, base=Base.MESSAGING, noted=("agent.created", name))
+    return go_to(page.path("/settings/agents"))
 
 
 @console.post("/{environment}/settings/agents/{id}", roles=DEVELOPERS, shown_by=list_agents)
-async def change_agent(visit: PageRequest) -> Response:
-    name, path = visit.given("name"), f"/agents/{visit.request.path_params['id']}"
-    body: dict[str, Any] = {"name": name, "active": bool(visit.given("active")), "userId": _parse_user(visit)}
-    await visit.ask("PUT", path, body=body, base=Base.MESSAGING, noted=("agent.changed", name))
-    return go_to(visit.path("/settings/agents"))
+async def change_agent(page: PageRequest) -> Response:
+    name, path = page.form_value("name"), f"/agents/{page.request.path_params['id']}"
+    body: dict[str, Any] = {"name": name, "active": bool(page.form_value("active")), "userId": _parse_user(page)}
+    await page.call("PUT", path, body=body, base=Base.MESSAGING, noted=("agent.changed", name))
+    return go_to(page.path("/settings/agents"))
 
 
 @console.get("/{environment}/settings/support", roles=DEVELOPERS)
-async def show_support_settings(visit: PageRequest) -> Response:
-    stored = (await visit.ask("GET", "/support/settings", base=Base.MESSAGING))["data"]
-    typed = {name: visit.given(name) for name in (*HOURS, "reopenAssignee")}
-    return visit.show("support_settings.html", settings=typed if visit.form else stored, assignees=ASSIGNEES)
+async def show_support_settings(page: PageRequest) -> Response:
+    stored = (await page.call("GET", "/support/settings", base=Base.MESSAGING))["data"]
+    typed = {name: page.form_value(name) for name in (*HOURS, "reopenAssignee")}
+    return page.show("support_settings.html", settings=typed if page.form else stored, assignees=ASSIGNEES)
 
 
 @console.post("/{environment}/settings/support", roles=DEVELOPERS, shown_by=show_support_settings)
-async def change_support_settings(visit: PageRequest) -> Response:
-    body: dict[str, Any] = {name: _parse_hours(name, visit.given(name)) for name in HOURS}
-    body["reopenAssignee"] = visit.given("reopenAssignee")
+async def change_support_settings(page: PageRequest) -> Response:
+    body: dict[str, Any] = {name: _parse_hours(name, page.form_value(name)) for name in HOURS}
+    body["reopenAssignee"] = page.form_value("reopenAssignee")
     noted = ("settings.changed", "support")
-    await visit.ask("PUT", "/support/settings", body=body, base=Base.MESSAGING, noted=noted)
-    return go_to(visit.path("/settings/support"))
+    await page.call("PUT", "/support/settings", body=body, base=Base.MESSAGING, noted=noted)
+    return go_to(page.path("/settings/support"))
 
 
-def _parse_user(visit: PageRequest) -> int | None:
-    text = visit.given("userId")
+def _parse_user(page: PageRequest) -> int | None:
+    text = page.form_value("userId")
     if text and not (text.isascii() and text.isdigit() and len(text) < 16):
         raise Invalid.field("userId", "must be a person of this company")
     return int(text) if text else None

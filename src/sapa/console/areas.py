@@ -1,4 +1,4 @@
-"""Choosing a place, from the province down to the sub-district: each list is of what was chosen above it."""
+"""Choosing an area, from the province down to the sub-district: each list depends on the choice above it."""
 
 from typing import Any
 
@@ -11,18 +11,18 @@ CHAIN = (
     ("districts", "kecamatanId", "cityId"),
     ("sub-districts", "kelurahanId", "districtId"),
 )
-"""The lists, the field that is chosen from each, and what the API calls the place that it lies in."""
+"""Each level with its form field and the API's name for its parent."""
 CHOSEN = tuple(field for _, field, _ in CHAIN)
 
 
-async def list_choices(visit: PageRequest, prefix: str, values: dict[str, str]) -> dict[str, Any]:
-    """The lists as far as they can be told; what was chosen and is in none of them is taken out of the values."""
+async def list_choices(page: PageRequest, prefix: str, values: dict[str, str]) -> dict[str, Any]:
+    """The lists that the choices allow; a chosen id that is in none of them is removed from the values."""
     lists: dict[str, Any] = {level: [] for level, _, _ in CHAIN} | {"names": {}}
     above = ""
     for level, field, parent in CHAIN:
         if parent and not above:
             break
-        lists[level] = await _list(visit, level, {parent: above} if parent else {})
+        lists[level] = await _list(page, level, {parent: above} if parent else {})
         if not lists[level]:
             break
         name = prefix + field
@@ -37,10 +37,10 @@ def find_name(lists: dict[str, Any], level: str, id: str) -> str | None:
     return next((str(area["name"]) for area in lists[level] if str(area["id"]) == id), None)
 
 
-async def _list(visit: PageRequest, level: str, query: dict[str, str]) -> list[dict[str, Any]]:
-    """Empty where nobody can tell: the page says so, and goes on without."""
+async def _list(page: PageRequest, level: str, query: dict[str, str]) -> list[dict[str, Any]]:
+    """Empty if the carrier cannot be asked: the page says so and continues without."""
     try:
-        found: list[dict[str, Any]] = (await visit.ask("GET", f"/shipping/coverage/{level}", query))["data"]
+        found: list[dict[str, Any]] = (await page.call("GET", f"/shipping/coverage/{level}", query))["data"]
     except ApiError:
         return []
     return found

@@ -1,4 +1,4 @@
-"""Settings: channels. Their secrets go in and are never shown again."""
+"""Settings: channels. Secrets are entered and never shown again."""
 
 from starlette.responses import Response
 
@@ -18,90 +18,92 @@ from sapa.values.company import Company
 
 
 @console.get("/{environment}/channels", roles=DEVELOPERS)
-async def list_channels(visit: PageRequest) -> Response:
-    company = await _get_company(visit)
-    known = await _list_present(visit, company)
-    shown = [(channel, known.get(channel.source)) for channel in connections.list_channels()]
-    return visit.show("channels.html", channels=shown)
+async def list_channels(page: PageRequest) -> Response:
+    company = await _get_company(page)
+    stored = await _list_present(page, company)
+    channels = [(channel, stored.get(channel.source)) for channel in connections.list_channels()]
+    return page.show("channels.html", channels=channels)
 
 
 @console.get("/{environment}/channels/{id}", roles=DEVELOPERS)
-async def show_channel(visit: PageRequest) -> Response:
-    channel, company = _get_channel(visit), await _get_company(visit)
-    info = (await _list_present(visit, company)).get(channel.source)
+async def show_channel(page: PageRequest) -> Response:
+    channel, company = _get_channel(page), await _get_company(page)
+    info = (await _list_present(page, company)).get(channel.source)
     is_played = company.is_test
-    return visit.show(
+    return page.show(
         "channel.html",
         channel=channel,
         info=info,
         labels={field.name: field.label for field in channel.fields},
         is_played=is_played,
-        hook=get_accounts(company).find_hook(visit.context, company, channel.source),
-        given=_list_plain(visit, channel, info),
+        hook=get_accounts(company).find_hook(page.context, company, channel.source),
+        given=_list_plain(page, channel, info),
     )
 
 
 @console.post("/{environment}/channels/{id}", roles=DEVELOPERS, shown_by=show_channel)
-async def connect_channel(visit: PageRequest) -> Response:
-    """The hook's address and what we made for the account are in this one answer."""
-    channel, company, is_checked = _get_channel(visit), await _get_company(visit), not visit.given("unchecked")
-    async with visit.context.database.connection() as db:
-        draft = await connections.prepare(visit.context, db, company, channel.source, _list_given(visit, channel))
+async def connect_channel(page: PageRequest) -> Response:
+    """Only this response shows the hook's address and the generated values."""
+    channel, company, is_checked = _get_channel(page), await _get_company(page), not page.form_value("unchecked")
+    async with page.context.database.connection() as db:
+        draft = await connections.prepare(page.context, db, company, channel.source, _list_values(page, channel))
     if is_checked:
-        await connections.check(visit.context, company, draft)
-    async with visit.context.database.transaction() as tx:
-        made = await connections.connect(visit.context, tx, company, draft, is_new_hook=bool(visit.given("new_hook")))
+        await connections.check(page.context, company, draft)
+    async with page.context.database.transaction() as tx:
+        made = await connections.connect(
+            page.context, tx, company, draft, is_new_hook=bool(page.form_value("new_hook"))
+        )
         if is_checked:
             await connections.note_verified(tx, company, made.connection.id, None)
-        await visit.record(tx, "channel.connected", channel.label)
+        await page.record(tx, "channel.connected", channel.label)
     labels = {field.name: field.label for field in channel.fields}
-    return visit.show("channel_made.html", channel=channel, made=made, labels=labels)
+    return page.show("channel_made.html", channel=channel, made=made, labels=labels)
 
 
 @console.post("/{environment}/channels/{id}/test", roles=DEVELOPERS, shown_by=show_channel)
-async def test_channel(visit: PageRequest) -> Response:
-    channel = _get_channel(visit)
-    await connections.test(visit.context, await _get_company(visit), channel.source)
-    return go_to(visit.path(f"/channels/{channel.source}"))
+async def test_channel(page: PageRequest) -> Response:
+    channel = _get_channel(page)
+    await connections.test(page.context, await _get_company(page), channel.source)
+    return go_to(page.path(f"/channels/{channel.source}"))
 
 
 @console.post("/{environment}/channels/{id}/disconnect", roles=DEVELOPERS, shown_by=show_channel)
-async def disconnect_channel(visit: PageRequest) -> Response:
-    channel, company = _get_channel(visit), await _get_company(visit)
-    async with visit.context.database.transaction() as tx:
+async def disconnect_channel(page: PageRequest) -> Response:
+    channel, company = _get_channel(page), await _get_company(page)
+    async with page.context.database.transaction() as tx:
         await connections.disconnect(tx, company, channel.source)
-        await visit.record(tx, "channel.disconnected", channel.label)
-    return go_to(visit.path(f"/channels/{channel.source}"))
+        await page.record(tx, "channel.disconnected", channel.label)
+    return go_to(page.path(f"/channels/{channel.source}"))
 
 
-async def _get_company(visit: PageRequest) -> Company:
-    async with visit.context.database.connection() as db:
-        return await access.get_company(db, visit.company_id)
+async def _get_company(page: PageRequest) -> Company:
+    async with page.context.database.connection() as db:
+        return await access.get_company(db, page.company_id)
 
 
-def _get_channel(visit: PageRequest) -> Channel:
-    channel = connections.find_channel(visit.request.path_params["id"])
+def _get_channel(page: PageRequest) -> Channel:
+    channel = connections.find_channel(page.request.path_params["id"])
     if channel is None:
         raise NotFound
     return channel
 
 
-async def _list_present(visit: PageRequest, company: Company) -> dict[str, ChannelConnection]:
-    """Of each channel the account that is connected, or the last one that was."""
-    async with visit.context.database.connection() as db:
-        infos = await get_accounts(company).list_infos(visit.context, db, company)
+async def _list_present(page: PageRequest, company: Company) -> dict[str, ChannelConnection]:
+    """The connected account of each channel, or the last one."""
+    async with page.context.database.connection() as db:
+        infos = await get_accounts(company).list_infos(page.context, db, company)
     ordered = sorted(infos, key=lambda info: (info.status == "connected", info.connected_at or ""))
     return {info.source: info for info in ordered}
 
 
-def _list_given(visit: PageRequest, channel: Channel) -> dict[str, str]:
-    """A secret that is left empty stays as it is; anything else that is left empty is taken away."""
-    given = {field.name: visit.given(field.name) for field in channel.fields}
-    return {field.name: given[field.name] for field in channel.fields if given[field.name] or not field.is_secret}
+def _list_values(page: PageRequest, channel: Channel) -> dict[str, str]:
+    """An empty secret keeps its value; any other empty field is cleared."""
+    values = {field.name: page.form_value(field.name) for field in channel.fields}
+    return {field.name: values[field.name] for field in channel.fields if values[field.name] or not field.is_secret}
 
 
-def _list_plain(visit: PageRequest, channel: Channel, info: ChannelConnection | None) -> dict[str, str]:
-    """What may stand in the form: never a secret, not even one that was just typed."""
-    known = info.account if info else {}
+def _list_plain(page: PageRequest, channel: Channel, info: ChannelConnection | None) -> dict[str, str]:
+    """Values to prefill: never a secret, not even one that was just typed."""
+    stored = info.account if info else {}
     plain = [field.name for field in channel.fields if not field.is_secret]
-    return {name: visit.given(name) if visit.form else known.get(name, "") for name in plain}
+    return {name: page.form_value(name) if page.form else stored.get(name, "") for name in plain}

@@ -1,4 +1,4 @@
-"""Charts as plain geometry, drawn by `chart.html`. Pure: numbers in, places on a sheet out."""
+"""Chart geometry, drawn by `chart.html`. Pure: numbers in, coordinates out."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,13 +12,13 @@ MOST_LABELS = 5
 TOPS = (10, 12, 16, 20, 24, 32, 40, 60, 80, 100, 120)
 """In tenths."""
 SHARE = 0.72
-"""How much of its place a column takes."""
+"""The share of its slot that a column fills."""
 
 Number = int | float | Decimal
 
 
 class Mark(Struct, frozen=True):
-    """A word at a place of an axis."""
+    """A label of an axis."""
 
     at: float
     text: str
@@ -32,7 +32,7 @@ class Box(Struct, frozen=True):
     title: str
     series: int = 1
     said: str = ""
-    """What stands at its end, where there is room."""
+    """The text at its end, if there is room."""
 
 
 class ChartLine(Struct, frozen=True):
@@ -43,21 +43,21 @@ class ChartLine(Struct, frozen=True):
 
 
 class Chart(Struct, frozen=True):
-    """All that is drawn of a chart."""
+    """Everything that a chart draws."""
 
     height: float
     boxes: list[Box]
     lines: list[ChartLine]
     across: list[Mark]
-    """Lines across the sheet, by their height, with what they stand for."""
+    """Horizontal grid lines, by height, with their labels."""
     along: list[Mark]
-    """Words along the foot."""
+    """Labels along the bottom."""
     names: list[str]
     """The series, in the order of their colours."""
 
 
 def build_columns(labels: Sequence[str], name: str, values: Sequence[Number]) -> Chart:
-    """One column for each label."""
+    """One column per label."""
     top = find_top(max(values, default=0))
     place = _width() / max(len(labels), 1)
     boxes = [
@@ -74,7 +74,7 @@ def build_columns(labels: Sequence[str], name: str, values: Sequence[Number]) ->
 
 
 def build_lines(labels: Sequence[str], series: Mapping[str, Sequence[Number]]) -> Chart:
-    """One line for each series, over the same labels."""
+    """One line per series, over the same labels."""
     top = find_top(max((value for values in series.values() for value in values), default=0))
     lines = []
     for number, (name, values) in enumerate(series.items(), start=1):
@@ -84,7 +84,7 @@ def build_lines(labels: Sequence[str], series: Mapping[str, Sequence[Number]]) -
 
 
 def build_bars(rows: Sequence[tuple[str, Sequence[Number]]], names: Sequence[str]) -> Chart:
-    """Bars that lie, one above the other for each row and one for each name in it; the words stand beside them."""
+    """Horizontal bars: one per row and series, with the labels beside them."""
     top = find_top(max((value for _, values in rows for value in values), default=0))
     thick, gap, room = 12.0, 14.0, 150.0
     boxes, along, y = [], [], 4.0
@@ -100,18 +100,18 @@ def build_bars(rows: Sequence[tuple[str, Sequence[Number]]], names: Sequence[str
 
 
 def find_top(most: Number) -> int:
-    """A round number that is not below the greatest value, and of which a quarter is a whole number."""
+    """A round number at or above the greatest value, divisible by four."""
     size = int(10 ** (len(str(math.ceil(most))) - 1))
     return next(size * part // 10 for part in TOPS if size * part >= 10 * most and size * part % 40 == 0)
 
 
 def show_number(value: Number) -> str:
-    """With its thousands apart, and no digits that are nothing."""
+    """With thousands separators, without trailing zeros."""
     return f"{value:,f}".rstrip("0").rstrip(".") if isinstance(value, float) else f"{value:,}"
 
 
 def shorten(value: Number) -> str:
-    """For an axis: 1.5k, 20M, 3B."""
+    """Short, for an axis: 1.5k, 20M, 3B."""
     for size, unit in ((1_000_000_000, "B"), (1_000_000, "M"), (1_000, "k")):
         if value >= size:
             return f"{show_number(round(float(value) / size, 1))}{unit}"
@@ -124,7 +124,7 @@ def _build_across(top: int) -> list[Mark]:
 
 
 def _build_along(labels: Sequence[str]) -> list[Mark]:
-    """As many words as there is room for, from the first on in equal steps."""
+    """As many labels as fit, evenly spaced from the first."""
     apart = max(1, math.ceil(len(labels) / MOST_LABELS))
     return [Mark(_middle(number, len(labels)), labels[number]) for number in range(0, len(labels), apart)]
 

@@ -1,4 +1,4 @@
-"""A company's own time, as its pages tell it. A test environment's clock may have been moved ahead."""
+"""A company's own time on its pages. A test environment's clock may be ahead."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -18,11 +18,11 @@ class CompanyTime(Struct, frozen=True):
         return datetime.fromisoformat(text) <= self.now
 
     def read_real(self, text: str) -> str:
-        """The instant by the clock on the wall, which is what a browser counts by."""
+        """The instant in real time, which browsers count by."""
         return (datetime.fromisoformat(text) - timedelta(seconds=self.ahead_seconds)).isoformat()
 
     def say_span(self, language: str, text: str) -> str:
-        """How far away an instant is, before or after, roughly."""
+        """The distance to an instant, before or after, rounded."""
         minutes = int(abs((datetime.fromisoformat(text) - self.now).total_seconds()) // 60)
         if minutes >= 48 * 60:
             return translate(language, "{n} days", n=minutes // (24 * 60))

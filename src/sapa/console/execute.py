@@ -1,4 +1,4 @@
-"""The API as the console asks it: the same declared endpoints, in this process, with the rights of a role."""
+"""Calls the declared endpoints in this process, with the scopes of a role."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -25,17 +25,17 @@ SCOPES = {Role.OWNER: frozenset(Scope), Role.DEVELOPER: frozenset(Scope), Role.A
 JSON = "application/json"
 
 
-class Asker:
-    """Made once for each process."""
+class InProcessApi:
+    """One per process."""
 
-    def __init__(self, kit: AppContext, domains: Sequence[Routes]) -> None:
-        self._kit = kit
-        self._executor = Executor(kit)
+    def __init__(self, context: AppContext, domains: Sequence[Routes]) -> None:
+        self._context = context
+        self._executor = Executor(context)
         self._table = RouteTable(domains)
         self._companies: dict[int, Company] = {}
-        """What a call knows of a company never changes: its region, its currency, and which environment it is."""
+        """Cached for good: a company's region, currency and environment never change."""
 
-    async def ask(
+    async def call(
         self,
         company_id: int,
         role: Role,
@@ -48,8 +48,11 @@ class Asker:
         note: Note | None = None,
         once: str | None = None,
     ) -> Any:
-        """What the endpoint answers, as plain values; raises what it refuses with. A note is written with the change
-        or not at all, but for calls that lead outside: there it follows. What has the same `once` happens once."""
+        """The endpoint's response as plain values; raises its errors.
+
+        A note is written in the transaction of the change, or after an outbound call. A change with the same `once`
+        happens once.
+        """
         route, values = self._table.match(f"{base}{path}"[1:].split("/"))
         endpoint = route.endpoints.get(method) if route else None
         if endpoint is None:
@@ -57,28 +60,28 @@ class Asker:
         key = await self._build_key(company_id, role)
         endpoint.permit(key)
         media_type, content = upload or (JSON, msgspec.json.encode(body))
-        given = {name: value for name, value in (query or {}).items() if value}
-        arguments = endpoint.bind(values, urlencode(given).encode(), media_type, content)
-        request = RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
-        claim = _build_claim(company_id, once, request)
+        params = {name: value for name, value in (query or {}).items() if value}
+        arguments = endpoint.bind(values, urlencode(params).encode(), media_type, content)
+        info = RequestInfo("console", method, f"{base}{path}", base, "", "", [], {}, {}, content)
+        attempt = _build_attempt(company_id, once, info)
         if endpoint.leads_outside:
-            call = OutboundCall(self._kit, key, request, endpoint.status, claim)
-            answer = await self._executor.run_outside(endpoint, call, arguments)
+            call = OutboundCall(self._context, key, info, endpoint.status, attempt)
+            response = await self._executor.run_outside(endpoint, call, arguments)
             if note is not None:
-                await self._kit.database.transact(note)
+                await self._context.database.transact(note)
         else:
-            answer = await self._executor.run(endpoint, key, arguments, claim, note)
-        return msgspec.json.decode(answer.body) if answer.body else None
+            response = await self._executor.run(endpoint, key, arguments, attempt, note)
+        return msgspec.json.decode(response.body) if response.body else None
 
     async def _build_key(self, company_id: int, role: Role) -> Key:
         company = self._companies.get(company_id)
         if company is None:
-            async with self._kit.database.connection() as db:
+            async with self._context.database.connection() as db:
                 company = self._companies[company_id] = await access.get_company(db, company_id)
         return Key("console", company, SCOPES[role], frozenset(KeyProduct), AllowList([]), 0, None, None)
 
 
-def _build_claim(company_id: int, once: str | None, request: RequestInfo) -> IdempotencyClaim | None:
+def _build_attempt(company_id: int, once: str | None, info: RequestInfo) -> IdempotencyClaim | None:
     if once is None:
         return None
-    return idempotency.build_claim(company_id, f"console-{once}", f"{request.method} {request.path}", request.body)
+    return idempotency.build_claim(company_id, f"console-{once}", f"{info.method} {info.path}", info.body)

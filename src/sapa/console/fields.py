@@ -1,4 +1,4 @@
-"""What browsers send, as the API takes it. A field is called as the API calls it, with dots into what is nested."""
+"""Converts form fields into the API's bodies. Fields have the API's names, with dots for nesting."""
 
 import math
 from collections.abc import Iterable
@@ -10,18 +10,18 @@ from sapa.http.errors import Invalid
 MINUTE = len("2026-01-31T09:30")
 
 
-def gather(visit: PageRequest, texts: Iterable[str], numbers: Iterable[str] = ()) -> dict[str, Any]:
-    """The body that the fields of a form make; what was left empty is null, and so is what holds nothing else."""
+def gather(page: PageRequest, texts: Iterable[str], numbers: Iterable[str] = ()) -> dict[str, Any]:
+    """The body of the form's fields; empty fields and empty objects are null."""
     body: dict[str, Any] = {}
     for name in texts:
-        _put(body, name, visit.given(name) or None)
+        _put(body, name, page.form_value(name) or None)
     for name in numbers:
-        _put(body, name, parse_number(name, visit.given(name)))
+        _put(body, name, parse_number(name, page.form_value(name)))
     return {name: _prune(value) for name, value in body.items()}
 
 
 def spread(resource: Any, names: Iterable[str]) -> dict[str, str]:
-    """A resource as the fields of a form show it."""
+    """A resource as form fields."""
     return {name: _read(resource, name.split(".")) for name in names}
 
 
@@ -38,8 +38,7 @@ def parse_number(name: str, text: str) -> int | float | None:
 
 
 def parse_instant(text: str, is_end: bool = False) -> str:
-    """A browser's date and time, which it gives without a zone and to the minute: in UTC, as the pages say; an end is
-    the end of its minute."""
+    """A browser's local date and time to the minute, taken as UTC; an end is the end of its minute."""
     if len(text) != MINUTE:
         return text
     return f"{text}:59.999Z" if is_end else f"{text}:00Z"

@@ -1,4 +1,4 @@
-"""Forms as browsers send them: whether they are ours, and no larger and no slower than a form is."""
+"""Reading forms: origin checks, and limits on size and time."""
 
 import asyncio
 import hmac
@@ -15,7 +15,7 @@ from sapa.http.exchange import BODY_SECONDS, UPLOAD_SECONDS
 
 MOST_FIELDS = 200
 MOST_OPEN_BYTES = 65_536
-"""Of a form that anybody may send; the others may hold a file."""
+"""For forms that are open to anybody; the others may hold a file."""
 MOST_BYTES = MOST_UPLOADED + 1_048_576
 
 
@@ -52,7 +52,7 @@ async def read_form(request: Request, is_open: bool) -> FormData:
 
 
 def comes_from_here(request: Request) -> bool:
-    """Whoever is not signed in yet has little to lose, but not for another site to decide; the browser tells it."""
+    """Rejects forms of other sites before sign-in, by the browser's own headers."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site in {"same-origin", "none"}

@@ -1,4 +1,4 @@
-"""The inbox: tickets by whose they are, and who answers them."""
+"""The inbox: tickets by assignment."""
 
 from hashlib import sha256
 from typing import Any
@@ -26,7 +26,7 @@ from sapa.support.types import TICKET_ID
 PAGE = 25
 MOST_AGENTS = 1_000
 MOST_PEOPLE = 10
-"""Whose tickets a search shows."""
+"""How many customers a search covers."""
 VIEWS = ("open", "mine", "others", "resolved")
 STATUSES = {"open": "open", "mine": "assigned", "others": "assigned", "resolved": "resolved"}
 FILTERS = ("view", "search", "channel", "page")
@@ -41,7 +41,7 @@ class NoAgent(Conflict):
 
 
 class Team(Struct, frozen=True):
-    """The company's agents, and which of them is looking."""
+    """The company's agents, and the one who is signed in."""
 
     agents: list[Json]
     me: Json | None
@@ -62,143 +62,143 @@ class Team(Struct, frozen=True):
 
 
 @console.get("/{environment}/inbox", roles=EVERYBODY)
-async def list_tickets(visit: PageRequest) -> Response:
-    search = visit.request.query_params.get("search", "").strip()
+async def list_tickets(page: PageRequest) -> Response:
+    search = page.request.query_params.get("search", "").strip()
     if TICKET_ID.matches(search):
-        return go_to(visit.path(f"/inbox/{search}"))
-    shown = await _read_inbox(visit)
-    template = "inbox_live.html" if visit.request.query_params.get("part") else "inbox.html"
-    return visit.show(
+        return go_to(page.path(f"/inbox/{search}"))
+    listing = await _read_inbox(page)
+    template = "inbox_live.html" if page.request.query_params.get("part") else "inbox.html"
+    return page.show(
         template,
-        seen=build_word(shown),
-        clock=await read_clock(visit),
+        seen=build_fingerprint(listing),
+        clock=await read_clock(page),
         channels=list_channels(),
         views=VIEWS,
-        given={"name": visit.given("name") or visit.session.name},
-        **shown,
+        given={"name": page.form_value("name") or page.session.name},
+        **listing,
     )
 
 
 @console.post("/{environment}/inbox/agent", roles=EVERYBODY, shown_by=list_tickets)
-async def create_own_agent(visit: PageRequest) -> Response:
-    """Whoever is looking answers under this name from now on."""
-    name, ticket_id = visit.given("name"), visit.given("ticket")
-    body = {"name": name, "type": "human", "userId": visit.session.user_id}
-    await visit.ask("POST", "/agents", body=body, base=Base.MESSAGING, noted=("agent.created", name))
-    return go_to(visit.path(f"/inbox/{ticket_id}" if TICKET_ID.matches(ticket_id) else "/inbox"))
+async def create_own_agent(page: PageRequest) -> Response:
+    """Creates an agent for the person who is signed in."""
+    name, ticket_id = page.form_value("name"), page.form_value("ticket")
+    body = {"name": name, "type": "human", "userId": page.session.user_id}
+    await page.call("POST", "/agents", body=body, base=Base.MESSAGING, noted=("agent.created", name))
+    return go_to(page.path(f"/inbox/{ticket_id}" if TICKET_ID.matches(ticket_id) else "/inbox"))
 
 
 @console.get("/{environment}/inbox/events", roles=EVERYBODY)
-async def watch_inbox(visit: PageRequest) -> Response:
-    """A stream for the page's script; whoever comes here otherwise gets the page."""
+async def watch_inbox(page: PageRequest) -> Response:
+    """A stream for the page's script; other visitors are redirected to the page."""
 
     async def read() -> Json:
-        return await _read_inbox(visit)
+        return await _read_inbox(page)
 
-    return watch(visit, read) if is_script(visit) else go_to(visit.path("/inbox"))
-
-
-def is_script(visit: PageRequest) -> bool:
-    return "text/event-stream" in visit.request.headers.get("accept", "")
+    return watch(page, read) if is_script(page) else go_to(page.path("/inbox"))
 
 
-def watch(visit: PageRequest, read: Any) -> Response:
-    """Tells when what is read differs from what the page has seen, for as long as its reader is signed in."""
+def is_script(page: PageRequest) -> bool:
+    return "text/event-stream" in page.request.headers.get("accept", "")
 
-    async def look() -> str | None:
-        async with visit.context.database.connection() as db:
-            known = await people.find_session(db, visit.secret)
-        if known is None or (known.user_id, known.organisation_id) != _identify(visit):
+
+def watch(page: PageRequest, read: Any) -> Response:
+    """Sends an event when the content differs from the page's version, while its reader is signed in."""
+
+    async def read_version() -> str | None:
+        async with page.context.database.connection() as db:
+            session = await people.find_session(db, page.secret)
+        if session is None or (session.user_id, session.organisation_id) != _identify(page):
             return None
-        visit.known = known
-        return build_word(await read())
+        page.signed_in = session
+        return build_fingerprint(await read())
 
-    seen = visit.request.query_params.get("seen", "")
-    return visit.live.open(Watch(visit.session.user_id, build_bell(visit.company_id), seen, look))
-
-
-def _identify(visit: PageRequest) -> tuple[int, int]:
-    return visit.session.user_id, visit.session.organisation_id
+    version = page.request.query_params.get("seen", "")
+    return page.live.open(Watch(page.session.user_id, build_bell(page.company_id), version, read_version))
 
 
-def build_word(shown: object) -> str:
-    """A word that differs when what is shown does."""
-    return sha256(msgspec.json.encode(shown)).hexdigest()[:16]
+def _identify(page: PageRequest) -> tuple[int, int]:
+    return page.session.user_id, page.session.organisation_id
 
 
-async def read_team(visit: PageRequest) -> Team:
+def build_fingerprint(listing: object) -> str:
+    """Changes when the content changes."""
+    return sha256(msgspec.json.encode(listing)).hexdigest()[:16]
+
+
+async def read_team(page: PageRequest) -> Team:
     agents: list[Json] = []
-    has_more, page = True, 1
+    has_more, number = True, 1
     while has_more and len(agents) < MOST_AGENTS:
-        found = await visit.ask("GET", "/agents", {"limit": "100", "page": str(page)}, base=Base.MESSAGING)
+        found = await page.call("GET", "/agents", {"limit": "100", "page": str(number)}, base=Base.MESSAGING)
         agents += found["data"]
-        has_more, page = found["meta"]["hasNextPage"], page + 1
-    mine = (agent for agent in agents if agent["userId"] == visit.session.user_id)
+        has_more, number = found["meta"]["hasNextPage"], number + 1
+    mine = (agent for agent in agents if agent["userId"] == page.session.user_id)
     return Team(sorted(agents, key=lambda agent: agent["name"].casefold()), next(mine, None))
 
 
-async def read_clock(visit: PageRequest) -> CompanyTime:
-    async with visit.context.database.connection() as db:
-        return CompanyTime((await access.get_environment(db, visit.company_id)).clock_offset_seconds)
+async def read_clock(page: PageRequest) -> CompanyTime:
+    async with page.context.database.connection() as db:
+        return CompanyTime((await access.get_environment(db, page.company_id)).clock_offset_seconds)
 
 
 def list_channels() -> dict[str, str]:
-    """The channels with what people call them."""
+    """The channels and their labels."""
     return {str(channel.source): channel.label for channel in connections.list_channels()}
 
 
-async def _read_inbox(visit: PageRequest) -> Json:
-    """All that the page shows of the database."""
-    asked = visit.request.query_params
-    query = {name: asked.get(name, "").strip() for name in FILTERS}
+async def _read_inbox(page: PageRequest) -> Json:
+    """Everything on the page that comes from the database."""
+    params = page.request.query_params
+    query = {name: params.get(name, "").strip() for name in FILTERS}
     if query["view"] not in VIEWS:
         query["view"] = "open"
-    team = await read_team(visit)
+    team = await read_team(page)
     try:
-        counts = {view: await _count(visit, view, team, query["channel"]) for view in VIEWS}
-        listed = await (_search(visit, query) if query["search"] else _list(visit, query, team))
+        counts = {view: await _count(page, view, team, query["channel"]) for view in VIEWS}
+        listed = await (_search(page, query) if query["search"] else _list(page, query, team))
     except Invalid as error:
-        visit.error = error
+        page.error = error
         counts, listed = dict.fromkeys(VIEWS, 0), {"items": [], "meta": _build_meta(0), "has_more_people": False}
     return {"query": query, "counts": counts, "names": team.names, "me": team.me, **listed}
 
 
-async def _list(visit: PageRequest, query: dict[str, str], team: Team) -> Json:
-    asked = _build_query(query["view"], team, query["channel"])
-    if asked is None:
+async def _list(page: PageRequest, query: dict[str, str], team: Team) -> Json:
+    params = _build_query(query["view"], team, query["channel"])
+    if params is None:
         return {"items": [], "meta": _build_meta(0), "has_more_people": False}
-    asked |= {"page": query["page"], "limit": str(PAGE), "sort": "lastMessageAt:desc"}
-    found = await visit.ask("GET", "/tickets", asked, base=Base.MESSAGING)
+    params |= {"page": query["page"], "limit": str(PAGE), "sort": "lastMessageAt:desc"}
+    found = await page.call("GET", "/tickets", params, base=Base.MESSAGING)
     return {"items": found["data"], "meta": found["meta"], "has_more_people": False}
 
 
-async def _search(visit: PageRequest, query: dict[str, str]) -> Json:
-    """The tickets of the customers who are called so, whatever their state."""
-    people = await visit.ask("GET", "/customers", {"search": query["search"], "limit": str(MOST_PEOPLE)})
+async def _search(page: PageRequest, query: dict[str, str]) -> Json:
+    """The tickets of matching customers, in any state."""
+    people = await page.call("GET", "/customers", {"search": query["search"], "limit": str(MOST_PEOPLE)})
     tickets: list[Json] = []
     for person in people["data"]:
-        asked = {"customerId": person["id"], "channel": query["channel"], "limit": "10", "sort": "createdAt:desc"}
-        tickets += (await visit.ask("GET", "/tickets", asked, base=Base.MESSAGING))["data"]
+        params = {"customerId": person["id"], "channel": query["channel"], "limit": "10", "sort": "createdAt:desc"}
+        tickets += (await page.call("GET", "/tickets", params, base=Base.MESSAGING))["data"]
     tickets.sort(key=lambda ticket: ticket["lastMessageAt"], reverse=True)
     return {"items": tickets, "meta": _build_meta(len(tickets)), "has_more_people": people["meta"]["hasNextPage"]}
 
 
-async def _count(visit: PageRequest, view: str, team: Team, channel: str) -> int:
-    asked = _build_query(view, team, channel)
-    if asked is None:
+async def _count(page: PageRequest, view: str, team: Team, channel: str) -> int:
+    params = _build_query(view, team, channel)
+    if params is None:
         return 0
-    found = await visit.ask("GET", "/tickets", asked | {"limit": "1"}, base=Base.MESSAGING)
+    found = await page.call("GET", "/tickets", params | {"limit": "1"}, base=Base.MESSAGING)
     return int(found["meta"]["total"])
 
 
 def _build_query(view: str, team: Team, channel: str) -> dict[str, str] | None:
-    """None where there can be no ticket: those of an agent who is not there."""
-    asked = {"status": STATUSES[view], "channel": channel}
+    """None if there can be no ticket: the person is not an agent."""
+    params = {"status": STATUSES[view], "channel": channel}
     if view == "mine":
-        return asked | {"agentId": str(team.me["id"])} if team.me else None
+        return params | {"agentId": str(team.me["id"])} if team.me else None
     if view == "others" and team.me:
-        asked["exceptAgentId"] = str(team.me["id"])
-    return asked
+        params["exceptAgentId"] = str(team.me["id"])
+    return params
 
 
 def _build_meta(total: int) -> Json:

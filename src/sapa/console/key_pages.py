@@ -27,22 +27,22 @@ from sapa.db.pool import Connection
 from sapa.http.errors import Invalid
 
 USES_ARE_LATE = timedelta(seconds=3)
-"""Uses are noted every other second, so one from before a rotation may bear a time after it."""
+"""Uses are recorded every other second, so one before a rotation may have a time after it."""
 
 
 @console.get("/{environment}/keys", roles=DEVELOPERS)
-async def list_keys(visit: PageRequest) -> Response:
-    async with visit.context.database.connection() as db:
-        keys = await access.list_keys(db, visit.company_id)
-        ends = await _build_ends(db, visit)
-    known = {key.id: key for key in keys}
-    successors = {key.id: known[key.replaced_by] for key in keys if key.replaced_by in known}
+async def list_keys(page: PageRequest) -> Response:
+    async with page.context.database.connection() as db:
+        keys = await access.list_keys(db, page.company_id)
+        ends = await _build_ends(db, page)
+    by_id = {key.id: key for key in keys}
+    successors = {key.id: by_id[key.replaced_by] for key in keys if key.replaced_by in by_id}
     still_used = find_still_used(keys, successors)
-    return visit.show("keys.html", keys=keys, successors=successors, still_used=still_used, ends=ends)
+    return page.show("keys.html", keys=keys, successors=successors, still_used=still_used, ends=ends)
 
 
 def find_still_used(keys: list[KeyInfo], successors: dict[str, KeyInfo]) -> set[str]:
-    """Keys that somebody went on using after they were rotated."""
+    """Keys that were still used after their rotation."""
 
     def is_used(key: KeyInfo) -> bool:
         if key.last_used_at is None:
@@ -54,68 +54,68 @@ def find_still_used(keys: list[KeyInfo], successors: dict[str, KeyInfo]) -> set[
 
 
 @console.get("/{environment}/keys/new", roles=DEVELOPERS)
-async def show_new_key(visit: PageRequest) -> Response:
-    return visit.show(
+async def show_new_key(page: PageRequest) -> Response:
+    return page.show(
         "key_new.html",
         scopes=list(Scope),
         products=list(KeyProduct),
-        chosen=visit.all_given("scope") if visit.form else list(Scope),
-        chosen_products=visit.all_given("product") if visit.form else list(KeyProduct),
-        given={name: visit.given(name) for name in ("name", "allow_list", "expires_at")},
-        rate_limit=visit.given("rate_limit") or DEFAULT_RATE_LIMIT,
+        chosen=page.form_values("scope") if page.form else list(Scope),
+        chosen_products=page.form_values("product") if page.form else list(KeyProduct),
+        given={name: page.form_value(name) for name in ("name", "allow_list", "expires_at")},
+        rate_limit=page.form_value("rate_limit") or DEFAULT_RATE_LIMIT,
         once=token_hex(16),
     )
 
 
 @console.post("/{environment}/keys", roles=DEVELOPERS, shown_by=show_new_key)
-async def create_key(visit: PageRequest) -> Response:
-    """The raw key is in this one answer, and in no address: a page that is reloaded says that it was shown."""
-    given = KeyIn(
-        name=visit.given("name"),
-        scopes=visit.all_given("scope"),
-        products=visit.all_given("product"),
-        allow_list=visit.given("allow_list").replace(",", " ").split(),
-        rate_limit=_number(visit.given("rate_limit")),
-        expires_at=parse_instant(visit.given("expires_at")) or None,
+async def create_key(page: PageRequest) -> Response:
+    """Only this response has the raw key; a reload says that it was shown."""
+    body = KeyIn(
+        name=page.form_value("name"),
+        scopes=page.form_values("scope"),
+        products=page.form_values("product"),
+        allow_list=page.form_value("allow_list").replace(",", " ").split(),
+        rate_limit=_number(page.form_value("rate_limit")),
+        expires_at=parse_instant(page.form_value("expires_at")) or None,
     )
-    if not given.scopes:
+    if not body.scopes:
         raise Invalid.field("scope", "choose at least one")
-    async with visit.context.database.transaction() as tx:
-        await visit.take_once(tx)
-        new = await access.create_key(tx, visit.company_id, given)
-        await visit.record(tx, "key.created", new.info.name)
-    return visit.show("key_made.html", new=new, old=None, ends=None)
+    async with page.context.database.transaction() as tx:
+        await page.claim_once(tx)
+        new = await access.create_key(tx, page.company_id, body)
+        await page.record(tx, "key.created", new.info.name)
+    return page.show("key_made.html", new=new, old=None, ends=None)
 
 
 @console.post("/{environment}/keys/{id}/rotate", roles=DEVELOPERS)
-async def rotate_key(visit: PageRequest) -> Response:
-    async with visit.context.database.transaction() as tx:
-        old = await _get_key(tx, visit)
+async def rotate_key(page: PageRequest) -> Response:
+    async with page.context.database.transaction() as tx:
+        old = await _get_key(tx, page)
         new = await access.rotate_key(tx, old.id)
-        await visit.record(tx, "key.rotated", old.name)
-        old, ends = await _get_key(tx, visit), await _build_ends(tx, visit)
-    return visit.show("key_made.html", new=new, old=old, ends=ends)
+        await page.record(tx, "key.rotated", old.name)
+        old, ends = await _get_key(tx, page), await _build_ends(tx, page)
+    return page.show("key_made.html", new=new, old=old, ends=ends)
 
 
 @console.post("/{environment}/keys/{id}/revoke", roles=DEVELOPERS)
-async def revoke_key(visit: PageRequest) -> Response:
-    async with visit.context.database.transaction() as tx:
-        key = await _get_key(tx, visit)
+async def revoke_key(page: PageRequest) -> Response:
+    async with page.context.database.transaction() as tx:
+        key = await _get_key(tx, page)
         await access.revoke_key(tx, key.id)
-        await visit.record(tx, "key.revoked", key.name)
-    return go_to(visit.path("/keys"))
+        await page.record(tx, "key.revoked", key.name)
+    return go_to(page.path("/keys"))
 
 
-async def _build_ends(db: Connection, visit: PageRequest) -> Callable[[str], str]:
-    """Keys end by company time; when that is by the clock on the wall, which people count down by."""
-    ahead = timedelta(seconds=(await access.get_environment(db, visit.company_id)).clock_offset_seconds)
+async def _build_ends(db: Connection, page: PageRequest) -> Callable[[str], str]:
+    """Keys expire by company time; this is the real time, which people count down by."""
+    ahead = timedelta(seconds=(await access.get_environment(db, page.company_id)).clock_offset_seconds)
     return lambda until: (datetime.fromisoformat(until) - ahead).isoformat()
 
 
-async def _get_key(db: Connection, visit: PageRequest) -> KeyInfo:
-    """A key of this very environment: another's id is no key at all."""
-    id = visit.request.path_params["id"]
-    found = next((key for key in await access.list_keys(db, visit.company_id) if key.id == id), None)
+async def _get_key(db: Connection, page: PageRequest) -> KeyInfo:
+    """A key of this environment only."""
+    id = page.request.path_params["id"]
+    found = next((key for key in await access.list_keys(db, page.company_id) if key.id == id), None)
     if found is None or not KEY_ID.matches(id):
         raise KeyNotFound("There is no such key.")
     return found

@@ -1,4 +1,4 @@
-"""One page of a list, as it was asked for in the address."""
+"""One page of a list, by the query of the address."""
 
 from typing import Any
 
@@ -9,13 +9,13 @@ from sapa.http.errors import Invalid
 PAGE = 25
 
 
-async def read_list(visit: PageRequest, path: str, *filters: str, base: Base = Base.CUSTOMER) -> dict[str, Any]:
-    """What the API lists; what cannot be looked for is said where the list would be."""
-    asked = visit.request.query_params
-    query = {name: asked.get(name, "").strip() for name in ("search", "page", *filters)}
+async def read_list(page: PageRequest, path: str, *filters: str, base: Base = Base.CUSTOMER) -> dict[str, Any]:
+    """The API's list; an invalid query shows its error in place of the list."""
+    params = page.request.query_params
+    query = {name: params.get(name, "").strip() for name in ("search", "page", *filters)}
     try:
-        found = await visit.ask("GET", path, query | {"limit": str(PAGE)}, base=base)
+        found = await page.call("GET", path, query | {"limit": str(PAGE)}, base=base)
     except Invalid as error:
-        visit.error = error
+        page.error = error
         found = {"data": [], "meta": {"page": 1, "limit": PAGE, "total": 0, "hasNextPage": False}}
     return {"items": found["data"], "meta": found["meta"], "query": query}

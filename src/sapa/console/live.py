@@ -1,8 +1,8 @@
-"""Pages that change by themselves. A stream tells its page that it would look different by now, and the page asks for
-the part that changed: what people may see goes the one way that checks it, and nothing of it is in the stream.
+"""Pages that update themselves. A stream tells its page that something changed, and the page fetches the changed part:
+permissions are checked there, and the stream carries no data.
 
-Each stream hears the bell of its company through the hub. Whatever the bells say, it looks by itself now and then, and
-sees then whether its session is over.
+Each stream listens to its company's channel through the hub. It also checks by itself now and then, which ends it after
+its session.
 """
 
 import asyncio
@@ -22,17 +22,17 @@ from sapa.http.errors import ApiError, ServiceUnavailable
 from sapa.http.event_stream import KEEP_ALIVE, READY, EventStreamResponse, build_event
 from sapa.work.loops import wait
 
-LOOK_SECONDS = 15.0
-REST_SECONDS = 0.5
-"""Between two looks, however often the bell rings."""
+CHECK_SECONDS = 15.0
+PAUSE_SECONDS = 0.5
+"""Between two checks, however often the channel is notified."""
 LONGEST_SECONDS = 3600.0
 MOST_STREAMS = 500
 MOST_STREAMS_OF_A_PERSON = 12
 RETRY_SECONDS = 30
 CHANGED = build_event("changed", b"look")
 
-Look = Callable[[], Awaitable[str | None]]
-"""What a page shows by now, in a word that differs when it does; None when its session is over."""
+ReadVersion = Callable[[], Awaitable[str | None]]
+"""The version of what a page shows; None after its session ended."""
 
 
 class TooManyLivePages(ServiceUnavailable):
@@ -40,31 +40,31 @@ class TooManyLivePages(ServiceUnavailable):
 
 
 class Watch:
-    """One page that listens to a bell; it shows what `seen` stands for."""
+    """A page that listens to a channel and shows `version`."""
 
-    def __init__(self, user_id: int, bell: str, seen: str, look: Look) -> None:
+    def __init__(self, user_id: int, channel: str, version: str, read_version: ReadVersion) -> None:
         self.user_id = user_id
-        self.bell = bell
-        self.seen = seen
-        self.look = look
-        self.news = asyncio.Event()
-        self.news.set()
+        self.channel = channel
+        self.version = version
+        self.read_version = read_version
+        self.changed = asyncio.Event()
+        self.changed.set()
 
 
 class Live:
     """The streams of this process."""
 
-    def __init__(self, kit: AppContext) -> None:
-        self._database: Database = kit.database
-        self._closing = kit.closing
+    def __init__(self, context: AppContext) -> None:
+        self._database: Database = context.database
+        self._closing = context.closing
         self._watches: dict[Watch, ChannelSubscription] = {}
 
     def open(self, watch: Watch) -> EventStreamResponse:
-        """The answer to the page; the watch has its place until that ends."""
-        of_person = Counter(other.user_id for other in self._watches)[watch.user_id]
-        if of_person >= MOST_STREAMS_OF_A_PERSON or len(self._watches) >= MOST_STREAMS or self._closing.is_set():
+        """The stream's response; the slot is released when it ends."""
+        open_streams = Counter(other.user_id for other in self._watches)[watch.user_id]
+        if open_streams >= MOST_STREAMS_OF_A_PERSON or len(self._watches) >= MOST_STREAMS or self._closing.is_set():
             raise TooManyLivePages(headers={"retry-after": str(RETRY_SECONDS)})
-        self._watches[watch] = self._database.hub.subscribe(watch.bell, lambda _: watch.news.set())
+        self._watches[watch] = self._database.hub.subscribe(watch.channel, lambda _: watch.changed.set())
         return EventStreamResponse(self.run(watch), partial(self.close, watch), HEADERS)
 
     def close(self, watch: Watch) -> None:
@@ -72,20 +72,20 @@ class Live:
             self._database.hub.unsubscribe(subscription)
 
     async def run(self, watch: Watch) -> AsyncIterator[bytes]:
-        """The stream's text, until the session or this process ends, or it has lasted long enough."""
+        """Events until the session or the process ends, or the time is up."""
         yield READY
         ends = time.monotonic() + LONGEST_SECONDS
         while not self._closing.is_set() and time.monotonic() < ends:
-            await wait(LOOK_SECONDS, watch.news, self._closing)
-            watch.news.clear()
+            await wait(CHECK_SECONDS, watch.changed, self._closing)
+            watch.changed.clear()
             try:
-                shown = await watch.look()
+                current = await watch.read_version()
             except (DatabaseAway, asyncpg.PostgresError):
-                shown = watch.seen
+                current = watch.version
             except ApiError:
                 return
-            if shown is None or self._closing.is_set():
+            if current is None or self._closing.is_set():
                 return
-            yield CHANGED if shown != watch.seen else KEEP_ALIVE
-            watch.seen = shown
-            await wait(REST_SECONDS, self._closing)
+            yield CHANGED if current != watch.version else KEEP_ALIVE
+            watch.version = current
+            await wait(PAUSE_SECONDS, self._closing)

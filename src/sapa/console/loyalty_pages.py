@@ -1,4 +1,4 @@
-"""Loyalty: wallets, their ledger, redemptions, and whether the ledger adds up."""
+"""Loyalty: wallets, ledgers, redemptions, and the ledger check."""
 
 from secrets import token_hex
 from typing import Any
@@ -31,94 +31,94 @@ _adjustment = build_decoder(AdjustmentIn)
 
 
 @console.get("/{environment}/loyalty", roles=EVERYBODY)
-async def list_wallets(visit: PageRequest) -> Response:
-    shown = await read_list(visit, "/customers")
-    ids = [customer["id"] for customer in shown["items"]]
-    async with visit.context.database.connection() as db:
-        wallets = {wallet.customer_id: wallet for wallet in await loyalty.list_wallets(db, visit.company_id, ids)}
-        check = await reconciliation.find_check(db, visit.company_id)
-    return visit.show("loyalty.html", wallets=wallets, check=check, **shown)
+async def list_wallets(page: PageRequest) -> Response:
+    listing = await read_list(page, "/customers")
+    ids = [customer["id"] for customer in listing["items"]]
+    async with page.context.database.connection() as db:
+        wallets = {wallet.customer_id: wallet for wallet in await loyalty.list_wallets(db, page.company_id, ids)}
+        check = await reconciliation.find_check(db, page.company_id)
+    return page.show("loyalty.html", wallets=wallets, check=check, **listing)
 
 
 @console.get("/{environment}/loyalty/check", roles=DEVELOPERS)
-async def check_ledger(visit: PageRequest) -> Response:
-    result = (await visit.ask("GET", "/loyalty/reconciliation"))["data"]
-    return visit.show("loyalty_check.html", result=result)
+async def check_ledger(page: PageRequest) -> Response:
+    result = (await page.call("GET", "/loyalty/reconciliation"))["data"]
+    return page.show("loyalty_check.html", result=result)
 
 
 @console.get("/{environment}/loyalty/{id}", roles=EVERYBODY)
-async def show_wallet(visit: PageRequest) -> Response:
-    id, asked = visit.request.path_params["id"], visit.request.query_params
-    direction, status = asked.get("filter", ""), asked.get("status", "")
-    customer = (await visit.ask("GET", f"/customers/{id}"))["data"]
+async def show_wallet(page: PageRequest) -> Response:
+    id, params = page.request.path_params["id"], page.request.query_params
+    direction, status = params.get("filter", ""), params.get("status", "")
+    customer = (await page.call("GET", f"/customers/{id}"))["data"]
     path = f"/loyalty/customers/{id}"
-    history = await visit.ask(
-        "GET", f"{path}/history", {"filter": direction, "before": asked.get("before", ""), "limit": PARTS}
+    history = await page.call(
+        "GET", f"{path}/history", {"filter": direction, "before": params.get("before", ""), "limit": PARTS}
     )
-    redemptions = await visit.ask(
-        "GET", f"{path}/redemptions", {"status": status, "before": asked.get("redeemed", ""), "limit": PARTS}
+    redemptions = await page.call(
+        "GET", f"{path}/redemptions", {"status": status, "before": params.get("redeemed", ""), "limit": PARTS}
     )
-    return visit.show(
+    return page.show(
         "wallet.html",
         customer=customer,
-        wallet=(await visit.ask("GET", f"{path}/wallet"))["data"],
+        wallet=(await page.call("GET", f"{path}/wallet"))["data"],
         history=history,
         redemptions=redemptions,
-        rewards=(await visit.ask("GET", "/loyalty/reward-options", {"limit": MOST_REWARDS}))["data"],
+        rewards=(await page.call("GET", "/loyalty/reward-options", {"limit": MOST_REWARDS}))["data"],
         query={"filter": direction, "status": status},
         choices={"filter": DIRECTIONS, "status": STATUSES},
         once=token_hex(16),
-        given={name: visit.given(name) for name in ("points", "reason", "direction", "reward", "failure")},
+        given={name: page.form_value(name) for name in ("points", "reason", "direction", "reward", "failure")},
     )
 
 
 @console.post("/{environment}/loyalty/{id}/points", roles=EVERYBODY, shown_by=show_wallet)
-async def adjust(visit: PageRequest) -> Response:
-    await adjust_points(visit)
-    return go_to(visit.path(f"/loyalty/{visit.request.path_params['id']}"))
+async def adjust(page: PageRequest) -> Response:
+    await adjust_points(page)
+    return go_to(page.path(f"/loyalty/{page.request.path_params['id']}"))
 
 
-async def adjust_points(visit: PageRequest) -> None:
-    """In the name of whoever is signed in; a form that is sent twice changes them once."""
-    id = visit.request.path_params["id"]
-    customer = (await visit.ask("GET", f"/customers/{id}"))["data"]
-    given = {
-        "direction": visit.given("direction"),
-        "points": parse_number("points", visit.given("points")),
-        "reason": visit.given("reason") or None,
-        "idempotencyKey": f"console-{once}" if (once := visit.given("once")) else None,
+async def adjust_points(page: PageRequest) -> None:
+    """In the name of the person who is signed in; a form that is sent twice counts once."""
+    id = page.request.path_params["id"]
+    customer = (await page.call("GET", f"/customers/{id}"))["data"]
+    body = {
+        "direction": page.form_value("direction"),
+        "points": parse_number("points", page.form_value("points")),
+        "reason": page.form_value("reason") or None,
+        "idempotencyKey": f"console-{once}" if (once := page.form_value("once")) else None,
     }
-    adjustment = decode_body(encode(given), _adjustment)
-    async with visit.context.database.connection() as db:
-        company = await access.get_company(db, visit.company_id)
-    by = visit.session.user_id
-    await visit.context.database.transact(lambda tx: loyalty.adjust(tx, company, customer["id"], adjustment, by))
+    adjustment = decode_body(encode(body), _adjustment)
+    async with page.context.database.connection() as db:
+        company = await access.get_company(db, page.company_id)
+    by = page.session.user_id
+    await page.context.database.transact(lambda tx: loyalty.adjust(tx, company, customer["id"], adjustment, by))
 
 
 @console.post("/{environment}/loyalty/{id}/redeem", roles=EVERYBODY, shown_by=show_wallet)
-async def redeem(visit: PageRequest) -> Response:
-    """The form names the reward with its price, so that nobody pays another than they were shown."""
-    id = visit.request.path_params["id"]
-    reward, _, cost = visit.given("reward").partition(":")
-    options = (await visit.ask("GET", "/loyalty/reward-options", {"limit": MOST_REWARDS}))["data"]
+async def redeem(page: PageRequest) -> Response:
+    """The form carries the price it showed, so that nobody pays another."""
+    id = page.request.path_params["id"]
+    reward, _, cost = page.form_value("reward").partition(":")
+    options = (await page.call("GET", "/loyalty/reward-options", {"limit": MOST_REWARDS}))["data"]
     option = next((option for option in options if option["id"] == reward), None)
     if option is None:
         raise Invalid.field("reward", "choose one of the rewards")
     body = {"rewardOptionId": reward, "rewardName": option["rewardName"], "pointsCost": cost}
-    await visit.ask("POST", f"/loyalty/customers/{id}/redeem", body=body, once=visit.given("once") or None)
-    return go_to(visit.path(f"/loyalty/{id}"))
+    await page.call("POST", f"/loyalty/customers/{id}/redeem", body=body, once=page.form_value("once") or None)
+    return go_to(page.path(f"/loyalty/{id}"))
 
 
 @console.post("/{environment}/loyalty/{id}/redemptions/{redemption}/{ending}", roles=EVERYBODY, shown_by=show_wallet)
-async def end_redemption(visit: PageRequest) -> Response:
-    """Its points are spent or given back; why it failed is said with it."""
-    asked = visit.request.path_params
-    if asked["ending"] not in ENDINGS:
+async def end_redemption(page: PageRequest) -> Response:
+    """Spends or returns its points; a failure needs a reason."""
+    params = page.request.path_params
+    if params["ending"] not in ENDINGS:
         raise Invalid.field("ending", f"must be one of {', '.join(ENDINGS)}")
-    path = f"/loyalty/redemptions/{asked['redemption']}/{asked['ending']}"
-    body: Any = {"reason": visit.given("failure")} if asked["ending"] == "fail" else None
+    path = f"/loyalty/redemptions/{params['redemption']}/{params['ending']}"
+    body: Any = {"reason": page.form_value("failure")} if params["ending"] == "fail" else None
     try:
-        await visit.ask("POST", path, body=body)
+        await page.call("POST", path, body=body)
     except Invalid as error:
         raise Invalid.field("failure", error.details[0].message if error.details else error.message) from None
-    return go_to(visit.path(f"/loyalty/{asked['id']}"))
+    return go_to(page.path(f"/loyalty/{params['id']}"))

@@ -1,4 +1,4 @@
-"""Everything the console serves."""
+"""All routes of the console."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -29,7 +29,7 @@ from sapa.console import (
     ticket_pages,
     webhook_pages,
 )
-from sapa.console.execute import Asker
+from sapa.console.execute import InProcessApi
 from sapa.console.live import Live
 from sapa.console.rendering import HERE, protect
 from sapa.console.routes import console
@@ -59,20 +59,20 @@ PARTS = [
     agent_pages,
     report_pages,
 ]
-"""Their pages are declared when they are imported."""
+"""Importing them declares their pages."""
 
 ASSETS = {"console.css": "text/css", "console.js": "text/javascript"}
 ASSET_HEADERS = {"cache-control": "public, max-age=3600"}
 
 
-def build_console(kit: AppContext, domains: Sequence[Routes]) -> list[Route]:
-    assets = [Route(f"/console/static/{name}", _serve_asset(kit, name)) for name in ASSETS]
-    return [*assets, *console.routes(kit, Asker(kit, domains), Live(kit))]
+def build_console(context: AppContext, domains: Sequence[Routes]) -> list[Route]:
+    assets = [Route(f"/console/static/{name}", _serve_asset(context, name)) for name in ASSETS]
+    return [*assets, *console.routes(context, InProcessApi(context, domains), Live(context))]
 
 
-def _serve_asset(kit: AppContext, name: str) -> Callable[[Request], Awaitable[Response]]:
+def _serve_asset(context: AppContext, name: str) -> Callable[[Request], Awaitable[Response]]:
     async def serve(_: Request) -> Response:
-        answer = FileResponse(HERE / "static" / name, headers=ASSET_HEADERS, media_type=ASSETS[name])
-        return protect(answer, kit.settings.server.address.startswith("https://"))
+        response = FileResponse(HERE / "static" / name, headers=ASSET_HEADERS, media_type=ASSETS[name])
+        return protect(response, context.settings.server.address.startswith("https://"))
 
     return serve

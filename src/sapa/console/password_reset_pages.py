@@ -1,4 +1,4 @@
-"""A forgotten password: a link by mail, and an answer that does not tell who is known here."""
+"""Forgotten password: a link by mail, and a response that does not reveal who has an account."""
 
 from starlette.background import BackgroundTask
 from starlette.responses import Response
@@ -11,23 +11,25 @@ LONGEST_ADDRESS = 320
 
 
 @console.get("/forgotten", roles=None)
-async def show_forgotten(visit: PageRequest) -> Response:
-    return _show(visit, asked=False)
+async def show_forgotten(page: PageRequest) -> Response:
+    return _show(page, asked=False)
 
 
 @console.post("/forgotten", roles=None, shown_by=show_forgotten)
-async def ask_for_a_link(visit: PageRequest) -> Response:
-    """Whoever is looked up is looked up after the answer: it takes as long for everybody."""
-    email = visit.given("email")
-    if not mail.is_set_up(visit.context):
-        return _show(visit, asked=False)
+async def ask_for_a_link(page: PageRequest) -> Response:
+    """The account is looked up after the response, so that the time reveals nothing."""
+    email = page.form_value("email")
+    if not mail.is_set_up(page.context):
+        return _show(page, asked=False)
     if not 3 <= len(email) <= LONGEST_ADDRESS or "@" not in email or not email.isprintable():
         raise Invalid.field("email", "must be an e-mail address")
-    await mail.count_reset_request(visit.context.database, email, visit.address)
-    answer = _show(visit, asked=True)
-    answer.background = BackgroundTask(mail.send_password_reset, visit.context, email)
-    return answer
+    await mail.count_reset_request(page.context.database, email, page.address)
+    response = _show(page, asked=True)
+    response.background = BackgroundTask(mail.send_password_reset, page.context, email)
+    return response
 
 
-def _show(visit: PageRequest, asked: bool) -> Response:
-    return visit.show("forgotten.html", by_mail=mail.is_set_up(visit.context), asked=asked, email=visit.given("email"))
+def _show(page: PageRequest, asked: bool) -> Response:
+    return page.show(
+        "forgotten.html", by_mail=mail.is_set_up(page.context), asked=asked, email=page.form_value("email")
+    )

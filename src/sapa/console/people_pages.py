@@ -1,4 +1,4 @@
-"""Settings: people and the log of what they changed."""
+"""Settings: people, and the audit log."""
 
 from starlette.responses import Response
 
@@ -17,81 +17,83 @@ from sapa.people.types import Purpose, Role
 
 
 @console.get("/{environment}", roles=EVERYBODY)
-async def show_home(visit: PageRequest) -> Response:
-    return visit.show("home.html")
+async def show_home(page: PageRequest) -> Response:
+    return page.show("home.html")
 
 
 @console.get("/{environment}/people", roles=OWNERS)
-async def list_people(visit: PageRequest) -> Response:
-    async with visit.context.database.connection() as db:
-        members = await people.list_members(db, visit.session.organisation_id)
-    return visit.show("people.html", members=members, roles=list(Role), link=None,
-                      given={name: visit.given(name) for name in ("email", "name", "role")})  # fmt: skip
+async def list_people(page: PageRequest) -> Response:
+    async with page.context.database.connection() as db:
+        members = await people.list_members(db, page.session.organisation_id)
+    return page.show("people.html", members=members, roles=list(Role), link=None,
+                      given={name: page.form_value(name) for name in ("email", "name", "role")})  # fmt: skip
 
 
 @console.post("/{environment}/people", roles=OWNERS, shown_by=list_people)
-async def invite(visit: PageRequest) -> Response:
-    role = _role(visit.given("role"))
-    async with visit.context.database.transaction() as tx:
-        secret = await people.invite(tx, visit.session.organisation_id, visit.given("email"), visit.given("name"), role)
-        await visit.record(tx, "person.invited", visit.given("email"))
-    return await _deliver(visit, Purpose.INVITATION, visit.given("email"), visit.given("name"), secret)
+async def invite(page: PageRequest) -> Response:
+    role = _role(page.form_value("role"))
+    async with page.context.database.transaction() as tx:
+        secret = await people.invite(
+            tx, page.session.organisation_id, page.form_value("email"), page.form_value("name"), role
+        )
+        await page.record(tx, "person.invited", page.form_value("email"))
+    return await _deliver(page, Purpose.INVITATION, page.form_value("email"), page.form_value("name"), secret)
 
 
 @console.post("/{environment}/people/{id}/link", roles=OWNERS, shown_by=list_people)
-async def make_link(visit: PageRequest) -> Response:
-    """For somebody who lost the invitation or the password."""
-    user_id = _user_id(visit)
-    async with visit.context.database.transaction() as tx:
-        member = await people.get_member(tx, visit.session.organisation_id, user_id)
-        purpose, secret = await people.renew_link(tx, visit.session.organisation_id, user_id)
-        await visit.record(tx, "person.link", member.email)
-    return await _deliver(visit, purpose, member.email, member.name, secret)
+async def make_link(page: PageRequest) -> Response:
+    """For people who lost their invitation or password."""
+    user_id = _user_id(page)
+    async with page.context.database.transaction() as tx:
+        member = await people.get_member(tx, page.session.organisation_id, user_id)
+        purpose, secret = await people.renew_link(tx, page.session.organisation_id, user_id)
+        await page.record(tx, "person.link", member.email)
+    return await _deliver(page, purpose, member.email, member.name, secret)
 
 
 @console.post("/{environment}/people/{id}/role", roles=OWNERS, shown_by=list_people)
-async def change_role(visit: PageRequest) -> Response:
-    async with visit.context.database.transaction() as tx:
+async def change_role(page: PageRequest) -> Response:
+    async with page.context.database.transaction() as tx:
         member = await people.change_role(
-            tx, visit.session.organisation_id, _user_id(visit), _role(visit.given("role"))
+            tx, page.session.organisation_id, _user_id(page), _role(page.form_value("role"))
         )
-        await visit.record(tx, "person.role", f"{member.email}: {member.role}")
-    return go_to(visit.path("/people"))
+        await page.record(tx, "person.role", f"{member.email}: {member.role}")
+    return go_to(page.path("/people"))
 
 
 @console.post("/{environment}/people/{id}/remove", roles=OWNERS, shown_by=list_people)
-async def remove(visit: PageRequest) -> Response:
-    user_id = _user_id(visit)
-    async with visit.context.database.transaction() as tx:
-        member = await people.get_member(tx, visit.session.organisation_id, user_id)
-        await people.remove(tx, visit.session.organisation_id, user_id)
-        await visit.record(tx, "person.removed", member.email)
-    return go_to(visit.path("/people"))
+async def remove(page: PageRequest) -> Response:
+    user_id = _user_id(page)
+    async with page.context.database.transaction() as tx:
+        member = await people.get_member(tx, page.session.organisation_id, user_id)
+        await people.remove(tx, page.session.organisation_id, user_id)
+        await page.record(tx, "person.removed", member.email)
+    return go_to(page.path("/people"))
 
 
 @console.get("/{environment}/audit", roles=DEVELOPERS)
-async def show_audit(visit: PageRequest) -> Response:
-    before = visit.request.query_params.get("before", "")
-    async with visit.context.database.connection() as db:
+async def show_audit(page: PageRequest) -> Response:
+    before = page.request.query_params.get("before", "")
+    async with page.context.database.connection() as db:
         entries = await people.list_audit(
             db,
-            visit.session.organisation_id,
+            page.session.organisation_id,
             int(before) if before.isascii() and before.isdigit() and len(before) < 19 else None,
         )
-    return visit.show("audit.html", entries=entries, more=entries[-1].id if len(entries) == people.AUDIT_PAGE else None)
+    return page.show("audit.html", entries=entries, more=entries[-1].id if len(entries) == people.AUDIT_PAGE else None)
 
 
-async def _deliver(visit: PageRequest, purpose: Purpose, email: str, name: str, secret: str) -> Response:
-    """By mail where the operator has set it up; otherwise, and where that fails, the link is shown to be passed on."""
-    link = mail.build_link(visit.context, secret)
-    if not mail.is_set_up(visit.context):
-        return visit.show("person_link.html", email=email, link=link, failure=None)
-    letter = mail.OutgoingMail(email, name, visit.session.organisation, purpose, link, visit.language)
+async def _deliver(page: PageRequest, purpose: Purpose, email: str, name: str, secret: str) -> Response:
+    """By mail if it is set up; otherwise, or if that fails, the link is shown to pass on."""
+    link = mail.build_link(page.context, secret)
+    if not mail.is_set_up(page.context):
+        return page.show("person_link.html", email=email, link=link, failure=None)
+    letter = mail.OutgoingMail(email, name, page.session.organisation, purpose, link, page.language)
     try:
-        await mail.send(visit.context, letter)
+        await mail.send(page.context, letter)
     except mail.NotMailed as error:
-        return visit.show("person_link.html", email=email, link=link, failure=str(error))
-    return visit.show("person_mailed.html", email=email)
+        return page.show("person_link.html", email=email, link=link, failure=str(error))
+    return page.show("person_mailed.html", email=email)
 
 
 def _role(text: str) -> Role:
@@ -100,8 +102,8 @@ def _role(text: str) -> Role:
     return Role(text)
 
 
-def _user_id(visit: PageRequest) -> int:
-    text = visit.request.path_params["id"]
+def _user_id(page: PageRequest) -> int:
+    text = page.request.path_params["id"]
     if not text.isascii() or not text.isdigit() or len(text) > 18:
         raise NotFound
     return int(text)

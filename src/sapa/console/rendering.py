@@ -1,4 +1,4 @@
-"""Pages as HTML: templates, what every page knows, and headers that let a browser do nothing else."""
+"""Renders pages as HTML, with the headers that restrict what a browser may do."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -15,9 +15,9 @@ from starlette.responses import Response
 from sapa import __version__
 from sapa.console.translations import (
     LANGUAGES,
-    build_voice,
+    build_translator,
     translate,
-    translate_refusal,
+    translate_error,
 )
 from sapa.http.errors import ApiError, FieldError
 
@@ -47,7 +47,7 @@ STRICT_TRANSPORT = {"strict-transport-security": "max-age=31536000"}
 
 
 class Templates(Environment):
-    """What pages show are dicts for the most part: their keys are looked at first, which is twice as fast."""
+    """Looks keys up before attributes: pages show mostly dicts, and it is twice as fast."""
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         if type(obj) is dict and attribute in obj:
@@ -66,7 +66,7 @@ _templates = Templates(
 
 
 class ErrorPage(Struct, frozen=True):
-    """An error as a page says it."""
+    """An error as a page shows it."""
 
     status: int
     message: str
@@ -78,44 +78,44 @@ def render(template: str, status: int, language: str, context: dict[str, Any]) -
         {
             "language": language,
             "languages": LANGUAGES,
-            "t": build_voice(language),
+            "t": build_translator(language),
             "moment": show_instant,
             "ago": partial(show_ago, language),
             "version": __version__,
             **context,
-            "error": build_refusal(language, context.get("error")),
+            "error": build_error_page(language, context.get("error")),
         }
     )
     return Response(page, status, HEADERS, "text/html")
 
 
-def protect(answer: Response, is_secure: bool) -> Response:
-    """The answer with every header that keeps a browser to it, whoever made it."""
+def protect(response: Response, is_secure: bool) -> Response:
+    """Adds the security headers to every response."""
     for name, value in (HEADERS | (STRICT_TRANSPORT if is_secure else {})).items():
-        answer.headers.setdefault(name, value)
-    return answer
+        response.headers.setdefault(name, value)
+    return response
 
 
-def build_refusal(language: str, error: ApiError | None) -> ErrorPage | None:
+def build_error_page(language: str, error: ApiError | None) -> ErrorPage | None:
     if error is None:
         return None
-    details = [FieldError(one.field, show_refusal(language, one.message)) for one in error.details or []]
-    message = show_refusal(language, error.message)
+    details = [FieldError(one.field, show_error(language, one.message)) for one in error.details or []]
+    message = show_error(language, error.message)
     if error.details and error.message == f"{error.details[0].field}: {error.details[0].message}":
         message = Markup("{}: {}").format(details[0].field, details[0].message)
     return ErrorPage(error.status, message, details)
 
 
-def show_refusal(language: str, text: str) -> Markup:
-    """What only the API's own words say is said in them, and marked as English."""
-    said = translate_refusal(language, text)
-    if said is not None or language == "en":
-        return escape(said or text)
+def show_error(language: str, text: str) -> Markup:
+    """An untranslated error is shown in English and marked as such."""
+    translated = translate_error(language, text)
+    if translated is not None or language == "en":
+        return escape(translated or text)
     return Markup('<span lang="en">{}</span>').format(text)
 
 
 def show_person(who: Mapping[str, Any]) -> str:
-    """Whoever it is, by what is known: the name, else the address, else the number."""
+    """The name, else the email, else the phone number."""
     name = " ".join(filter(None, (who["firstName"], who["lastName"])))
     return name or who["email"] or who["phoneNumber"] or "–"
 
@@ -128,12 +128,12 @@ _templates.globals |= {"show_person": show_person, "show_amount": show_amount}
 
 
 def show_instant(text: str | None) -> str:
-    """An instant as people read it, in UTC."""
+    """An instant in UTC, for people."""
     return "–" if text is None else f"{text[:10]} {text[11:16]} UTC"
 
 
 def show_ago(language: str, text: str | None) -> str:
-    """How long ago an instant was, roughly."""
+    """The time since an instant, rounded."""
     if text is None:
         return translate(language, "never")
     seconds = (datetime.now(UTC) - datetime.fromisoformat(text)).total_seconds()

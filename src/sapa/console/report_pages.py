@@ -1,4 +1,4 @@
-"""Reports: an overview and the agents, any window, as charts with their tables and as CSV."""
+"""Reports: overview and agents for any date range, as charts, tables and CSV."""
 
 import csv
 from collections.abc import Iterable, Sequence
@@ -26,46 +26,46 @@ KINDS = {"human": "human agents", "ai": "AI agents"}
 
 
 @console.get("/{environment}/reports", roles=DEVELOPERS)
-async def show_overview(visit: PageRequest) -> Response:
-    company = await _get_company(visit)
-    window = await _read_window(visit, company)
-    async with visit.context.database.connection() as db:
+async def show_overview(page: PageRequest) -> Response:
+    company = await _get_company(page)
+    window = await _read_window(page, company)
+    async with page.context.database.connection() as db:
         overview = await reports.get_overview(db, company, window)
-    return visit.show("reports.html", overview=overview, drawn=_draw(visit, overview), **_frame(visit, window))
+    return page.show("reports.html", overview=overview, drawn=_draw(page, overview), **_frame(page, window))
 
 
 @console.get("/{environment}/reports/agents", roles=DEVELOPERS)
-async def show_agents(visit: PageRequest) -> Response:
-    window = await _read_window(visit, await _get_company(visit))
-    channel = _read_channel(visit)
-    records, kinds = await _compare(visit, window, channel)
-    return visit.show(
+async def show_agents(page: PageRequest) -> Response:
+    window = await _read_window(page, await _get_company(page))
+    channel = _read_channel(page)
+    records, kinds = await _compare(page, window, channel)
+    return page.show(
         "report_agents.html",
         records=records,
         kinds=kinds,
         names=KINDS,
-        drawn=_draw_agents(visit, kinds),
+        drawn=_draw_agents(page, kinds),
         channels=list(CHANNEL_NAMES),
         channel=channel or "",
-        **_frame(visit, window),
+        **_frame(page, window),
     )
 
 
 @console.get("/{environment}/reports/files/{id}", roles=DEVELOPERS)
-async def download(visit: PageRequest) -> Response:
-    """A part of a report, named as a file; nothing but what was asked for."""
-    part, _, ending = visit.request.path_params["id"].partition(".")
+async def download(page: PageRequest) -> Response:
+    """One table of a report as a file."""
+    part, _, ending = page.request.path_params["id"].partition(".")
     if ending != "csv" or part not in {*PARTS, "agents"}:
         raise NotFound
-    company = await _get_company(visit)
-    window, channel = await _read_window(visit, company), _read_channel(visit)
-    if visit.error is not None:
-        raise visit.error
+    company = await _get_company(page)
+    window, channel = await _read_window(page, company), _read_channel(page)
+    if page.error is not None:
+        raise page.error
     if part == "agents":
-        records, _ = await _compare(visit, window, channel)
+        records, _ = await _compare(page, window, channel)
         rows = _list_agent_rows(records)
     else:
-        async with visit.context.database.connection() as db:
+        async with page.context.database.connection() as db:
             rows = PARTS[part](await reports.get_overview(db, company, window))
     name = f"{part}-{window.first}-{window.last}.csv"
     headers = HEADERS | {"content-disposition": f'attachment; filename="{name}"'}
@@ -73,7 +73,7 @@ async def download(visit: PageRequest) -> Response:
 
 
 def build_csv(rows: Iterable[Sequence[object]]) -> str:
-    """A text that a spreadsheet would take for a formula is marked as a text."""
+    """Marks text that a spreadsheet would run as a formula."""
     written = StringIO()
     writer = csv.writer(written)
     for row in rows:
@@ -81,31 +81,31 @@ def build_csv(rows: Iterable[Sequence[object]]) -> str:
     return written.getvalue()
 
 
-async def _get_company(visit: PageRequest) -> Company:
-    async with visit.context.database.connection() as db:
-        return await access.get_company(db, visit.company_id)
+async def _get_company(page: PageRequest) -> Company:
+    async with page.context.database.connection() as db:
+        return await access.get_company(db, page.company_id)
 
 
-async def _read_window(visit: PageRequest, company: Company) -> DayRange:
-    """What was asked for in the address; the usual one, and a word about it, where that cannot be used."""
-    asked = visit.request.query_params
-    async with visit.context.database.connection() as db:
+async def _read_window(page: PageRequest, company: Company) -> DayRange:
+    """The date range of the address; the default one, and an error, if it is unusable."""
+    params = page.request.query_params
+    async with page.context.database.connection() as db:
         try:
-            return await reports.get_window(db, company, *(asked.get(name, "") for name in ("days", "from", "to")))
+            return await reports.get_window(db, company, *(params.get(name, "") for name in ("days", "from", "to")))
         except Invalid as error:
-            visit.error = error
+            page.error = error
             return await reports.get_window(db, company, "", "", "")
 
 
-def _frame(visit: PageRequest, window: DayRange) -> dict[str, Any]:
-    """What both reports show above themselves."""
-    asked = visit.request.query_params
-    is_preset = not asked.get("from") and not asked.get("to") and visit.error is None
-    return {"window": window, "presets": PRESETS, "preset": (asked.get("days") or "30") if is_preset else ""}
+def _frame(page: PageRequest, window: DayRange) -> dict[str, Any]:
+    """What both reports show above the charts."""
+    params = page.request.query_params
+    is_preset = not params.get("from") and not params.get("to") and page.error is None
+    return {"window": window, "presets": PRESETS, "preset": (params.get("days") or "30") if is_preset else ""}
 
 
-def _draw(visit: PageRequest, overview: Overview) -> dict[str, charts.Chart]:
-    say = partial(translate, visit.language)
+def _draw(page: PageRequest, overview: Overview) -> dict[str, charts.Chart]:
+    say = partial(translate, page.language)
     labels = [_shorten_day(step.at, overview.window) for step in overview.messages]
     fates = {say(fate): [getattr(step, fate) for step in overview.messages] for fate in FATES}
     states = [(say(state.state).replace("_", " "), [state.shipments]) for state in overview.shipments]
@@ -121,8 +121,8 @@ def _shorten_day(at: str, window: DayRange) -> str:
     return at[:7] if window.step == "month" else at[5:]
 
 
-def _draw_agents(visit: PageRequest, kinds: list[KindRecord]) -> dict[str, charts.Chart]:
-    say = partial(translate, visit.language)
+def _draw_agents(page: PageRequest, kinds: list[KindRecord]) -> dict[str, charts.Chart]:
+    say = partial(translate, page.language)
     rows = [
         (say(words), [round(_read_duration(getattr(kind, name)) / 60, 1) for kind in kinds])
         for name, words in TIMES.items()
@@ -137,20 +137,20 @@ def _draw_agents(visit: PageRequest, kinds: list[KindRecord]) -> dict[str, chart
 TIMES = {"first_response_time": "first answer", "avg_response_time": "answer", "resolution_time": "resolution"}
 
 
-def _read_channel(visit: PageRequest) -> str | None:
-    """The one that was asked for; all of them, and a word about it, where there is none of the name."""
-    asked = visit.request.query_params.get("channel", "")
-    known = asked if asked in CHANNEL_NAMES else None
-    if asked and known is None:
-        visit.error = Invalid.field("channel", f"must be one of {', '.join(CHANNEL_NAMES)}")
-    return known
+def _read_channel(page: PageRequest) -> str | None:
+    """The channel of the address; all channels, and an error, if it is unknown."""
+    name = page.request.query_params.get("channel", "")
+    channel = name if name in CHANNEL_NAMES else None
+    if name and channel is None:
+        page.error = Invalid.field("channel", f"must be one of {', '.join(CHANNEL_NAMES)}")
+    return channel
 
 
 async def _compare(
-    visit: PageRequest, window: DayRange, channel: str | None
+    page: PageRequest, window: DayRange, channel: str | None
 ) -> tuple[list[AgentRecord], list[KindRecord]]:
-    async with visit.context.database.connection() as db:
-        return await analytics.compare(db, visit.company_id, window.start, window.end, channel)
+    async with page.context.database.connection() as db:
+        return await analytics.compare(db, page.company_id, window.start, window.end, channel)
 
 
 def _read_duration(text: str) -> int:

@@ -1,4 +1,4 @@
-"""Developer settings: the calls that asked for messages, without the keys that they were made with."""
+"""Developer settings: logged message requests, without their keys."""
 
 import json
 import re
@@ -15,47 +15,49 @@ from sapa.http.keys import PREFIXES
 PAGE = 25
 MOST_AT_ONCE = "100"
 MOST_SHOWN = 15_000
-"""Characters of a request or an answer: a page stays small, and the API has the rest."""
+"""Characters of a request or a response, so that pages stay small; the API has the rest."""
 SECRET_HEADERS = frozenset({"xapikey", "authorization", "proxyauthorization", "cookie"})
 MASK = "••••"
 WHOLE_KEY = 40
-"""A key has more characters than this; whoever shows four of a shorter text might show most of it."""
+"""Keys are longer than this; four characters of a shorter text might be most of it."""
 
 _NO_LETTER = re.compile(r"[^a-z]")
 _RAW_KEY = re.compile(rf"({'|'.join(PREFIXES.values())})[A-Za-z0-9_-]+", re.IGNORECASE)
 
 
 @console.get("/{environment}/requests", roles=DEVELOPERS)
-async def list_requests(visit: PageRequest) -> Response:
-    asked = visit.request.query_params
-    query = {name: asked.get(name, "").strip() for name in ("responseId", "templateId", "startDate", "endDate", "page")}
+async def list_requests(page: PageRequest) -> Response:
+    params = page.request.query_params
+    query = {
+        name: params.get(name, "").strip() for name in ("responseId", "templateId", "startDate", "endDate", "page")
+    }
     wanted = query | {
         "startDate": parse_instant(query["startDate"]),
         "endDate": parse_instant(query["endDate"], is_end=True),
         "limit": str(PAGE),
     }
     try:
-        found = await visit.ask("GET", "/messages/requests", wanted, base=Base.MESSAGING)
+        found = await page.call("GET", "/messages/requests", wanted, base=Base.MESSAGING)
     except Invalid as error:
-        visit.error = error
+        page.error = error
         found = {"data": [], "meta": {"page": 1, "total": 0, "hasNextPage": False}}
     items = [record | {"to": find_recipient(record["request"]["body"])} for record in found["data"]]
-    return visit.show("requests.html", items=items, meta=found["meta"], query=query, is_filtered=any(query.values()))
+    return page.show("requests.html", items=items, meta=found["meta"], query=query, is_filtered=any(query.values()))
 
 
 @console.get("/{environment}/requests/{id}", roles=DEVELOPERS)
-async def show_request(visit: PageRequest) -> Response:
-    """Records are kept by their time, so an address of one says it."""
-    id, at = visit.request.path_params["id"], visit.request.query_params.get("at", "")
+async def show_request(page: PageRequest) -> Response:
+    """Records are partitioned by time, so the address names it."""
+    id, at = page.request.path_params["id"], page.request.query_params.get("at", "")
     if not at:
         raise NotFound
     span = {"startDate": at, "endDate": at, "limit": MOST_AT_ONCE}
-    found = (await visit.ask("GET", "/messages/requests", span, base=Base.MESSAGING))["data"]
+    found = (await page.call("GET", "/messages/requests", span, base=Base.MESSAGING))["data"]
     record = next((record for record in found if record["id"] == id), None)
     if record is None:
         raise NotFound
     masked = mask(record)
-    return visit.show(
+    return page.show(
         "request.html",
         record=masked,
         to=find_recipient(masked["request"]["body"]),
@@ -66,18 +68,17 @@ async def show_request(visit: PageRequest) -> Response:
 
 
 def find_recipient(body: Any) -> str:
-    """Whom the call wanted to reach, as far as it can be read."""
+    """The recipient, if the body can be read."""
     to = body.get("to") if isinstance(body, dict) else None
     return _RAW_KEY.sub(_shorten, str(to))[:200] if to is not None else "–"
 
 
 def mask(record: dict[str, Any]) -> dict[str, Any]:
-    """The record without what opens anything: headers that hold secrets, however they are spelled, and every key of
-    ours, wherever it was put."""
+    """Masks headers that hold secrets, in any spelling, and API keys wherever they are."""
     request = record["request"]
     headers = {name: MASK if _is_secret(name) else value for name, value in request["headers"].items()}
-    shown = record | {"request": request | {"headers": headers | _tell_key(request["headers"])}}
-    masked: dict[str, Any] = _replace(shown)
+    entry = record | {"request": request | {"headers": headers | _mask_key(request["headers"])}}
+    masked: dict[str, Any] = _replace(entry)
     return masked
 
 
@@ -89,8 +90,8 @@ def _is_secret(header: str) -> bool:
     return _NO_LETTER.sub("", header.lower()) in SECRET_HEADERS
 
 
-def _tell_key(headers: dict[str, str]) -> dict[str, str]:
-    """Which key it was, by its last characters, where it has the shape of one."""
+def _mask_key(headers: dict[str, str]) -> dict[str, str]:
+    """The last characters of the key, if it looks like one."""
     return {name: value for name, value in headers.items() if _is_secret(name) and _RAW_KEY.fullmatch(value)}
 
 
@@ -105,5 +106,5 @@ def _replace(value: Any) -> Any:
 
 
 def _shorten(found: re.Match[str]) -> str:
-    """As keys are listed: how they begin, and their last four. Of a piece of one, nothing."""
+    """As the list of keys shows it: prefix and last four characters. A fragment is masked whole."""
     return f"{found[1]}{MASK}{found[0][-4:] if len(found[0]) >= WHOLE_KEY else ''}"

@@ -1,4 +1,4 @@
-"""Rewards: what customers can have for their points."""
+"""Rewards that customers redeem points for."""
 
 from typing import Any
 
@@ -21,53 +21,56 @@ EXPIRATIONS = ("NO_EXPIRATION", "SEVEN_DAYS", "THIRTY_DAYS", "NINETY_DAYS", "ONE
 
 
 @console.get("/{environment}/rewards", roles=EVERYBODY)
-async def list_rewards(visit: PageRequest) -> Response:
-    return visit.show("rewards.html", **await read_list(visit, "/loyalty/reward-options"))
+async def list_rewards(page: PageRequest) -> Response:
+    return page.show("rewards.html", **await read_list(page, "/loyalty/reward-options"))
 
 
 @console.get("/{environment}/rewards/new", roles=DEVELOPERS)
-async def show_new_reward(visit: PageRequest) -> Response:
-    return _show_form(visit, None, {name: visit.given(name) for name in FIELDS}, None)
+async def show_new_reward(page: PageRequest) -> Response:
+    return _show_form(page, None, {name: page.form_value(name) for name in FIELDS}, None)
 
 
 @console.post("/{environment}/rewards", roles=DEVELOPERS, shown_by=show_new_reward)
-async def create_reward(visit: PageRequest) -> Response:
-    await visit.ask(
-        "POST", "/loyalty/reward-options", body=_build_body(visit), noted=("reward.created", visit.given("rewardName"))
+async def create_reward(page: PageRequest) -> Response:
+    await page.call(
+        "POST",
+        "/loyalty/reward-options",
+        body=_build_body(page),
+        noted=("reward.created", page.form_value("rewardName")),
     )
-    return go_to(visit.path("/rewards"))
+    return go_to(page.path("/rewards"))
 
 
 @console.get("/{environment}/rewards/{id}", roles=EVERYBODY)
-async def show_reward(visit: PageRequest) -> Response:
-    id = visit.request.path_params["id"]
-    reward = (await visit.ask("GET", f"/loyalty/reward-options/{id}"))["data"]
-    page = visit.request.query_params.get("page", "")
-    redeemers = await visit.ask("GET", f"/loyalty/rewards/{id}/redeemers", {"page": page, "limit": "25"})
-    values = {name: visit.given(name) for name in FIELDS} if visit.form else spread(reward, FIELDS)
-    return _show_form(visit, reward, values, redeemers)
+async def show_reward(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    reward = (await page.call("GET", f"/loyalty/reward-options/{id}"))["data"]
+    listed = page.request.query_params.get("page", "")
+    redeemers = await page.call("GET", f"/loyalty/rewards/{id}/redeemers", {"page": listed, "limit": "25"})
+    values = {name: page.form_value(name) for name in FIELDS} if page.form else spread(reward, FIELDS)
+    return _show_form(page, reward, values, redeemers)
 
 
 @console.post("/{environment}/rewards/{id}", roles=DEVELOPERS, shown_by=show_reward)
-async def change_reward(visit: PageRequest) -> Response:
-    path = f"/loyalty/reward-options/{visit.request.path_params['id']}"
-    await visit.ask("PUT", path, body=_build_body(visit), noted=("reward.changed", visit.given("rewardName")))
-    return go_to(visit.path("/rewards"))
+async def change_reward(page: PageRequest) -> Response:
+    path = f"/loyalty/reward-options/{page.request.path_params['id']}"
+    await page.call("PUT", path, body=_build_body(page), noted=("reward.changed", page.form_value("rewardName")))
+    return go_to(page.path("/rewards"))
 
 
 @console.post("/{environment}/rewards/{id}/delete", roles=DEVELOPERS)
-async def delete_reward(visit: PageRequest) -> Response:
-    """Nobody can redeem it any more; what was redeemed stays."""
-    path = f"/loyalty/reward-options/{visit.request.path_params['id']}"
-    reward = (await visit.ask("GET", path))["data"]
-    await visit.ask("DELETE", path, noted=("reward.deleted", reward["rewardName"]))
-    return go_to(visit.path("/rewards"))
+async def delete_reward(page: PageRequest) -> Response:
+    """It can no longer be redeemed; past redemptions stay."""
+    path = f"/loyalty/reward-options/{page.request.path_params['id']}"
+    reward = (await page.call("GET", path))["data"]
+    await page.call("DELETE", path, noted=("reward.deleted", reward["rewardName"]))
+    return go_to(page.path("/rewards"))
 
 
 def _show_form(
-    visit: PageRequest, reward: dict[str, Any] | None, values: dict[str, str], redeemers: dict[str, Any] | None
+    page: PageRequest, reward: dict[str, Any] | None, values: dict[str, str], redeemers: dict[str, Any] | None
 ) -> Response:
-    return visit.show(
+    return page.show(
         "reward.html",
         reward=reward,
         values=values,
@@ -78,11 +81,11 @@ def _show_form(
     )
 
 
-def _build_body(visit: PageRequest) -> dict[str, Any]:
-    """Free shipping has no value, whatever stood in its field."""
-    body = gather(visit, TEXTS, ["minimumPurchaseAmount"]) | {
-        "rewardName": visit.given("rewardName"),
-        "costToRedeem": parse_number("costToRedeem", visit.given("costToRedeem")) or 0,
-        "expirationPreset": visit.given("expirationPreset") or "NO_EXPIRATION",
+def _build_body(page: PageRequest) -> dict[str, Any]:
+    """Free shipping has no value, whatever the field holds."""
+    body = gather(page, TEXTS, ["minimumPurchaseAmount"]) | {
+        "rewardName": page.form_value("rewardName"),
+        "costToRedeem": parse_number("costToRedeem", page.form_value("costToRedeem")) or 0,
+        "expirationPreset": page.form_value("expirationPreset") or "NO_EXPIRATION",
     }
     return body | ({"discountValue": None} if body["discountType"] == "free_shipping" else {})

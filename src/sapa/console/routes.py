@@ -1,7 +1,7 @@
-"""Pages of the console are declared once: path, who may open it, and a function that shows it or does it.
+"""Declares the console's pages: path, roles, and a handler that shows or changes something.
 
-Every page passes the same steps: session, role, environment, and for what changes something the form's token. What is
-refused is shown where it happened.
+Every page passes the same steps: session, role, environment, and for changes the form's token. Errors are shown on the
+page.
 """
 
 import hmac
@@ -19,7 +19,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Match, Route
 
 from sapa.console import translations
-from sapa.console.execute import Asker
+from sapa.console.execute import InProcessApi
 from sapa.console.forms import build_token, comes_from_here, limit_body, read_form
 from sapa.console.live import Live
 from sapa.console.rendering import HEADERS, protect, render
@@ -44,7 +44,7 @@ from sapa.people.types import ConsoleSession, Role
 
 COOKIE = "sapa_session"
 VISITOR_COOKIE = "sapa_visitor"
-"""Of somebody who is not signed in: what the tokens of their forms are made of."""
+"""For visitors who are not signed in: the seed of their forms' tokens."""
 LANGUAGE_COOKIE = "sapa_language"
 ENVIRONMENTS = ("live", "test")
 EVERYBODY = tuple(Role)
@@ -80,15 +80,15 @@ class FormSent(Conflict):
 
 
 class PageRequest(Struct):
-    """One request for a page, and who makes it."""
+    """One request for a page, and its session."""
 
     context: AppContext
-    asker: Asker
+    api: InProcessApi
     live: Live
     request: Request
     secret: str
     visitor: str
-    known: ConsoleSession | None
+    signed_in: ConsoleSession | None
     environment: str | None
     language: str
     form: FormData = field(default_factory=FormData)
@@ -96,9 +96,9 @@ class PageRequest(Struct):
 
     @property
     def session(self) -> ConsoleSession:
-        if self.known is None:
+        if self.signed_in is None:
             raise NotFound
-        return self.known
+        return self.signed_in
 
     @property
     def company_id(self) -> int:
@@ -106,8 +106,8 @@ class PageRequest(Struct):
 
     @property
     def token(self) -> str:
-        """What a form must bring back: known to whoever can read this browser's pages, and to nobody else."""
-        return build_token(self.visitor if self.known is None else self.secret)
+        """What a form must send back: readable by this browser's pages only."""
+        return build_token(self.visitor if self.signed_in is None else self.secret)
 
     @property
     def address(self) -> str:
@@ -120,15 +120,15 @@ class PageRequest(Struct):
         return people.Origin(self.address, self.request.headers.get("user-agent", ""))
 
     def path(self, rest: str = "") -> str:
-        """A page of the present environment."""
+        """The path of a page in the present environment."""
         return f"/console/{self.environment}{rest}"
 
-    def given(self, name: str) -> str:
-        """A field of the form, without blanks around it; empty when it is missing."""
+    def form_value(self, name: str) -> str:
+        """A field of the form, stripped; empty if it is missing."""
         value = self.form.get(name)
         return value.strip() if isinstance(value, str) else ""
 
-    def all_given(self, name: str) -> list[str]:
+    def form_values(self, name: str) -> list[str]:
         return [value for value in self.form.getlist(name) if isinstance(value, str)]
 
     @property
@@ -136,10 +136,10 @@ class PageRequest(Struct):
         return self.context.settings.server.address.startswith("https://")
 
     def show(self, template: str, http_status: int = 200, **context: Any) -> Response:
-        known = {"visit": self, "session": self.known, "environment": self.environment, "error": self.error}
-        return render(template, http_status, self.language, known | context)
+        shared = {"visit": self, "session": self.signed_in, "environment": self.environment, "error": self.error}
+        return render(template, http_status, self.language, shared | context)
 
-    async def ask(
+    async def call(
         self,
         method: str,
         path: str,
@@ -150,21 +150,23 @@ class PageRequest(Struct):
         noted: tuple[str, str] | None = None,
         once: str | None = None,
     ) -> Any:
-        """What the API answers, for this environment and with the rights of this person's role. `noted` is what the
-        audit log is to say of a change: the action and its subject. `once` is the form's own word: sent twice with
-        it, a change happens once."""
+        """Calls the API in this environment, with the scopes of the person's role.
+
+        `noted` is the action and the subject for the audit log. `once` is the form's key: a change that is sent twice
+        with it happens once.
+        """
         role = self.session.role
         note = (lambda tx: self.record(tx, *noted)) if noted else None
-        return await self.asker.ask(self.company_id, role, method, path, query, body, base, upload, note, once)
+        return await self.api.call(self.company_id, role, method, path, query, body, base, upload, note, once)
 
-    async def take_once(self, tx: Tx) -> None:
-        """For forms that make a secret: one that is sent again, by a reload, makes no other."""
-        if not (word := self.given("once")):
+    async def claim_once(self, tx: Tx) -> None:
+        """For forms that create a secret: a reload does not create another."""
+        if not (form_key := self.form_value("once")):
             return
-        attempt = idempotency.build_claim(self.company_id, f"console-{word}", self.request.url.path, b"")
-        if await idempotency.acquire(tx, attempt):
+        claim = idempotency.build_claim(self.company_id, f"console-{form_key}", self.request.url.path, b"")
+        if await idempotency.acquire(tx, claim):
             raise FormSent
-        await idempotency.settle(tx, attempt, HttpResponse(200, b"", {}))
+        await idempotency.settle(tx, claim, HttpResponse(200, b"", {}))
 
     async def record(self, tx: Tx, action: str, subject: str) -> None:
         await people.record(tx, self.session, self.environment, action, subject, self.address)
@@ -182,7 +184,7 @@ class ConsoleRoute(Struct, frozen=True):
     """None for pages that are open to anybody."""
     handler: Handler
     shown_by: Handler | None
-    """Shows the form again, with what was wrong in it."""
+    """Shows the form again, with its errors."""
 
     @property
     def is_open(self) -> bool:
@@ -193,7 +195,7 @@ class ConsoleRoutes:
     """The console's pages."""
 
     def __init__(self) -> None:
-        self.sheets: list[ConsoleRoute] = []
+        self.pages: list[ConsoleRoute] = []
 
     def get(self, path: str, roles: Sequence[Role] | None) -> Callable[[Handler], Handler]:
         return self._declare("GET", path, roles, None)
@@ -203,20 +205,21 @@ class ConsoleRoutes:
     ) -> Callable[[Handler], Handler]:
         return self._declare("POST", path, roles, shown_by)
 
-    def routes(self, kit: AppContext, asker: Asker, live: Live) -> list[Route]:
-        """What is named before what is meant by any name: `new` is no id, and `people` no environment."""
-        ordered = sorted(self.sheets, key=lambda sheet: [step.startswith("{") for step in sheet.path.split("/")])
+    def routes(self, context: AppContext, api: InProcessApi, live: Live) -> list[Route]:
+        """Fixed paths before parameters: `new` is not an id, and `people` not an environment."""
+        ordered = sorted(self.pages, key=lambda route: [step.startswith("{") for step in route.path.split("/")])
         routes = [
-            Route(f"/console{sheet.path}", _serve(kit, asker, live, sheet), methods=[sheet.method]) for sheet in ordered
+            Route(f"/console{route.path}", _serve(context, api, live, route), methods=[route.method])
+            for route in ordered
         ]
-        nowhere = ConsoleRoute("GET", "/{rest:path}", None, _refuse_others(routes), None)
-        return [*routes, Route(f"/console{nowhere.path}", _serve(kit, asker, live, nowhere), methods=METHODS)]
+        fallback = ConsoleRoute("GET", "/{rest:path}", None, _refuse_unmatched(routes), None)
+        return [*routes, Route(f"/console{fallback.path}", _serve(context, api, live, fallback), methods=METHODS)]
 
     def _declare(
         self, method: str, path: str, roles: Sequence[Role] | None, shown_by: Handler | None
     ) -> Callable[[Handler], Handler]:
         def declare(handler: Handler) -> Handler:
-            self.sheets.append(ConsoleRoute(method, path, roles, handler, shown_by))
+            self.pages.append(ConsoleRoute(method, path, roles, handler, shown_by))
             return handler
 
         return declare
@@ -225,42 +228,44 @@ class ConsoleRoutes:
 console = ConsoleRoutes()
 
 
-def _serve(kit: AppContext, asker: Asker, live: Live, sheet: ConsoleRoute) -> Callable[[Request], Awaitable[Response]]:
-    async def serve(asked: Request) -> Response:
-        request = Request(asked.scope, limit_body(asked.receive, sheet.is_open))
+def _serve(
+    context: AppContext, api: InProcessApi, live: Live, route: ConsoleRoute
+) -> Callable[[Request], Awaitable[Response]]:
+    async def serve(incoming: Request) -> Response:
+        request = Request(incoming.scope, limit_body(incoming.receive, route.is_open))
         secret, visitor = request.cookies.get(COOKIE, ""), request.cookies.get(VISITOR_COOKIE) or token_urlsafe(32)
-        visit = PageRequest(kit, asker, live, request, secret, visitor, None, None, translations.choose(request))
-        answer = await _answer(kit, sheet, visit)
-        if visit.known is None and VISITOR_COOKIE not in request.cookies:
-            set_cookie(visit, answer, VISITOR_COOKIE, visitor)
-        return protect(answer, visit.is_secure)
+        page = PageRequest(context, api, live, request, secret, visitor, None, None, translations.choose(request))
+        response = await _respond(context, route, page)
+        if page.signed_in is None and VISITOR_COOKIE not in request.cookies:
+            set_cookie(page, response, VISITOR_COOKIE, visitor)
+        return protect(response, page.is_secure)
 
     return serve
 
 
-async def _answer(kit: AppContext, sheet: ConsoleRoute, visit: PageRequest) -> Response:
+async def _respond(context: AppContext, route: ConsoleRoute, page: PageRequest) -> Response:
     try:
-        await _admit(kit, sheet, visit)
-        if sheet.method == "POST":
-            await _take_form(sheet, visit)
-        return await _run(sheet, visit)
+        await _admit(context, route, page)
+        if route.method == "POST":
+            await _read_form(route, page)
+        return await _run(route, page)
     except _SignInFirst:
-        return go_to(f"/console/sign-in?next={quote(_find_way_back(visit.request))}")
+        return go_to(f"/console/sign-in?next={quote(_find_return_path(page.request))}")
     except ApiError as error:
-        answer = visit.show("refused.html", error.status, error=error)
-        answer.headers.update(error.headers)
-        return answer
+        response = page.show("refused.html", error.status, error=error)
+        response.headers.update(error.headers)
+        return response
     except DatabaseAway:
-        return visit.show("refused.html", 503, error=ServiceUnavailable())
+        return page.show("refused.html", 503, error=ServiceUnavailable())
     except Exception:
-        # Not the address: it may be a one-time link's.
-        page = f"{sheet.method} {sheet.path}"
-        log.exception("page failed", page=page, request_id=visit.request.state.request_id)
-        return visit.show("refused.html", 500, error=PageFailed())
+        # Not the address: it may be a one-time link.
+        name = f"{route.method} {route.path}"
+        log.exception("page failed", page=name, request_id=page.request.state.request_id)
+        return page.show("refused.html", 500, error=PageFailed())
 
 
-def _find_way_back(request: Request) -> str:
-    """The page that they wanted; of a form, the page that it stood on."""
+def _find_return_path(request: Request) -> str:
+    """The requested page; for a form, the page it is on."""
     try:
         place = urlsplit(str(request.url) if request.method == "GET" else request.headers.get("referer", ""))
     except ValueError:
@@ -268,11 +273,11 @@ def _find_way_back(request: Request) -> str:
     return f"{place.path}?{place.query}" if place.query else place.path
 
 
-def _refuse_others(routes: Sequence[Route]) -> Handler:
-    async def refuse(visit: PageRequest) -> Response:
-        if not visit.request.path_params["rest"]:
+def _refuse_unmatched(routes: Sequence[Route]) -> Handler:
+    async def refuse(page: PageRequest) -> Response:
+        if not page.request.path_params["rest"]:
             return go_to("/console")
-        if any(route.matches(visit.request.scope)[0] is Match.PARTIAL for route in routes):
+        if any(route.matches(page.request.scope)[0] is Match.PARTIAL for route in routes):
             raise MethodNotAllowed("This page does not take that.")
         raise NotFound
 
@@ -283,62 +288,62 @@ class _SignInFirst(Exception):
     pass
 
 
-async def _admit(kit: AppContext, sheet: ConsoleRoute, visit: PageRequest) -> None:
-    if visit.secret:
-        async with kit.database.connection() as db:
-            visit.known = await people.find_session(db, visit.secret)
-    if visit.known is not None:
-        visit.language = visit.known.language
-    if sheet.roles is None:
+async def _admit(context: AppContext, route: ConsoleRoute, page: PageRequest) -> None:
+    if page.secret:
+        async with context.database.connection() as db:
+            page.signed_in = await people.find_session(db, page.secret)
+    if page.signed_in is not None:
+        page.language = page.signed_in.language
+    if route.roles is None:
         return
-    if visit.known is None:
+    if page.signed_in is None:
         raise _SignInFirst
-    environment = visit.request.path_params.get("environment")
+    environment = page.request.path_params.get("environment")
     if environment is not None and environment not in ENVIRONMENTS:
         raise NotFound
-    visit.environment = environment
-    if visit.known.role not in sheet.roles:
+    page.environment = environment
+    if page.signed_in.role not in route.roles:
         raise Forbidden
 
 
-async def _take_form(sheet: ConsoleRoute, visit: PageRequest) -> None:
-    visit.form = await read_form(visit.request, sheet.is_open)
-    if not hmac.compare_digest(visit.given("token").encode(), visit.token.encode()):
+async def _read_form(route: ConsoleRoute, page: PageRequest) -> None:
+    page.form = await read_form(page.request, route.is_open)
+    if not hmac.compare_digest(page.form_value("token").encode(), page.token.encode()):
         raise StaleForm
-    if sheet.is_open and not comes_from_here(visit.request):
+    if route.is_open and not comes_from_here(page.request):
         raise StaleForm
 
 
-async def _run(sheet: ConsoleRoute, visit: PageRequest) -> Response:
+async def _run(route: ConsoleRoute, page: PageRequest) -> Response:
     try:
-        return await _handle(sheet, visit)
+        return await _handle(route, page)
     except ApiError as error:
-        if sheet.shown_by is None:
+        if route.shown_by is None:
             raise
-        visit.error = error
-        shown = await sheet.shown_by(visit)
-        shown.status_code = error.status
-        return shown
+        page.error = error
+        response = await route.shown_by(page)
+        response.status_code = error.status
+        return response
 
 
-async def _handle(sheet: ConsoleRoute, visit: PageRequest) -> Response:
+async def _handle(route: ConsoleRoute, page: PageRequest) -> Response:
     try:
-        return await sheet.handler(visit)
+        return await route.handler(page)
     except (asyncpg.IntegrityConstraintViolationError, SecretKeyMissing) as error:
         raise translate(error) or error from None
 
 
-def open_session(visit: PageRequest, secret: str, path: str) -> Response:
-    """On to a page, signed in."""
-    answer = go_to(path)
-    set_cookie(visit, answer, COOKIE, secret, people.SESSION_SECONDS)
-    return answer
+def open_session(page: PageRequest, secret: str, path: str) -> Response:
+    """Signs in and redirects."""
+    response = go_to(path)
+    set_cookie(page, response, COOKIE, secret, people.SESSION_SECONDS)
+    return response
 
 
-def set_cookie(visit: PageRequest, answer: Response, name: str, value: str, seconds: int | None = None) -> None:
-    """One that no script reads and no other site sends; without a time it goes with the browser."""
-    answer.set_cookie(
-        name, value, max_age=seconds, path="/console", secure=visit.is_secure, httponly=True, samesite="lax"
+def set_cookie(page: PageRequest, response: Response, name: str, value: str, seconds: int | None = None) -> None:
+    """Scripts cannot read it and other sites cannot send it; without `seconds` it ends with the browser session."""
+    response.set_cookie(
+        name, value, max_age=seconds, path="/console", secure=page.is_secure, httponly=True, samesite="lax"
     )
 
 

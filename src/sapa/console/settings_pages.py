@@ -1,4 +1,4 @@
-"""Settings: the company with its environments and clock, and how its loyalty program works."""
+"""Settings: the company, its environments and clock, and its loyalty program."""
 
 import re
 from datetime import timedelta
@@ -26,41 +26,41 @@ _AMOUNT = re.compile(r"[0-9]{1,15}(\.[0-9]{1,6})?").fullmatch
 
 
 @console.get("/{environment}/settings/company", roles=DEVELOPERS)
-async def show_company(visit: PageRequest) -> Response:
-    session = visit.session
-    async with visit.context.database.connection() as db:
+async def show_company(page: PageRequest) -> Response:
+    session = page.session
+    async with page.context.database.connection() as db:
         environments = [
             await access.get_environment(db, company_id)
             for company_id in (session.live_company_id, session.test_company_id)
         ]
-    return visit.show(
+    return page.show(
         "company.html",
         environments=environments,
         units=UNITS,
-        given={name: visit.given(name) for name in ("name", "amount", "unit")},
+        given={name: page.form_value(name) for name in ("name", "amount", "unit")},
     )
 
 
 @console.post("/{environment}/settings/company", roles=OWNERS, shown_by=show_company)
-async def rename_company(visit: PageRequest) -> Response:
-    async with visit.context.database.transaction() as tx:
-        company = await access.rename_company(tx, visit.company_id, visit.given("name"))
-        await visit.record(tx, "company.renamed", f"{visit.session.organisation} → {company.name}")
-    return go_to(visit.path("/settings/company"))
+async def rename_company(page: PageRequest) -> Response:
+    async with page.context.database.transaction() as tx:
+        company = await access.rename_company(tx, page.company_id, page.form_value("name"))
+        await page.record(tx, "company.renamed", f"{page.session.organisation} → {company.name}")
+    return go_to(page.path("/settings/company"))
 
 
 @console.post("/{environment}/settings/clock", roles=DEVELOPERS, shown_by=show_company)
-async def move_clock(visit: PageRequest) -> Response:
-    """Forward, or back to the real time."""
-    by = None if visit.given("reset") else _parse_span(visit)
-    async with visit.context.database.transaction() as tx:
-        await access.move_clock(tx, visit.company_id, by)
-        await visit.record(tx, "clock.moved", "0" if by is None else f"+{by}")
-    return go_to(visit.path("/settings/company"))
+async def move_clock(page: PageRequest) -> Response:
+    """Forward, or back to real time."""
+    by = None if page.form_value("reset") else _parse_span(page)
+    async with page.context.database.transaction() as tx:
+        await access.move_clock(tx, page.company_id, by)
+        await page.record(tx, "clock.moved", "0" if by is None else f"+{by}")
+    return go_to(page.path("/settings/company"))
 
 
-def _parse_span(visit: PageRequest) -> timedelta:
-    amount, unit = visit.given("amount"), visit.given("unit")
+def _parse_span(page: PageRequest) -> timedelta:
+    amount, unit = page.form_value("amount"), page.form_value("unit")
     if unit not in UNITS:
         raise Invalid.field("unit", f"must be one of {', '.join(UNITS)}")
     if not amount.isascii() or not amount.isdigit() or not 1 <= int(amount[:9]) <= 1_000_000:
@@ -72,35 +72,35 @@ def _parse_span(visit: PageRequest) -> timedelta:
 
 
 @console.get("/{environment}/settings/loyalty", roles=DEVELOPERS)
-async def show_loyalty_settings(visit: PageRequest) -> Response:
-    settings = (await visit.ask("GET", "/loyalty/settings"))["data"]
-    tiers = (await visit.ask("GET", "/loyalty/point-conversion"))["data"]["tiers"]
-    return visit.show(
+async def show_loyalty_settings(page: PageRequest) -> Response:
+    settings = (await page.call("GET", "/loyalty/settings"))["data"]
+    tiers = (await page.call("GET", "/loyalty/point-conversion"))["data"]["tiers"]
+    return page.show(
         "loyalty_settings.html",
-        settings=_list_typed(visit) if visit.given("earnOn") else settings,
-        tiers=_list_rows(visit) if visit.form.get("amount") is not None else _fill(tiers),
+        settings=_list_typed(page) if page.form_value("earnOn") else settings,
+        tiers=_list_rows(page) if page.form.get("amount") is not None else _fill(tiers),
         earn_on=EARN_ON,
         roundings=ROUNDINGS,
     )
 
 
 @console.post("/{environment}/settings/loyalty", roles=DEVELOPERS, shown_by=show_loyalty_settings)
-async def change_loyalty_settings(visit: PageRequest) -> Response:
-    months = visit.given("expiryMonths")
+async def change_loyalty_settings(page: PageRequest) -> Response:
+    months = page.form_value("expiryMonths")
     body = {
-        "enabled": bool(visit.given("enabled")),
-        "earnOn": visit.given("earnOn"),
-        "rounding": visit.given("rounding"),
+        "enabled": bool(page.form_value("enabled")),
+        "earnOn": page.form_value("earnOn"),
+        "rounding": page.form_value("rounding"),
         "expiryMonths": _parse_number("expiryMonths", months) if months else None,
-        "reservationTtlSeconds": _parse_number("reservationTtlSeconds", visit.given("reservationTtlSeconds")),
+        "reservationTtlSeconds": _parse_number("reservationTtlSeconds", page.form_value("reservationTtlSeconds")),
     }
-    await visit.ask("PUT", "/loyalty/settings", body=body, noted=("settings.changed", "loyalty"))
-    return go_to(visit.path("/settings/loyalty"))
+    await page.call("PUT", "/loyalty/settings", body=body, noted=("settings.changed", "loyalty"))
+    return go_to(page.path("/settings/loyalty"))
 
 
 @console.post("/{environment}/settings/loyalty/tiers", roles=DEVELOPERS, shown_by=show_loyalty_settings)
-async def replace_tiers(visit: PageRequest) -> Response:
-    rows = [row for row in _list_rows(visit) if row["currencyAmount"] or row["points"]]
+async def replace_tiers(page: PageRequest) -> Response:
+    rows = [row for row in _list_rows(page) if row["currencyAmount"] or row["points"]]
     tiers = [
         {
             "currencyAmount": _parse_amount(f"tiers[{number}].currencyAmount", row["currencyAmount"]),
@@ -108,18 +108,18 @@ async def replace_tiers(visit: PageRequest) -> Response:
         }
         for number, row in enumerate(rows)
     ]
-    await visit.ask("POST", "/loyalty/point-conversion", body={"tiers": tiers}, noted=("settings.changed", "loyalty"))
-    return go_to(visit.path("/settings/loyalty"))
+    await page.call("POST", "/loyalty/point-conversion", body={"tiers": tiers}, noted=("settings.changed", "loyalty"))
+    return go_to(page.path("/settings/loyalty"))
 
 
-def _list_typed(visit: PageRequest) -> dict[str, Any]:
+def _list_typed(page: PageRequest) -> dict[str, Any]:
     names = ("earnOn", "rounding", "expiryMonths", "reservationTtlSeconds")
-    return {"enabled": bool(visit.given("enabled")), **{name: visit.given(name) for name in names}}
+    return {"enabled": bool(page.form_value("enabled")), **{name: page.form_value(name) for name in names}}
 
 
-def _list_rows(visit: PageRequest) -> list[dict[str, Any]]:
-    """The tiers as they were typed, the empty ones included."""
-    typed = zip(visit.all_given("amount"), visit.all_given("points"), strict=False)
+def _list_rows(page: PageRequest) -> list[dict[str, Any]]:
+    """The tiers as typed, including empty ones."""
+    typed = zip(page.form_values("amount"), page.form_values("points"), strict=False)
     return [{"currencyAmount": amount.strip(), "points": points.strip()} for amount, points in typed]
 
 
@@ -134,7 +134,7 @@ def _parse_number(field: str, text: str) -> int:
 
 
 def _parse_amount(field: str, text: str) -> int | float:
-    """As JSON has it: the API checks the rest."""
+    """As JSON values; the API validates them."""
     plain = text.replace(",", "")
     if not _AMOUNT(plain):
         raise Invalid.field(field, "must be an amount, such as 10000")

@@ -1,4 +1,4 @@
-"""A new shipment: for an order, from a store, with a service that was chosen by its price."""
+"""New shipment: for an order, from a store, with a service chosen by price."""
 
 from secrets import token_hex
 from typing import Any
@@ -36,55 +36,55 @@ KNOWN_AS = {
     "destination.coordinates": "delivery.coordinates.lat",
     "options.pickupCity": "pickupCity",
 }
-"""Fields of a question for prices, as this form calls them."""
+"""Fields of a quote, by their names in this form."""
 
 
 @console.get("/{environment}/shipments/new", roles=EVERYBODY)
-async def show_new_shipment(visit: PageRequest) -> Response:
-    values = {name: visit.given(name) for name in FIELDS} if visit.form else await _prefill(visit)
-    found = await visit.ask("GET", "/shipping/store-locations", {"limit": MOST_STORES})
-    providers = (await visit.ask("GET", "/shipping/providers"))["data"]
+async def show_new_shipment(page: PageRequest) -> Response:
+    values = {name: page.form_value(name) for name in FIELDS} if page.form else await _prefill(page)
+    found = await page.call("GET", "/shipping/store-locations", {"limit": MOST_STORES})
+    providers = (await page.call("GET", "/shipping/providers"))["data"]
     values["storeLocationId"] = values["storeLocationId"] or _find_default(found["data"])
     values["provider"] = values["provider"] or _find_usual(providers)
-    return visit.show(
+    return page.show(
         "shipment_new.html",
         values=values,
         stores=found["data"],
         providers=providers,
         has_prices=_has_prices(providers, values["provider"]),
-        lists=await list_choices(visit, "delivery.", values),
+        lists=await list_choices(page, "delivery.", values),
         has_pickup_cities=_has_pickup_cities(values["provider"]),
-        cities=await _list_pickup_cities(visit, values["provider"]),
-        quote=await _find_quote(visit),
+        cities=await _list_pickup_cities(page, values["provider"]),
+        quote=await _find_quote(page),
         once=token_hex(16),
     )
 
 
 @console.post("/{environment}/shipments/new", roles=EVERYBODY)
-async def go_on(visit: PageRequest) -> Response:
-    """The form again: with the places of what was chosen, or with prices."""
-    return await show_new_shipment(visit)
+async def go_on(page: PageRequest) -> Response:
+    """Shows the form again, with the areas or the prices of the choices."""
+    return await show_new_shipment(page)
 
 
 @console.post("/{environment}/shipments", roles=EVERYBODY, shown_by=show_new_shipment)
-async def create_shipment(visit: PageRequest) -> Response:
-    body = gather(visit, TEXTS, NUMBERS)
-    body |= {"insurance": bool(visit.given("insurance"))} | await _choose_service(visit)
+async def create_shipment(page: PageRequest) -> Response:
+    body = gather(page, TEXTS, NUMBERS)
+    body |= {"insurance": bool(page.form_value("insurance"))} | await _choose_service(page)
     if body["delivery"] is not None:
-        body["delivery"] |= await _name_area(visit)
+        body["delivery"] |= await _name_area(page)
     if body["storeLocationId"] is None:
         del body["storeLocationId"]
-    made = (await visit.ask("POST", "/shipping/shipments", body=body, once=visit.given("once") or None))["data"]
-    return go_to(visit.path(f"/shipments/{made['id']}"))
+    made = (await page.call("POST", "/shipping/shipments", body=body, once=page.form_value("once") or None))["data"]
+    return go_to(page.path(f"/shipments/{made['id']}"))
 
 
-async def _prefill(visit: PageRequest) -> dict[str, str]:
-    """What the order knows of its receiver and its goods."""
-    id = visit.request.query_params.get("orderId", "")
+async def _prefill(page: PageRequest) -> dict[str, str]:
+    """Prefills the receiver and the package from the order."""
+    id = page.request.query_params.get("orderId", "")
     values = dict.fromkeys(FIELDS, "") | {"package.itemQty": "1"}
     if not id or "/" in id:
         return values
-    order = (await visit.ask("GET", f"/orders/{id}"))["data"]
+    order = (await page.call("GET", f"/orders/{id}"))["data"]
     values |= {"orderId": order["id"]} | spread({"delivery": _build_receiver(order)}, RECEIVER)
     lines = order["lineItems"]
     titles = ", ".join(line["title"] for line in lines)
@@ -112,7 +112,7 @@ def _find_default(stores: list[dict[str, Any]]) -> str:
 
 
 def _find_usual(providers: list[dict[str, Any]]) -> str:
-    """The first that can be used, those with prices before the others."""
+    """The first usable one, preferring those with prices."""
     usable = [entry for entry in providers if entry["connected"]]
     return str(max(usable, key=lambda entry: bool(entry["capabilities"]["quote"]))["provider"])
 
@@ -125,11 +125,11 @@ def _has_pickup_cities(provider: str) -> bool:
     return provider in PROVIDERS and PROVIDERS[provider].has_pickup_cities
 
 
-async def _list_pickup_cities(visit: PageRequest, provider: str) -> list[dict[str, Any]]:
+async def _list_pickup_cities(page: PageRequest, provider: str) -> list[dict[str, Any]]:
     if not _has_pickup_cities(provider):
         return []
     try:
-        found: list[dict[str, Any]] = (await visit.ask("GET", "/shipping/coverage/cities", {"provider": provider}))[
+        found: list[dict[str, Any]] = (await page.call("GET", "/shipping/coverage/cities", {"provider": provider}))[
             "data"
         ]
     except ApiError:
@@ -137,37 +137,37 @@ async def _list_pickup_cities(visit: PageRequest, provider: str) -> list[dict[st
     return found
 
 
-async def _find_quote(visit: PageRequest) -> dict[str, Any] | None:
-    """The prices, when they were asked for; why there are none is shown at the field that is to blame."""
-    if visit.given("step") != "prices" and not visit.given("service"):
+async def _find_quote(page: PageRequest) -> dict[str, Any] | None:
+    """The prices, if they were requested; errors are shown at their fields."""
+    if page.form_value("step") != "prices" and not page.form_value("service"):
         return None
     try:
-        return await _ask_prices(visit)
+        return await _ask_prices(page)
     except ApiError as error:
-        visit.error = visit.error or error
+        page.error = page.error or error
         return None
 
 
-async def _ask_prices(visit: PageRequest) -> dict[str, Any]:
-    given = gather(visit, TEXTS, NUMBERS)
+async def _ask_prices(page: PageRequest) -> dict[str, Any]:
+    form = gather(page, TEXTS, NUMBERS)
     body = {
-        "provider": given["provider"],
-        "origin": await _read_origin(visit),
-        "destination": {name: given["delivery"].get(name) for name in PLACE} if given["delivery"] else {},
-        "package": given["package"] or {},
-        "options": {"pickupCity": given["pickupCity"], "insurance": bool(visit.given("insurance"))},
+        "provider": form["provider"],
+        "origin": await _read_origin(page),
+        "destination": {name: form["delivery"].get(name) for name in PLACE} if form["delivery"] else {},
+        "package": form["package"] or {},
+        "options": {"pickupCity": form["pickupCity"], "insurance": bool(page.form_value("insurance"))},
     }
     try:
-        quote: dict[str, Any] = (await visit.ask("POST", "/shipping/calculate-fee", body=body))["data"]
+        quote: dict[str, Any] = (await page.call("POST", "/shipping/calculate-fee", body=body))["data"]
     except Invalid as error:
         raise _rename(error) from None
     return quote
 
 
-async def _read_origin(visit: PageRequest) -> dict[str, Any]:
-    id = visit.given("storeLocationId")
+async def _read_origin(page: PageRequest) -> dict[str, Any]:
+    id = page.form_value("storeLocationId")
     try:
-        store = (await visit.ask("GET", f"/shipping/store-locations/{id}"))["data"] if id and "/" not in id else None
+        store = (await page.call("GET", f"/shipping/store-locations/{id}"))["data"] if id and "/" not in id else None
     except NotFound:
         store = None
     if store is None:
@@ -185,20 +185,20 @@ def _rename(error: Invalid) -> Invalid:
     return Invalid(error.message, details=details)
 
 
-async def _choose_service(visit: PageRequest) -> dict[str, Any]:
-    """The service with its price of now; where a provider has no prices, what was written by hand."""
-    providers = (await visit.ask("GET", "/shipping/providers"))["data"]
-    if not _has_prices(providers, visit.given("provider")):
-        return gather(visit, ["serviceName"], ["fee"])
-    options = (await _ask_prices(visit))["options"]
-    chosen = next((option for option in options if option["serviceCode"] == visit.given("service")), None)
+async def _choose_service(page: PageRequest) -> dict[str, Any]:
+    """The service at its present price; typed by hand if the provider has no prices."""
+    providers = (await page.call("GET", "/shipping/providers"))["data"]
+    if not _has_prices(providers, page.form_value("provider")):
+        return gather(page, ["serviceName"], ["fee"])
+    options = (await _ask_prices(page))["options"]
+    chosen = next((option for option in options if option["serviceCode"] == page.form_value("service")), None)
     if chosen is None:
         raise Invalid.field("service", "choose a service: show the prices first")
     return {name: chosen[name] for name in SERVICE} | {"fee": chosen["price"], "currency": chosen["currency"]}
 
 
-async def _name_area(visit: PageRequest) -> dict[str, str]:
-    chosen = {f"delivery.{field}": visit.given(f"delivery.{field}") for field in CHOSEN}
-    names = (await list_choices(visit, "delivery.", chosen))["names"]
-    told = {"kecamatan": names["delivery.kecamatanId"], "kelurahan": names["delivery.kelurahanId"]}
-    return {field: name for field, name in told.items() if name}
+async def _name_area(page: PageRequest) -> dict[str, str]:
+    chosen = {f"delivery.{field}": page.form_value(f"delivery.{field}") for field in CHOSEN}
+    names = (await list_choices(page, "delivery.", chosen))["names"]
+    area_names = {"kecamatan": names["delivery.kecamatanId"], "kelurahan": names["delivery.kelurahanId"]}
+    return {field: name for field, name in area_names.items() if name}

@@ -1,4 +1,4 @@
-"""Shipments: the list, one with its way so far, and what people do with it."""
+"""Shipments: the list, one with its tracking, and its actions."""
 
 from typing import Any
 
@@ -23,56 +23,56 @@ from sapa.shipping.types import SHIPMENT_ID
 from sapa.values.json import encode
 
 TONES = {"delivered": "good", "failed": "bad", "cancelled": "over", "returned": "bad"}
-"""How a group of states looks; the others wait."""
+"""The colour of a status group; others are waiting."""
 FILTERS = ("status", "provider", "needsAction", "orderId", "awb", "storeLocationId")
 TOO_LATE = UNDER_WAY | {"cancelled", "cancelled_by_business", "returning", "returned", "lost", "booking"}
-"""States in which there is nothing to cancel any more, or not yet."""
+"""Statuses in which nothing can be cancelled."""
 
 
 @console.get("/{environment}/shipments", roles=EVERYBODY)
-async def list_shipments(visit: PageRequest) -> Response:
-    shown = await read_list(visit, "/shipping/shipments", *FILTERS)
+async def list_shipments(page: PageRequest) -> Response:
+    listing = await read_list(page, "/shipping/shipments", *FILTERS)
     providers = [(name, provider.label) for name, provider in PROVIDERS.items()]
-    return visit.show("shipments.html", statuses=STATUSES, providers=providers, tone=find_tone, **shown)
+    return page.show("shipments.html", statuses=STATUSES, providers=providers, tone=find_tone, **listing)
 
 
 @console.get("/{environment}/shipments/{id}", roles=EVERYBODY)
-async def show_shipment(visit: PageRequest) -> Response:
-    """What is known; with `track` in the address the carrier is asked first."""
-    id = visit.request.path_params["id"]
-    way = await _read_way(visit, id)
-    shipment = (await visit.ask("GET", f"/shipping/shipments/{id}"))["data"]
+async def show_shipment(page: PageRequest) -> Response:
+    """The stored tracking; `track` in the query polls the carrier first."""
+    id = page.request.path_params["id"]
+    way = await _read_way(page, id)
+    shipment = (await page.call("GET", f"/shipping/shipments/{id}"))["data"]
     status, provider = shipment["shippingStatus"], PROVIDERS[shipment["provider"]]
-    return visit.show(
+    return page.show(
         "shipment.html",
         shipment=shipment,
         way=way,
-        order_number=await _find_order_number(visit, shipment["orderId"]),
+        order_number=await _find_order_number(page, shipment["orderId"]),
         tone=find_tone,
         can_book=status in BOOKABLE,
         can_cancel=status not in TOO_LATE and (provider.is_local or provider.is_booked_by_people or shipment["awb"]),
         by_hand=list_next(status, "L") if provider.is_local else ["returned"] if status == "returning" else [],
-        can_advance=visit.environment == "test"
+        can_advance=page.environment == "test"
         and not provider.is_local
         and GROUP_OF[status] in {"accepted", "in_delivery"},
-        given={name: visit.given(name) for name in ("reason", "orderNo", "status")},
+        given={name: page.form_value(name) for name in ("reason", "orderNo", "status")},
     )
 
 
-async def _read_way(visit: PageRequest, id: str) -> Any:
-    if visit.request.query_params.get("track") and not visit.form:
-        return (await visit.ask("GET", f"/shipping/shipments/{id}/tracking"))["data"]
+async def _read_way(page: PageRequest, id: str) -> Any:
+    if page.request.query_params.get("track") and not page.form:
+        return (await page.call("GET", f"/shipping/shipments/{id}/tracking"))["data"]
     if not SHIPMENT_ID.matches(id):
         raise NotFound
-    async with visit.context.database.connection() as db:
-        known = await tracking.get_known(db, visit.company_id, id)
-    return msgspec.json.decode(encode(known))
+    async with page.context.database.connection() as db:
+        tracked = await tracking.get_last_known(db, page.company_id, id)
+    return msgspec.json.decode(encode(tracked))
 
 
-async def _find_order_number(visit: PageRequest, id: str | None) -> str | None:
-    """None for an order that is gone by now."""
+async def _find_order_number(page: PageRequest, id: str | None) -> str | None:
+    """None if the order was deleted."""
     try:
-        return str((await visit.ask("GET", f"/orders/{id}"))["data"]["orderNumber"]) if id else None
+        return str((await page.call("GET", f"/orders/{id}"))["data"]["orderNumber"]) if id else None
     except NotFound:
         return None
 
@@ -82,63 +82,63 @@ def find_tone(status: str) -> str:
 
 
 @console.post("/{environment}/shipments/{id}/book", roles=EVERYBODY, shown_by=show_shipment)
-async def book(visit: PageRequest) -> Response:
-    """People book what the API does not, and everything else, too."""
-    id = visit.request.path_params["id"]
-    shipment = (await visit.ask("GET", f"/shipping/shipments/{id}"))["data"]
+async def book(page: PageRequest) -> Response:
+    """People can book every shipment, also those that the API does not book."""
+    id = page.request.path_params["id"]
+    shipment = (await page.call("GET", f"/shipping/shipments/{id}"))["data"]
     if PROVIDERS[shipment["provider"]].is_local:
-        await visit.ask("PATCH", f"/shipping/shipments/{id}", body={"triggerBooking": True})
+        await page.call("PATCH", f"/shipping/shipments/{id}", body={"triggerBooking": True})
     else:
-        async with visit.context.database.connection() as db:
-            company = await access.get_company(db, visit.company_id)
-        await bookings.book(visit.context, company, id)
-    return go_to(visit.path(f"/shipments/{id}"))
+        async with page.context.database.connection() as db:
+            company = await access.get_company(db, page.company_id)
+        await bookings.book(page.context, company, id)
+    return go_to(page.path(f"/shipments/{id}"))
 
 
 @console.post("/{environment}/shipments/{id}/cancel", roles=EVERYBODY, shown_by=show_shipment)
-async def cancel(visit: PageRequest) -> Response:
-    id = visit.request.path_params["id"]
-    await visit.ask("POST", f"/shipping/shipments/{id}/cancel", body={"reason": visit.given("reason") or None})
-    return go_to(visit.path(f"/shipments/{id}"))
+async def cancel(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    await page.call("POST", f"/shipping/shipments/{id}/cancel", body={"reason": page.form_value("reason") or None})
+    return go_to(page.path(f"/shipments/{id}"))
 
 
 @console.post("/{environment}/shipments/{id}/status", roles=EVERYBODY, shown_by=show_shipment)
-async def move_by_hand(visit: PageRequest) -> Response:
-    """Where no carrier tells how far it is."""
-    id = visit.request.path_params["id"]
-    await visit.ask("PATCH", f"/shipping/shipments/{id}", body={"shippingStatus": visit.given("status")})
-    return go_to(visit.path(f"/shipments/{id}"))
+async def move_by_hand(page: PageRequest) -> Response:
+    """For shipments without a carrier."""
+    id = page.request.path_params["id"]
+    await page.call("PATCH", f"/shipping/shipments/{id}", body={"shippingStatus": page.form_value("status")})
+    return go_to(page.path(f"/shipments/{id}"))
 
 
 @console.post("/{environment}/shipments/{id}/looked", roles=EVERYBODY, shown_by=show_shipment)
-async def say_looked_at(visit: PageRequest) -> Response:
-    """Somebody has seen what was wrong with it."""
-    id = visit.request.path_params["id"]
-    await visit.ask("PATCH", f"/shipping/shipments/{id}", body={"needsAction": False})
-    return go_to(visit.path(f"/shipments/{id}"))
+async def acknowledge(page: PageRequest) -> Response:
+    """Acknowledges the problem."""
+    id = page.request.path_params["id"]
+    await page.call("PATCH", f"/shipping/shipments/{id}", body={"needsAction": False})
+    return go_to(page.path(f"/shipments/{id}"))
 
 
 @console.post("/{environment}/shipments/{id}/resolve", roles=EVERYBODY, shown_by=show_shipment)
-async def resolve(visit: PageRequest) -> Response:
-    """What somebody found out at the carrier about a booking whose outcome is not known."""
-    id = visit.request.path_params["id"]
-    found = {"outcome": visit.given("outcome"), "orderNo": visit.given("orderNo") or None}
+async def resolve(page: PageRequest) -> Response:
+    """Applies what a person learned from the carrier about an unknown booking."""
+    id = page.request.path_params["id"]
+    found = {"outcome": page.form_value("outcome"), "orderNo": page.form_value("orderNo") or None}
     try:
-        await visit.ask("PATCH", f"/shipping/shipments/{id}", body={"resolveBooking": found})
+        await page.call("PATCH", f"/shipping/shipments/{id}", body={"resolveBooking": found})
     except Invalid as error:
         raise Invalid.field("orderNo", error.details[0].message if error.details else error.message) from None
-    return go_to(visit.path(f"/shipments/{id}"))
+    return go_to(page.path(f"/shipments/{id}"))
 
 
 @console.post("/{environment}/shipments/{id}/advance", roles=EVERYBODY, shown_by=show_shipment)
-async def advance(visit: PageRequest) -> Response:
-    """The simulated carrier of a test environment goes on."""
-    id = visit.request.path_params["id"]
-    await visit.ask("POST", f"/shipping/shipments/{id}/sandbox/advance", body={})
-    return go_to(visit.path(f"/shipments/{id}"))
+async def advance(page: PageRequest) -> Response:
+    """Advances the simulated carrier of a test environment."""
+    id = page.request.path_params["id"]
+    await page.call("POST", f"/shipping/shipments/{id}/sandbox/advance", body={})
+    return go_to(page.path(f"/shipments/{id}"))
 
 
 @console.post("/{environment}/shipments/{id}/discard", roles=DEVELOPERS, shown_by=show_shipment)
-async def discard(visit: PageRequest) -> Response:
-    await visit.ask("DELETE", f"/shipping/shipments/{visit.request.path_params['id']}")
-    return go_to(visit.path("/shipments"))
+async def discard(page: PageRequest) -> Response:
+    await page.call("DELETE", f"/shipping/shipments/{page.request.path_params['id']}")
+    return go_to(page.path("/shipments"))

@@ -1,4 +1,4 @@
-"""Customers, orders and products: lists to search, one of each to look at, and what is done with them most."""
+"""Customers, orders and products: lists, details and the most common actions."""
 
 from secrets import token_hex
 
@@ -21,61 +21,61 @@ CHANGES = {"status": STATUSES, "fulfillmentStatus": FULFILMENTS, "financialStatu
 
 
 @console.get("/{environment}/customers", roles=EVERYBODY)
-async def list_customers(visit: PageRequest) -> Response:
-    return visit.show("customers.html", **await read_list(visit, "/customers", "tags"))
+async def list_customers(page: PageRequest) -> Response:
+    return page.show("customers.html", **await read_list(page, "/customers", "tags"))
 
 
 @console.get("/{environment}/customers/{id}", roles=EVERYBODY)
-async def show_customer(visit: PageRequest) -> Response:
-    id = visit.request.path_params["id"]
-    customer = (await visit.ask("GET", f"/customers/{id}"))["data"]
-    orders = await visit.ask("GET", "/orders", {"customerId": id, "limit": "10"})
-    wallet = (await visit.ask("GET", f"/loyalty/customers/{id}/wallet"))["data"]
-    timeline = await visit.ask("GET", f"/loyalty/customers/{id}/timeline", {"limit": "20"})
-    return visit.show(
+async def show_customer(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    customer = (await page.call("GET", f"/customers/{id}"))["data"]
+    orders = await page.call("GET", "/orders", {"customerId": id, "limit": "10"})
+    wallet = (await page.call("GET", f"/loyalty/customers/{id}/wallet"))["data"]
+    timeline = await page.call("GET", f"/loyalty/customers/{id}/timeline", {"limit": "20"})
+    return page.show(
         "customer.html",
         customer=customer,
         orders=orders["data"],
         wallet=wallet,
         timeline=timeline["data"],
         once=token_hex(16),
-        given={name: visit.given(name) for name in ("points", "reason", "direction")},
+        given={name: page.form_value(name) for name in ("points", "reason", "direction")},
     )
 
 
 @console.post("/{environment}/customers/{id}/points", roles=EVERYBODY, shown_by=show_customer)
-async def change_points(visit: PageRequest) -> Response:
-    await adjust_points(visit)
-    return go_to(visit.path(f"/customers/{visit.request.path_params['id']}"))
+async def change_points(page: PageRequest) -> Response:
+    await adjust_points(page)
+    return go_to(page.path(f"/customers/{page.request.path_params['id']}"))
 
 
 @console.get("/{environment}/orders", roles=EVERYBODY)
-async def list_orders(visit: PageRequest) -> Response:
-    shown = await read_list(visit, "/orders", "status", "fulfillmentStatus", "financialStatus", "customerId")
-    return visit.show("orders.html", choices=CHANGES, **shown)
+async def list_orders(page: PageRequest) -> Response:
+    listing = await read_list(page, "/orders", "status", "fulfillmentStatus", "financialStatus", "customerId")
+    return page.show("orders.html", choices=CHANGES, **listing)
 
 
 @console.get("/{environment}/orders/{id}", roles=EVERYBODY)
-async def show_order(visit: PageRequest) -> Response:
-    order = (await visit.ask("GET", f"/orders/{visit.request.path_params['id']}"))["data"]
-    shipments = await visit.ask("GET", "/shipping/shipments", {"orderId": order["id"], "limit": "10"})
-    return visit.show("order.html", order=order, choices=CHANGES, shipments=shipments["data"])
+async def show_order(page: PageRequest) -> Response:
+    order = (await page.call("GET", f"/orders/{page.request.path_params['id']}"))["data"]
+    shipments = await page.call("GET", "/shipping/shipments", {"orderId": order["id"], "limit": "10"})
+    return page.show("order.html", order=order, choices=CHANGES, shipments=shipments["data"])
 
 
 @console.post("/{environment}/orders/{id}", roles=EVERYBODY, shown_by=show_order)
-async def change_order(visit: PageRequest) -> Response:
-    id = visit.request.path_params["id"]
-    body = {name: value for name in CHANGES if (value := visit.given(name))}
-    await visit.ask("PUT", f"/orders/{id}", body=body)
-    return go_to(visit.path(f"/orders/{id}"))
+async def change_order(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    body = {name: value for name in CHANGES if (value := page.form_value(name))}
+    await page.call("PUT", f"/orders/{id}", body=body)
+    return go_to(page.path(f"/orders/{id}"))
 
 
 @console.get("/{environment}/products", roles=EVERYBODY)
-async def list_products(visit: PageRequest) -> Response:
-    return visit.show("products.html", statuses=PRODUCT_STATUSES, **await read_list(visit, "/products", "status"))
+async def list_products(page: PageRequest) -> Response:
+    return page.show("products.html", statuses=PRODUCT_STATUSES, **await read_list(page, "/products", "status"))
 
 
 @console.get("/{environment}/products/{id}", roles=EVERYBODY)
-async def show_product(visit: PageRequest) -> Response:
-    product = (await visit.ask("GET", f"/products/{visit.request.path_params['id']}"))["data"]
-    return visit.show("product.html", product=product)
+async def show_product(page: PageRequest) -> Response:
+    product = (await page.call("GET", f"/products/{page.request.path_params['id']}"))["data"]
+    return page.show("product.html", product=product)

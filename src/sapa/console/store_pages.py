@@ -18,80 +18,80 @@ TEXTS = ("name", "contactName", "phone", "email", "address", "notes", "city", "p
 NUMBERS = ("kecamatanId", "kelurahanId", "coordinates.lat", "coordinates.lng")
 FIELDS = (*TEXTS, *CHOSEN, "coordinates.lat", "coordinates.lng", "isDefault")
 KEPT = {"kecamatanId": "kecamatan", "kelurahanId": "kelurahan"}
-"""Ids with the field that says the same in words."""
+"""Area ids, each with the field of its name."""
 
 
 @console.get("/{environment}/stores", roles=EVERYBODY)
-async def list_stores(visit: PageRequest) -> Response:
-    page = visit.request.query_params.get("page", "")
-    found = await visit.ask("GET", "/shipping/store-locations", {"page": page, "limit": "25"})
-    return visit.show("stores.html", items=found["data"], meta=found["meta"], query={})
+async def list_stores(page: PageRequest) -> Response:
+    listed = page.request.query_params.get("page", "")
+    found = await page.call("GET", "/shipping/store-locations", {"page": listed, "limit": "25"})
+    return page.show("stores.html", items=found["data"], meta=found["meta"], query={})
 
 
 @console.get("/{environment}/stores/new", roles=DEVELOPERS)
-async def show_new_store(visit: PageRequest) -> Response:
-    values = {name: visit.given(name) for name in FIELDS}
-    return await _show_form(visit, None, values)
+async def show_new_store(page: PageRequest) -> Response:
+    values = {name: page.form_value(name) for name in FIELDS}
+    return await _show_form(page, None, values)
 
 
 @console.post("/{environment}/stores/new", roles=DEVELOPERS)
-async def choose_area_of_new(visit: PageRequest) -> Response:
-    """The form again, with the lists of what was chosen."""
-    return await show_new_store(visit)
+async def choose_area_of_new(page: PageRequest) -> Response:
+    """Shows the form again, with the lists of the choices."""
+    return await show_new_store(page)
 
 
 @console.post("/{environment}/stores", roles=DEVELOPERS, shown_by=show_new_store)
-async def create_store(visit: PageRequest) -> Response:
-    body = await _build_body(visit)
+async def create_store(page: PageRequest) -> Response:
+    body = await _build_body(page)
     if not body["isDefault"]:
-        del body["isDefault"]  # the first one is the default by itself
-    await visit.ask("POST", "/shipping/store-locations", body=body, noted=("store.created", visit.given("name")))
-    return go_to(visit.path("/stores"))
+        del body["isDefault"]  # the first one becomes the default by itself
+    await page.call("POST", "/shipping/store-locations", body=body, noted=("store.created", page.form_value("name")))
+    return go_to(page.path("/stores"))
 
 
 @console.get("/{environment}/stores/{id}", roles=DEVELOPERS)
-async def show_store(visit: PageRequest) -> Response:
-    store = (await visit.ask("GET", f"/shipping/store-locations/{visit.request.path_params['id']}"))["data"]
-    values = {name: visit.given(name) for name in FIELDS} if visit.form else spread(store, FIELDS)
-    if not visit.form:
+async def show_store(page: PageRequest) -> Response:
+    store = (await page.call("GET", f"/shipping/store-locations/{page.request.path_params['id']}"))["data"]
+    values = {name: page.form_value(name) for name in FIELDS} if page.form else spread(store, FIELDS)
+    if not page.form:
         values["isDefault"] = "1" if store["isDefault"] else ""
-    return await _show_form(visit, store, values)
+    return await _show_form(page, store, values)
 
 
 @console.post("/{environment}/stores/{id}/areas", roles=DEVELOPERS)
-async def choose_area(visit: PageRequest) -> Response:
-    """The form again, with the lists of what was chosen."""
-    return await show_store(visit)
+async def choose_area(page: PageRequest) -> Response:
+    """Shows the form again, with the lists of the choices."""
+    return await show_store(page)
 
 
 @console.post("/{environment}/stores/{id}", roles=DEVELOPERS, shown_by=show_store)
-async def change_store(visit: PageRequest) -> Response:
-    path = f"/shipping/store-locations/{visit.request.path_params['id']}"
-    await visit.ask("PUT", path, body=await _build_body(visit), noted=("store.changed", visit.given("name")))
-    return go_to(visit.path("/stores"))
+async def change_store(page: PageRequest) -> Response:
+    path = f"/shipping/store-locations/{page.request.path_params['id']}"
+    await page.call("PUT", path, body=await _build_body(page), noted=("store.changed", page.form_value("name")))
+    return go_to(page.path("/stores"))
 
 
 @console.post("/{environment}/stores/{id}/delete", roles=DEVELOPERS)
-async def delete_store(visit: PageRequest) -> Response:
-    path = f"/shipping/store-locations/{visit.request.path_params['id']}"
-    store = (await visit.ask("GET", path))["data"]
-    await visit.ask("DELETE", path, noted=("store.deleted", store["name"]))
-    return go_to(visit.path("/stores"))
+async def delete_store(page: PageRequest) -> Response:
+    path = f"/shipping/store-locations/{page.request.path_params['id']}"
+    store = (await page.call("GET", path))["data"]
+    await page.call("DELETE", path, noted=("store.deleted", store["name"]))
+    return go_to(page.path("/stores"))
 
 
-async def _show_form(visit: PageRequest, store: dict[str, Any] | None, values: dict[str, str]) -> Response:
-    lists = await list_choices(visit, "", values)
+async def _show_form(page: PageRequest, store: dict[str, Any] | None, values: dict[str, str]) -> Response:
+    lists = await list_choices(page, "", values)
     for field, words in KEPT.items():
         if store is not None and values[field] == str(store[field]):
             lists["names"][field] = lists["names"][field] or store[words]
-    return visit.show("store.html", store=store, values=values, lists=lists)
+    return page.show("store.html", store=store, values=values, lists=lists)
 
 
-async def _build_body(visit: PageRequest) -> dict[str, Any]:
-    """A place that was chosen is told by its name, too; one that stayed as it was keeps the name it has."""
-    body = gather(visit, TEXTS, NUMBERS) | {"isDefault": bool(visit.given("isDefault"))}
+async def _build_body(page: PageRequest) -> dict[str, Any]:
+    """Adds the names of chosen areas; unchanged ones keep theirs."""
+    body = gather(page, TEXTS, NUMBERS) | {"isDefault": bool(page.form_value("isDefault"))}
     for required in ("name", "address"):
         body[required] = body[required] or ""
-    lists = await list_choices(visit, "", {field: visit.given(field) for field in CHOSEN})
+    lists = await list_choices(page, "", {field: page.form_value(field) for field in CHOSEN})
     chosen = {words: name for field, words in KEPT.items() if (name := lists["names"][field])}
     return body | chosen

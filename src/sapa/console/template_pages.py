@@ -1,4 +1,4 @@
-"""Settings: templates for messages, with where their approval stands."""
+"""Settings: message templates and their approval."""
 
 import re
 from typing import Any
@@ -26,72 +26,72 @@ _PLACE = re.compile(r"\{\{\s*([1-9][0-9]{0,2})\s*\}\}")
 
 
 @console.get("/{environment}/templates", roles=DEVELOPERS)
-async def list_templates(visit: PageRequest) -> Response:
-    shown = await read_list(visit, "/templates", "status", base=Base.MESSAGING)
-    return visit.show("templates.html", statuses=STATUSES, **shown)
+async def list_templates(page: PageRequest) -> Response:
+    listing = await read_list(page, "/templates", "status", base=Base.MESSAGING)
+    return page.show("templates.html", statuses=STATUSES, **listing)
 
 
 @console.get("/{environment}/templates/new", roles=DEVELOPERS)
-async def show_new_template(visit: PageRequest) -> Response:
-    return _show_form(visit, None, _read_typed(visit))
+async def show_new_template(page: PageRequest) -> Response:
+    return _show_form(page, None, _read_typed(page))
 
 
 @console.post("/{environment}/templates", roles=DEVELOPERS, shown_by=show_new_template)
-async def create_template(visit: PageRequest) -> Response:
-    typed = _read_typed(visit)
+async def create_template(page: PageRequest) -> Response:
+    typed = _read_typed(page)
     body = {"name": typed["name"], "language": typed["language"], **_build_content(typed)}
     noted = ("template.created", typed["name"])
-    made = await visit.ask("POST", "/templates", body=body, base=Base.MESSAGING, noted=noted)
-    return go_to(visit.path(f"/templates/{made['data']['id']}"))
+    made = await page.call("POST", "/templates", body=body, base=Base.MESSAGING, noted=noted)
+    return go_to(page.path(f"/templates/{made['data']['id']}"))
 
 
 @console.get("/{environment}/templates/{id}", roles=DEVELOPERS)
-async def show_template(visit: PageRequest) -> Response:
-    template = await _get_template(visit)
-    preview, params = None, visit.request.query_params.getlist("param")
-    if params and not visit.form:
+async def show_template(page: PageRequest) -> Response:
+    template = await _get_template(page)
+    preview, params = None, page.request.query_params.getlist("param")
+    if params and not page.form:
         try:
-            preview = (await _ask(visit, "POST", f"/{template['id']}/preview", body={"params": params}))["data"]
+            preview = (await _ask(page, "POST", f"/{template['id']}/preview", body={"params": params}))["data"]
         except ApiError as error:
-            visit.error = error
-    typed = _read_typed(visit) if visit.form else _read_stored(template)
+            page.error = error
+    typed = _read_typed(page) if page.form else _read_stored(template)
     places = sorted({int(place) for place in _PLACE.findall(template["body"])})
-    return _show_form(visit, template, typed, preview=preview, params=params, places=places)
+    return _show_form(page, template, typed, preview=preview, params=params, places=places)
 
 
 @console.post("/{environment}/templates/{id}", roles=DEVELOPERS, shown_by=show_template)
-async def change_template(visit: PageRequest) -> Response:
-    template = await _get_template(visit)
+async def change_template(page: PageRequest) -> Response:
+    template = await _get_template(page)
     path, noted = f"/templates/{template['id']}", ("template.changed", template["name"])
-    body = _build_content(_read_typed(visit))
-    await visit.ask("PUT", path, body=body, base=Base.MESSAGING, noted=noted)
-    return go_to(visit.path(path))
+    body = _build_content(_read_typed(page))
+    await page.call("PUT", path, body=body, base=Base.MESSAGING, noted=noted)
+    return go_to(page.path(path))
 
 
 @console.post("/{environment}/templates/{id}/delete", roles=DEVELOPERS, shown_by=show_template)
-async def delete_template(visit: PageRequest) -> Response:
-    template = await _get_template(visit)
+async def delete_template(page: PageRequest) -> Response:
+    template = await _get_template(page)
     path, noted = f"/templates/{template['id']}", ("template.deleted", template["name"])
-    await visit.ask("DELETE", path, base=Base.MESSAGING, noted=noted)
-    return go_to(visit.path("/templates"))
+    await page.call("DELETE", path, base=Base.MESSAGING, noted=noted)
+    return go_to(page.path("/templates"))
 
 
 async def _ask(
-    visit: PageRequest, method: str, path: str, query: dict[str, str] | None = None, body: object = None
+    page: PageRequest, method: str, path: str, query: dict[str, str] | None = None, body: object = None
 ) -> Any:
-    return await visit.ask(method, f"/templates{path}", query, body, Base.MESSAGING)
+    return await page.call(method, f"/templates{path}", query, body, Base.MESSAGING)
 
 
-async def _get_template(visit: PageRequest) -> dict[str, Any]:
-    found: dict[str, Any] = (await _ask(visit, "GET", f"/{visit.request.path_params['id']}"))["data"]
+async def _get_template(page: PageRequest) -> dict[str, Any]:
+    found: dict[str, Any] = (await _ask(page, "GET", f"/{page.request.path_params['id']}"))["data"]
     return found
 
 
-def _show_form(visit: PageRequest, template: dict[str, Any] | None, typed: dict[str, Any], **context: Any) -> Response:
+def _show_form(page: PageRequest, template: dict[str, Any] | None, typed: dict[str, Any], **context: Any) -> Response:
     rows = typed["buttons"][:MOST_BUTTONS]
     empty = {"type": "quick_reply", "text": "", "target": ""}
     missing = max(LEAST_BUTTONS, min(len(rows) + 1, MOST_BUTTONS)) - len(rows)
-    return visit.show(
+    return page.show(
         "template_new.html" if template is None else "template.html",
         shown=template,
         typed=typed,
@@ -103,13 +103,13 @@ def _show_form(visit: PageRequest, template: dict[str, Any] | None, typed: dict[
     )
 
 
-def _read_typed(visit: PageRequest) -> dict[str, Any]:
+def _read_typed(page: PageRequest) -> dict[str, Any]:
     names = ("name", "language", "category", "header", "header_text", "footer")
     parts = ("button_type", "button_text", "button_target")
-    typed = zip(*(visit.all_given(name) for name in parts), strict=False)
+    typed = zip(*(page.form_values(name) for name in parts), strict=False)
     return {
-        **{name: visit.given(name) for name in names},
-        "body": visit.given("body").replace("\r\n", "\n"),
+        **{name: page.form_value(name) for name in names},
+        "body": page.form_value("body").replace("\r\n", "\n"),
         "buttons": [
             {"type": type, "text": text.strip(), "target": target.strip()}
             for type, text, target in typed
@@ -133,7 +133,7 @@ def _read_stored(template: dict[str, Any]) -> dict[str, Any]:
 
 
 def _build_content(typed: dict[str, Any]) -> dict[str, Any]:
-    """What a template says, as the API takes it."""
+    """A template's content as the API's body."""
     header = {"type": typed["header"]} if typed["header"] not in {"", "none"} else None
     if header and header["type"] == "text":
         header["text"] = typed["header_text"]

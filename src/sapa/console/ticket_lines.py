@@ -1,4 +1,4 @@
-"""What was said and done in a ticket, as one conversation: messages, notes and events in their order."""
+"""A ticket as one conversation: messages, notes and events in order."""
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
@@ -13,7 +13,7 @@ Json = dict[str, Any]
 
 
 class ThreadItem(Struct, frozen=True):
-    """One line of it."""
+    """One line of the conversation."""
 
     kind: str
     """in, out, note or event."""
@@ -21,39 +21,41 @@ class ThreadItem(Struct, frozen=True):
     at: str
     said: Json
     who: str | None
-    """The agent, by name."""
+    """The agent's name."""
     tick: str | None = None
-    """What became of a message that went out."""
+    """The delivery status of an outbound message."""
 
 
 def build_lines(ticket: Json, names: dict[int, str], is_latest: bool = True) -> list[ThreadItem]:
-    """At one instant a message comes after what opened the ticket and before what followed from it. Of notes and
-    events those are shown that belong to the messages shown, which are the latest or earlier ones."""
+    """At the same instant a message follows the event that opened the ticket and precedes its consequences.
+
+    Only notes and events of the shown messages are included.
+    """
     placed = [*_place_messages(ticket["messages"], names), *_place_rest(ticket, names, is_latest)]
     return [line for _, _, line in sorted(placed, key=lambda one: one[:2])]
 
 
 def _place_messages(messages: list[Json], names: dict[int, str]) -> Iterable[tuple[float, int, ThreadItem]]:
-    """In the order in which they came, whatever their times say: channels tell them in whole seconds."""
-    moment = 0.0
+    """In order of arrival, because channels give times in whole seconds."""
+    last_at = 0.0
     for message in messages:
         left_at = (message["sentAt"] or message["failedAt"]) if message["direction"] == "out" else None
-        moment = max(moment, _read_seconds(left_at) if left_at else message["timestamp"])
+        last_at = max(last_at, _read_seconds(left_at) if left_at else message["timestamp"])
         at = datetime.fromtimestamp(message["timestamp"], UTC).isoformat()
         tick = TICKS.get(message["ack"]) if message["direction"] == "out" else None
         line = ThreadItem(
             message["direction"], message["messageId2"], at, message, _name(names, message["agentId"]), tick
         )
-        yield moment, 1, line
+        yield last_at, 1, line
 
 
 def _place_rest(ticket: Json, names: dict[int, str], is_latest: bool) -> Iterable[tuple[float, int, ThreadItem]]:
     seconds = [message["timestamp"] for message in ticket["messages"]] or [0]
     first = seconds[0] if ticket["earlier"] else 0
     for rank, line in [*_list_events(ticket, names), *_list_notes(ticket, names)]:
-        moment = _read_seconds(line.at)
-        if first <= moment and (is_latest or moment < seconds[-1] + 1):
-            yield moment, rank, line
+        last_at = _read_seconds(line.at)
+        if first <= last_at and (is_latest or last_at < seconds[-1] + 1):
+            yield last_at, rank, line
 
 
 def _list_events(ticket: Json, names: dict[int, str]) -> Iterable[tuple[int, ThreadItem]]:

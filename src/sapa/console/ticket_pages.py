@@ -1,4 +1,4 @@
-"""One ticket: the conversation, what can be done with it, and whom it is with."""
+"""One ticket: the conversation, its actions and its customer."""
 
 import re
 from secrets import token_hex
@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from sapa.console.inbox_pages import Team, build_word, is_script, list_channels, read_clock, read_team, watch
+from sapa.console.inbox_pages import Team, build_fingerprint, is_script, list_channels, read_clock, read_team, watch
 from sapa.console.routes import (
     EVERYBODY,
     PageRequest,
@@ -19,7 +19,7 @@ from sapa.http.errors import Conflict, Invalid, NotFound
 from sapa.messaging.channels.registry import CHANNELS
 
 APPROVING = frozenset(source for source, channel in CHANNELS.items() if channel.capabilities.needs_approved_templates)
-"""Channels that send only templates that they have approved."""
+"""Channels that send approved templates only."""
 _PLACE = re.compile(r"\{\{\s*([1-9][0-9]{0,2})\s*\}\}")
 
 Json = dict[str, Any]
@@ -32,134 +32,134 @@ class FileNotThere(Conflict):
 
 
 @console.get("/{environment}/inbox/{id}", roles=EVERYBODY)
-async def show_ticket(visit: PageRequest) -> Response:
-    asked = visit.request.query_params
-    ticket, team = await _get_ticket(visit), await read_team(visit)
-    is_latest = not asked.get("before")
+async def show_ticket(page: PageRequest) -> Response:
+    params = page.request.query_params
+    ticket, team = await _get_ticket(page), await read_team(page)
+    is_latest = not params.get("before")
     context: Json = {
         "ticket": ticket,
         "team": team,
         "lines": build_lines(ticket, team.names, is_latest),
-        "files": await _read_files(visit, ticket),
+        "files": await _read_files(page, ticket),
         "is_latest": is_latest,
-        "clock": await read_clock(visit),
+        "clock": await read_clock(page),
         "channels": list_channels(),
-        "seen": _build_word(ticket, team),
+        "seen": _build_fingerprint(ticket, team),
         "once": token_hex(16),
-        "given": {name: visit.given(name) for name in ("body", "note", "name", "mediaUrl")},
-        "params": visit.all_given("param"),
+        "given": {name: page.form_value(name) for name in ("body", "note", "name", "mediaUrl")},
+        "params": page.form_values("param"),
     }
-    if asked.get("part"):
-        return visit.show("ticket_part.html", **context)
-    others = await _read_templates(visit, ticket) | await _read_person(visit, ticket)
-    return visit.show("ticket.html", **context, **others)
+    if params.get("part"):
+        return page.show("ticket_part.html", **context)
+    others = await _read_templates(page, ticket) | await _read_person(page, ticket)
+    return page.show("ticket.html", **context, **others)
 
 
 @console.get("/{environment}/inbox/{id}/events", roles=EVERYBODY)
-async def watch_ticket(visit: PageRequest) -> Response:
-    """A stream for the page's script; whoever comes here otherwise gets the page."""
-    id = visit.request.path_params["id"]
-    if not is_script(visit):
-        return go_to(visit.path(f"/inbox/{id}"))
-    await _get_ticket(visit)
+async def watch_ticket(page: PageRequest) -> Response:
+    """A stream for the page's script; other visitors are redirected to the page."""
+    id = page.request.path_params["id"]
+    if not is_script(page):
+        return go_to(page.path(f"/inbox/{id}"))
+    await _get_ticket(page)
 
     async def read() -> object:
-        return _list_shown(await _get_ticket(visit), await read_team(visit))
+        return _list_shown(await _get_ticket(page), await read_team(page))
 
-    return watch(visit, read)
+    return watch(page, read)
 
 
 @console.post("/{environment}/inbox/{id}/replies", roles=EVERYBODY, shown_by=show_ticket)
-async def reply_to_ticket(visit: PageRequest) -> Response:
-    text = visit.given("body").replace("\r\n", "\n")
-    return await _do(visit, "replies", {"agentId": (await read_team(visit)).my_id, "body": text}, "#talk")
+async def reply_to_ticket(page: PageRequest) -> Response:
+    text = page.form_value("body").replace("\r\n", "\n")
+    return await _do(page, "replies", {"agentId": (await read_team(page)).my_id, "body": text}, "#talk")
 
 
 @console.post("/{environment}/inbox/{id}/notes", roles=EVERYBODY, shown_by=show_ticket)
-async def add_note(visit: PageRequest) -> Response:
-    text = visit.given("note").replace("\r\n", "\n")
+async def add_note(page: PageRequest) -> Response:
+    text = page.form_value("note").replace("\r\n", "\n")
     try:
-        return await _do(visit, "notes", {"agentId": (await read_team(visit)).my_id, "body": text}, "#talk")
+        return await _do(page, "notes", {"agentId": (await read_team(page)).my_id, "body": text}, "#talk")
     except Invalid as error:
         raise Invalid.field("note", error.details[0].message if error.details else error.message) from None
 
 
 @console.post("/{environment}/inbox/{id}/assign", roles=EVERYBODY, shown_by=show_ticket)
-async def assign_ticket(visit: PageRequest) -> Response:
-    return await _do(visit, "assign", {"agentId": await _find_chosen(visit)})
+async def assign_ticket(page: PageRequest) -> Response:
+    return await _do(page, "assign", {"agentId": await _find_chosen(page)})
 
 
 @console.post("/{environment}/inbox/{id}/handover", roles=EVERYBODY, shown_by=show_ticket)
-async def hand_over_ticket(visit: PageRequest) -> Response:
-    return await _do(visit, "handover", {"agentId": await _find_chosen(visit)})
+async def hand_over_ticket(page: PageRequest) -> Response:
+    return await _do(page, "handover", {"agentId": await _find_chosen(page)})
 
 
 @console.post("/{environment}/inbox/{id}/resolve", roles=EVERYBODY, shown_by=show_ticket)
-async def resolve_ticket(visit: PageRequest) -> Response:
-    return await _do(visit, "resolve", {"agentId": (await read_team(visit)).my_id})
+async def resolve_ticket(page: PageRequest) -> Response:
+    return await _do(page, "resolve", {"agentId": (await read_team(page)).my_id})
 
 
 @console.post("/{environment}/inbox/{id}/reopen", roles=EVERYBODY, shown_by=show_ticket)
-async def reopen_ticket(visit: PageRequest) -> Response:
-    return await _do(visit, "reopen", None)
+async def reopen_ticket(page: PageRequest) -> Response:
+    return await _do(page, "reopen", None)
 
 
 @console.post("/{environment}/inbox/{id}/template", roles=EVERYBODY, shown_by=show_ticket)
-async def send_template(visit: PageRequest) -> Response:
-    ticket, team = await _get_ticket(visit), await read_team(visit)
-    template = (await _ask(visit, "GET", f"/templates/{visit.given('template')}"))["data"]
+async def send_template(page: PageRequest) -> Response:
+    ticket, team = await _get_ticket(page), await read_team(page)
+    template = (await _ask(page, "GET", f"/templates/{page.form_value('template')}"))["data"]
     body = {
         "to": ticket["clientNumber"],
         "sources": ticket["source"],
         "template_name": template["name"],
         "template_source": template["source"],
         "language": template["language"],
-        "params": visit.all_given("param"),
-        "mediaUrl": visit.given("mediaUrl") or None,
+        "params": page.form_values("param"),
+        "mediaUrl": page.form_value("mediaUrl") or None,
         "agentId": team.my_id,
     }
-    once = visit.given("once") or None
-    await visit.ask("POST", "/messages/send-template", body=body, base=Base.MESSAGING, once=once)
-    return go_to(visit.path(f"/inbox/{ticket['id']}#talk"))
+    once = page.form_value("once") or None
+    await page.call("POST", "/messages/send-template", body=body, base=Base.MESSAGING, once=once)
+    return go_to(page.path(f"/inbox/{ticket['id']}#talk"))
 
 
 @console.get("/{environment}/inbox/{id}/files/{message}", roles=EVERYBODY)
-async def open_file(visit: PageRequest) -> Response:
-    """On to a file that came with a message of this ticket, at an address that is good for a while."""
-    ticket_id, message_id = visit.request.path_params["id"], visit.request.path_params["message"]
-    message = (await _ask(visit, "GET", f"/messages/{message_id}"))["data"]
+async def open_file(page: PageRequest) -> Response:
+    """Redirects to a file of this ticket, at an address that expires."""
+    ticket_id, message_id = page.request.path_params["id"], page.request.path_params["message"]
+    message = (await _ask(page, "GET", f"/messages/{message_id}"))["data"]
     if message["ticketId"] != ticket_id:
         raise NotFound
-    files = (await _ask(visit, "GET", f"/messages/{message_id}/media"))["data"]["files"]
-    number = visit.request.query_params.get("number", "0")
+    files = (await _ask(page, "GET", f"/messages/{message_id}/media"))["data"]["files"]
+    number = page.request.query_params.get("number", "0")
     wanted = [file["url"] for place, file in enumerate(files) if str(place) == number and file["url"]]
     if not wanted:
         raise FileNotThere
     return go_to(wanted[0])
 
 
-async def _ask(visit: PageRequest, method: str, path: str, query: dict[str, str] | None = None) -> Any:
-    return await visit.ask(method, path, query, base=Base.MESSAGING)
+async def _ask(page: PageRequest, method: str, path: str, query: dict[str, str] | None = None) -> Any:
+    return await page.call(method, path, query, base=Base.MESSAGING)
 
 
-async def _do(visit: PageRequest, verb: str, body: object, place: str = "") -> Response:
-    """What is sent twice by one form happens once."""
-    id, once = visit.request.path_params["id"], visit.given("once") or None
-    await visit.ask("POST", f"/tickets/{id}/{verb}", body=body, base=Base.MESSAGING, once=once)
-    return go_to(visit.path(f"/inbox/{id}{place}"))
+async def _do(page: PageRequest, verb: str, body: object, place: str = "") -> Response:
+    """A form that is sent twice changes the ticket once."""
+    id, once = page.request.path_params["id"], page.form_value("once") or None
+    await page.call("POST", f"/tickets/{id}/{verb}", body=body, base=Base.MESSAGING, once=once)
+    return go_to(page.path(f"/inbox/{id}{place}"))
 
 
-async def _get_ticket(visit: PageRequest) -> Json:
-    id, before = visit.request.path_params["id"], visit.request.query_params.get("before", "")
-    found: Json = (await _ask(visit, "GET", f"/tickets/{id}", {"before": before}))["data"]
+async def _get_ticket(page: PageRequest) -> Json:
+    id, before = page.request.path_params["id"], page.request.query_params.get("before", "")
+    found: Json = (await _ask(page, "GET", f"/tickets/{id}", {"before": before}))["data"]
     return found
 
 
-async def _find_chosen(visit: PageRequest) -> int | None:
-    """The agent who was chosen, or nobody."""
-    text = visit.given("agentId")
+async def _find_chosen(page: PageRequest) -> int | None:
+    """The chosen agent; None for no agent."""
+    text = page.form_value("agentId")
     if text == "me":
-        return (await read_team(visit)).my_id
+        return (await read_team(page)).my_id
     if text and not (text.isascii() and text.isdigit() and len(text) < 16):
         raise Invalid.field("agentId", "must be an agent of this company")
     return int(text) if text else None
@@ -169,37 +169,37 @@ def _list_shown(ticket: Json, team: Team) -> object:
     return [ticket, team.names, team.me]
 
 
-def _build_word(ticket: Json, team: Team) -> str:
-    return build_word(_list_shown(ticket, team))
+def _build_fingerprint(ticket: Json, team: Team) -> str:
+    return build_fingerprint(_list_shown(ticket, team))
 
 
-async def _read_files(visit: PageRequest, ticket: Json) -> dict[str, list[Json]]:
-    """Of the messages that customers sent files with."""
+async def _read_files(page: PageRequest, ticket: Json) -> dict[str, list[Json]]:
+    """The files of the customers' messages."""
     with_files = [one["messageId2"] for one in ticket["messages"] if one["direction"] == "in" and one["mediaUrl"]]
-    return {id: (await _ask(visit, "GET", f"/messages/{id}/media"))["data"]["files"] for id in with_files}
+    return {id: (await _ask(page, "GET", f"/messages/{id}/media"))["data"]["files"] for id in with_files}
 
 
-async def _read_templates(visit: PageRequest, ticket: Json) -> Json:
-    """What can be sent at any time, and the one that was chosen with its parameters' places."""
+async def _read_templates(page: PageRequest, ticket: Json) -> Json:
+    """The templates that can be sent now, and the chosen one with its parameters."""
     approved = {"status": "APPROVED"} if ticket["source"] in APPROVING else {}
-    templates = (await _ask(visit, "GET", "/templates", {"limit": "100", **approved}))["data"]
-    wanted = visit.given("template") or visit.request.query_params.get("template", "")
+    templates = (await _ask(page, "GET", "/templates", {"limit": "100", **approved}))["data"]
+    wanted = page.form_value("template") or page.request.query_params.get("template", "")
     chosen = next((template for template in templates if template["id"] == wanted), None)
     places = sorted({int(place) for place in _PLACE.findall(chosen["body"])}) if chosen else []
     return {"templates": templates, "chosen": chosen, "places": places}
 
 
-async def _read_person(visit: PageRequest, ticket: Json) -> Json:
-    """The customer as the other pages know them; a contact need not be one, and may not be one any more."""
+async def _read_person(page: PageRequest, ticket: Json) -> Json:
+    """The customer, if the contact is one and still exists."""
     id = ticket["customerId"]
-    nobody: Json = {"customer": None, "orders": [], "wallet": None, "timeline": []}
+    empty: Json = {"customer": None, "orders": [], "wallet": None, "timeline": []}
     if id is None:
-        return nobody
+        return empty
     try:
-        customer = (await visit.ask("GET", f"/customers/{id}"))["data"]
+        customer = (await page.call("GET", f"/customers/{id}"))["data"]
     except NotFound:
-        return nobody
-    orders = await visit.ask("GET", "/orders", {"customerId": id, "limit": "5"})
-    wallet = (await visit.ask("GET", f"/loyalty/customers/{id}/wallet"))["data"]
-    timeline = await visit.ask("GET", f"/loyalty/customers/{id}/timeline", {"limit": "8"})
+        return empty
+    orders = await page.call("GET", "/orders", {"customerId": id, "limit": "5"})
+    wallet = (await page.call("GET", f"/loyalty/customers/{id}/wallet"))["data"]
+    timeline = await page.call("GET", f"/loyalty/customers/{id}/timeline", {"limit": "8"})
     return {"customer": customer, "orders": orders["data"], "wallet": wallet, "timeline": timeline["data"]}

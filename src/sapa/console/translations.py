@@ -1,5 +1,5 @@
-"""The console's languages. English is written in the templates; here is what it says in Bahasa Indonesia, and in plain
-English what the API has a code for."""
+"""The console's languages. English is in the templates; the files have Bahasa Indonesia, and plain English for the
+API's codes."""
 
 import re
 from collections.abc import Callable
@@ -15,39 +15,39 @@ _NUMBER = re.compile(r"\d[\d,.]*(?<![,.])")
 
 
 @cache
-def read_words(language: str) -> dict[str, str]:
+def read_translations(language: str) -> dict[str, str]:
     file = _FOLDER / f"{language}.json"
     return msgspec.json.decode(file.read_bytes(), type=dict[str, str]) if file.exists() else {}
 
 
 @cache
-def build_voice(language: str) -> Callable[..., str]:
-    """Says texts in a language, with their {names} filled in; as they are where nobody translated them."""
-    words = read_words(language)
+def build_translator(language: str) -> Callable[..., str]:
+    """Translates texts and fills in their {names}; an untranslated text stays as it is."""
+    translations = read_translations(language)
 
     def say(text: str, **values: object) -> str:
-        said = words.get(text, text)
-        return said.format(**values) if values else said
+        translated = translations.get(text, text)
+        return translated.format(**values) if values else translated
 
     return say
 
 
 def translate(language: str, text: str, **values: object) -> str:
-    return build_voice(language)(text, **values)
+    return build_translator(language)(text, **values)
 
 
-def translate_refusal(language: str, text: str) -> str | None:
-    """Why something was refused, its numbers standing as # in the words; None where nobody translated it."""
-    words = read_words(language)
-    said = words.get(text) or words.get(_NUMBER.sub("#", text))
+def translate_error(language: str, text: str) -> str | None:
+    """Translates an error's message, with # for its numbers; None if it is not translated."""
+    translations = read_translations(language)
+    translated = translations.get(text) or translations.get(_NUMBER.sub("#", text))
     numbers = iter(_NUMBER.findall(text))
-    return said and re.sub("#", lambda _: next(numbers, "#"), said)
+    return translated and re.sub("#", lambda _: next(numbers, "#"), translated)
 
 
 def choose(request: Request) -> str:
-    """Of somebody who is not known: what they chose before, else what their browser asks for first."""
+    """For visitors who are not signed in: their earlier choice, else the browser's first language."""
     chosen = request.cookies.get("sapa_language")
     if chosen in LANGUAGES:
         return str(chosen)
-    wanted = request.headers.get("accept-language", "").lower()
-    return "id" if wanted.startswith("id") else "en"
+    accepted = request.headers.get("accept-language", "").lower()
+    return "id" if accepted.startswith("id") else "en"

@@ -25,113 +25,113 @@ PAGE = 25
 
 
 @console.get("/{environment}/webhooks", roles=DEVELOPERS)
-async def list_webhooks(visit: PageRequest) -> Response:
-    async with visit.context.database.connection() as db:
-        endpoints = await webhooks.list_endpoints(db, visit.context.vault, visit.company_id)
-        notices = await webhooks.list_notices(db, visit.company_id)
-    return visit.show("webhooks.html", endpoints=endpoints, notices=notices)
+async def list_webhooks(page: PageRequest) -> Response:
+    async with page.context.database.connection() as db:
+        endpoints = await webhooks.list_endpoints(db, page.context.vault, page.company_id)
+        notices = await webhooks.list_notices(db, page.company_id)
+    return page.show("webhooks.html", endpoints=endpoints, notices=notices)
 
 
 @console.get("/{environment}/webhooks/new", roles=DEVELOPERS)
-async def show_new_webhook(visit: PageRequest) -> Response:
-    return visit.show(
+async def show_new_webhook(page: PageRequest) -> Response:
+    return page.show(
         "webhook_new.html",
         kinds=list_kinds(),
-        chosen=visit.all_given("event"),
-        given={name: visit.given(name) for name in ("url", "description")},
+        chosen=page.form_values("event"),
+        given={name: page.form_value(name) for name in ("url", "description")},
         once=token_hex(16),
     )
 
 
 @console.post("/{environment}/webhooks", roles=DEVELOPERS, shown_by=show_new_webhook)
-async def create_webhook(visit: PageRequest) -> Response:
-    events = visit.all_given("event")
-    if not events and not visit.given("all"):
+async def create_webhook(page: PageRequest) -> Response:
+    events = page.form_values("event")
+    if not events and not page.form_value("all"):
         raise Invalid.field("event", "choose at least one, or all of them")
-    given = EndpointIn(
-        url=visit.given("url"),
-        events=[] if visit.given("all") else events,
-        description=visit.given("description") or None,
+    body = EndpointIn(
+        url=page.form_value("url"),
+        events=[] if page.form_value("all") else events,
+        description=page.form_value("description") or None,
     )
-    async with visit.context.database.transaction() as tx:
-        await visit.take_once(tx)
-        new = await webhooks.create(tx, visit.context.vault, visit.context.settings.webhooks, visit.company_id, given)
-        await visit.record(tx, "webhook.created", new.endpoint.url)
-    return visit.show("webhook_made.html", new=new)
+    async with page.context.database.transaction() as tx:
+        await page.claim_once(tx)
+        new = await webhooks.create(tx, page.context.vault, page.context.settings.webhooks, page.company_id, body)
+        await page.record(tx, "webhook.created", new.endpoint.url)
+    return page.show("webhook_made.html", new=new)
 
 
 @console.get("/{environment}/webhooks/{id}", roles=DEVELOPERS)
-async def show_webhook(visit: PageRequest) -> Response:
-    wanted = visit.request.query_params
+async def show_webhook(page: PageRequest) -> Response:
+    wanted = page.request.query_params
     status = wanted.get("status") or None
-    async with visit.context.database.connection() as db:
-        notices = await webhooks.list_notices(db, visit.company_id)
-        endpoint = await webhooks.get(db, visit.context.vault, visit.company_id, visit.request.path_params["id"])
-        shown = await deliveries.list_deliveries(
+    async with page.context.database.connection() as db:
+        notices = await webhooks.list_notices(db, page.company_id)
+        endpoint = await webhooks.get(db, page.context.vault, page.company_id, page.request.path_params["id"])
+        listed = await deliveries.list_deliveries(
             db,
-            visit.company_id,
+            page.company_id,
             DeliveryFilter(endpoint_id=endpoint.id, status=status, before=wanted.get("before") or None, limit=PAGE),
         )
-    return visit.show(
+    return page.show(
         "webhook.html",
         endpoint=endpoint,
-        deliveries=shown,
+        deliveries=listed,
         kinds=list_kinds(),
         statuses=list(DeliveryStatus),
         status=status,
-        more=shown[-1].id if len(shown) == PAGE else None,
+        more=listed[-1].id if len(listed) == PAGE else None,
         choices=list(Missed),
         suspended_at=next((notice.created_at for notice in notices if notice.resource_id == endpoint.id), None),
-        given={name: visit.given(name) for name in ("since", "until")},
+        given={name: page.form_value(name) for name in ("since", "until")},
     )
 
 
 @console.post("/{environment}/webhooks/{id}", roles=DEVELOPERS, shown_by=show_webhook)
-async def change_webhook(visit: PageRequest) -> Response:
-    id = visit.request.path_params["id"]
-    description = visit.given("description") or None
+async def change_webhook(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    description = page.form_value("description") or None
     patch = EndpointPatch(
-        url=visit.given("url") or UNSET,
-        events=[] if visit.given("all") else visit.all_given("event") or UNSET,
+        url=page.form_value("url") or UNSET,
+        events=[] if page.form_value("all") else page.form_values("event") or UNSET,
         description=description,
     )
-    async with visit.context.database.transaction() as tx:
+    async with page.context.database.transaction() as tx:
         endpoint = await webhooks.update(
-            tx, visit.context.vault, visit.context.settings.webhooks, visit.company_id, id, patch
+            tx, page.context.vault, page.context.settings.webhooks, page.company_id, id, patch
         )
-        await visit.record(tx, "webhook.changed", endpoint.url)
-    return go_to(visit.path(f"/webhooks/{id}"))
+        await page.record(tx, "webhook.changed", endpoint.url)
+    return go_to(page.path(f"/webhooks/{id}"))
 
 
 @console.post("/{environment}/webhooks/{id}/resume", roles=DEVELOPERS, shown_by=show_webhook)
-async def resume_webhook(visit: PageRequest) -> Response:
-    id, missed = visit.request.path_params["id"], visit.given("missed")
+async def resume_webhook(page: PageRequest) -> Response:
+    id, missed = page.request.path_params["id"], page.form_value("missed")
     if missed not in list(Missed):
         raise Invalid.field("missed", f"must be one of {', '.join(Missed)}")
-    async with visit.context.database.transaction() as tx:
-        endpoint = await webhooks.resume(tx, visit.context.vault, visit.company_id, id, Missed(missed))
-        await visit.record(tx, "webhook.resumed", endpoint.url)
-    return go_to(visit.path(f"/webhooks/{id}"))
+    async with page.context.database.transaction() as tx:
+        endpoint = await webhooks.resume(tx, page.context.vault, page.company_id, id, Missed(missed))
+        await page.record(tx, "webhook.resumed", endpoint.url)
+    return go_to(page.path(f"/webhooks/{id}"))
 
 
 @console.post("/{environment}/webhooks/{id}/replay", roles=DEVELOPERS, shown_by=show_webhook)
-async def replay_events(visit: PageRequest) -> Response:
-    """What happened in a time is delivered once more, in its order, with the same event ids."""
-    id, kind = visit.request.path_params["id"], visit.given("event")
-    since, until = _read_instant(visit, "since"), _read_instant(visit, "until")
+async def replay_events(page: PageRequest) -> Response:
+    """Delivers the events of a period again, in order, with the same event ids."""
+    id, kind = page.request.path_params["id"], page.form_value("event")
+    since, until = _read_instant(page, "since"), _read_instant(page, "until")
     if since is None:
         raise Invalid.field("since", "is required: from when on")
-    async with visit.context.database.connection() as db:
-        endpoint = await webhooks.get(db, visit.context.vault, visit.company_id, id)
-    database = visit.context.database
-    count = await deliveries.replay(database, visit.company_id, id, since, until, [kind] if kind else None)
+    async with page.context.database.connection() as db:
+        endpoint = await webhooks.get(db, page.context.vault, page.company_id, id)
+    database = page.context.database
+    count = await deliveries.replay(database, page.company_id, id, since, until, [kind] if kind else None)
     async with database.transaction() as tx:
-        await visit.record(tx, "webhook.replayed", f"{endpoint.url}: {count}")
-    return visit.show("webhook_replayed.html", endpoint=endpoint, count=count)
+        await page.record(tx, "webhook.replayed", f"{endpoint.url}: {count}")
+    return page.show("webhook_replayed.html", endpoint=endpoint, count=count)
 
 
-def _read_instant(visit: PageRequest, name: str) -> datetime | None:
-    text = parse_instant(visit.given(name), is_end=name == "until")
+def _read_instant(page: PageRequest, name: str) -> datetime | None:
+    text = parse_instant(page.form_value(name), is_end=name == "until")
     try:
         return parse_date_time(text) if text else None
     except BadValue as error:
@@ -139,70 +139,72 @@ def _read_instant(visit: PageRequest, name: str) -> datetime | None:
 
 
 @console.post("/{environment}/webhooks/{id}/pause", roles=DEVELOPERS, shown_by=show_webhook)
-async def pause_webhook(visit: PageRequest) -> Response:
-    id = visit.request.path_params["id"]
-    async with visit.context.database.transaction() as tx:
-        endpoint = await webhooks.pause(tx, visit.context.vault, visit.company_id, id)
-        await visit.record(tx, "webhook.paused", endpoint.url)
-    return go_to(visit.path(f"/webhooks/{id}"))
+async def pause_webhook(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    async with page.context.database.transaction() as tx:
+        endpoint = await webhooks.pause(tx, page.context.vault, page.company_id, id)
+        await page.record(tx, "webhook.paused", endpoint.url)
+    return go_to(page.path(f"/webhooks/{id}"))
 
 
 @console.post("/{environment}/webhooks/{id}/rotate", roles=DEVELOPERS, shown_by=show_webhook)
-async def rotate_webhook(visit: PageRequest) -> Response:
-    id = visit.request.path_params["id"]
-    async with visit.context.database.transaction() as tx:
-        new = await webhooks.rotate(tx, visit.context.vault, visit.company_id, id, end_overlap=bool(visit.given("now")))
-        await visit.record(tx, "webhook.rotated", new.endpoint.url)
-    return visit.show("webhook_made.html", new=new)
+async def rotate_webhook(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    async with page.context.database.transaction() as tx:
+        new = await webhooks.rotate(
+            tx, page.context.vault, page.company_id, id, end_overlap=bool(page.form_value("now"))
+        )
+        await page.record(tx, "webhook.rotated", new.endpoint.url)
+    return page.show("webhook_made.html", new=new)
 
 
 @console.post("/{environment}/webhooks/{id}/delete", roles=DEVELOPERS, shown_by=show_webhook)
-async def delete_webhook(visit: PageRequest) -> Response:
-    id = visit.request.path_params["id"]
-    async with visit.context.database.transaction() as tx:
-        endpoint = await webhooks.get(tx, visit.context.vault, visit.company_id, id)
-        await webhooks.delete(tx, visit.company_id, id)
-        await visit.record(tx, "webhook.deleted", endpoint.url)
-    return go_to(visit.path("/webhooks"))
+async def delete_webhook(page: PageRequest) -> Response:
+    id = page.request.path_params["id"]
+    async with page.context.database.transaction() as tx:
+        endpoint = await webhooks.get(tx, page.context.vault, page.company_id, id)
+        await webhooks.delete(tx, page.company_id, id)
+        await page.record(tx, "webhook.deleted", endpoint.url)
+    return go_to(page.path("/webhooks"))
 
 
 @console.post("/{environment}/webhooks/{id}/test", roles=DEVELOPERS, shown_by=show_webhook)
-async def test_webhook(visit: PageRequest) -> Response:
-    """Sends a trial delivery now and shows what came of it; nothing of it is kept or counted."""
-    id = visit.request.path_params["id"]
-    async with visit.context.database.connection() as db:
-        endpoint = await webhooks.get(db, visit.context.vault, visit.company_id, id)
+async def test_webhook(page: PageRequest) -> Response:
+    """Sends a test delivery now and shows the result; it is neither stored nor counted."""
+    id = page.request.path_params["id"]
+    async with page.context.database.connection() as db:
+        endpoint = await webhooks.get(db, page.context.vault, page.company_id, id)
         target, message = await test_event.build_test_event(
-            db, visit.context.vault, visit.company_id, id, visit.given("event") or None
+            db, page.context.vault, page.company_id, id, page.form_value("event") or None
         )
-    outcome = await test_event.send_test_event(visit.context.settings.webhooks, target, message)
-    return visit.show("webhook_tested.html", endpoint=endpoint, message=message, outcome=outcome)
+    outcome = await test_event.send_test_event(page.context.settings.webhooks, target, message)
+    return page.show("webhook_tested.html", endpoint=endpoint, message=message, outcome=outcome)
 
 
 @console.get("/{environment}/deliveries/{id}", roles=DEVELOPERS)
-async def show_delivery(visit: PageRequest) -> Response:
-    async with visit.context.database.connection() as db:
+async def show_delivery(page: PageRequest) -> Response:
+    async with page.context.database.connection() as db:
         details = await deliveries.get_delivery(
             db,
-            visit.context.vault,
-            visit.company_id,
-            visit.request.path_params["id"],
-            visit.context.settings.server.address,
+            page.context.vault,
+            page.company_id,
+            page.request.path_params["id"],
+            page.context.settings.server.address,
         )
-    return visit.show("delivery.html", details=details)
+    return page.show("delivery.html", details=details)
 
 
 @console.post("/{environment}/deliveries/{id}/resend", roles=DEVELOPERS, shown_by=show_delivery)
-async def resend_delivery(visit: PageRequest) -> Response:
-    async with visit.context.database.transaction() as tx:
-        new = await deliveries.resend(tx, visit.company_id, visit.request.path_params["id"])
-        await visit.record(tx, "delivery.resent", new.event_id)
-    return go_to(visit.path(f"/deliveries/{new.id}"))
+async def resend_delivery(page: PageRequest) -> Response:
+    async with page.context.database.transaction() as tx:
+        new = await deliveries.resend(tx, page.company_id, page.request.path_params["id"])
+        await page.record(tx, "delivery.resent", new.event_id)
+    return go_to(page.path(f"/deliveries/{new.id}"))
 
 
 @console.get("/{environment}/events", roles=DEVELOPERS)
-async def show_catalogue(visit: PageRequest) -> Response:
-    return visit.show("events.html", kinds=list_kinds())
+async def show_catalogue(page: PageRequest) -> Response:
+    return page.show("events.html", kinds=list_kinds())
 
 
 def list_kinds() -> list[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""What the demo shop sold over the last year: older orders are settled, a few were cancelled or refunded."""
+"""The demo shop's orders of the last year: older ones are settled, a few cancelled or refunded."""
 
 import random
 from collections.abc import Iterator, Sequence
@@ -20,25 +20,25 @@ _read_addresses = msgspec.json.Decoder(list[Address]).decode
 
 
 class Sale(Struct, frozen=True):
-    """An order, when it was placed, and what became of it."""
+    """An order, when it was placed, and its later update."""
 
     order: OrderIn
     placed_at: datetime
-    fate: OrderPatch | None
+    update: OrderPatch | None
 
 
 def build_sales(count: int, customers: Sequence[Customer], variants: Sequence[str], now: datetime) -> Iterator[Sale]:
-    """In the sequence of time. A few customers come again and again."""
+    """In chronological order. A few customers return often."""
     dice = random.Random(8000)  # noqa: S311 - the same sales every time
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     instants = sorted(midnight - _age(dice) for _ in range(count))
     for number, at in enumerate(instants, start=1):
         customer = customers[int(len(customers) * dice.random() ** 2)]
-        yield Sale(_order(dice, number, customer, variants), at, _fate(dice, (midnight - at).days))
+        yield Sale(_order(dice, number, customer, variants), at, _build_update(dice, (midnight - at).days))
 
 
 def _age(dice: random.Random) -> timedelta:
-    """Back from midnight: more of the last months than of the first, at the hours when people shop."""
+    """Before midnight: weighted to recent months and to shopping hours."""
     days = int(DAYS * dice.random() ** 1.3) + 1
     return timedelta(days=days) - timedelta(hours=dice.choice(HOURS) - 7, minutes=dice.randrange(60))
 
@@ -69,7 +69,7 @@ def _address(customer: Customer) -> ShippingAddressIn:
     )
 
 
-def _fate(dice: random.Random, age: int) -> OrderPatch | None:
+def _build_update(dice: random.Random, age: int) -> OrderPatch | None:
     luck = dice.random()
     if luck < 0.05:
         return OrderPatch(status="cancelled")

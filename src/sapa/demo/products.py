@@ -1,4 +1,4 @@
-"""What the demo shop sells: coffee, tea, batik, crafts and snacks, at believable prices."""
+"""The demo shop's products: coffee, tea, batik, crafts and snacks, at realistic prices."""
 
 import random
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ SIZES = (("S", "1"), ("M", "1"), ("L", "1"), ("XL", "1.08"))
 PACKS = (("1 pak", "1"), ("3 pak", "2.8"))
 ONE = (("Standar", "1"),)
 
-# A kind of goods: names, makes of each, price of the middle one in rupiah, what its variants differ in, type.
+# A product group: names, makes, the middle price in rupiah, the variants' attribute, type.
 SHELVES = (
     ("Kopi", "Gayo Toraja Kintamani Flores Mandailing Lampung Bajawa Wamena Preanger Sidikalang", "Arabika Robusta",
      85_000, "Berat", WEIGHTS, "kopi"),
@@ -30,7 +30,7 @@ TAGS = ("baru", "terlaris", "hadiah", "lokal", "diskon")
 
 
 def build_products() -> Iterator[tuple[str, ProductPatch]]:
-    """Each product with the id it has in the imagined shop."""
+    """Each product with its external id."""
     dice = random.Random(45)  # noqa: S311 - the same goods every time
     number = 0
     for kind, names, makes, price, option, sizes, type_ in SHELVES:

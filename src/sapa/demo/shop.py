@@ -1,4 +1,4 @@
-"""A demo company's data: believable, the same at every run, made through the same actions as the API's."""
+"""Demo data: realistic, the same at every run, created through the API's own actions."""
 
 import random
 from collections.abc import Callable, Iterator, Sequence
@@ -19,7 +19,7 @@ from sapa.products import actions as products
 from sapa.values.company import Company
 
 DEMO_COMPANY = "Demo"
-"""What the first start names the company it makes."""
+"""The name of the company that the first start creates."""
 
 CUSTOMERS = 3_000
 ORDERS = 4_000
@@ -27,7 +27,7 @@ BATCH = 100
 FIRST_ORDER = "demo-00001"
 
 Report = Callable[[str, int, int], None]
-"""Told as it goes on: what, how many are done, and of how many."""
+"""Called with the resource, the number done and the total."""
 
 FIRST_NAMES = (
     "Ayu Budi Citra Dewi Eko Fitri Galih Hana Indra Joko Kartika Lestari Made Nurul Oki Putri Rizky Sari Teguh Utami "
@@ -52,12 +52,12 @@ TAGS = ("vip", "grosir", "member", "newsletter", "reseller")
 
 
 async def fill(database: Database, report: Report) -> Company:
-    """Fills the demo company's test environment; what is there already stays as it is."""
+    """Fills the demo company's test environment; existing data stays."""
     async with database.transaction() as tx:
         company = await access.find_or_create_company(tx, DEMO_COMPANY, "test")
         is_open = await orders.find_by_order_id(tx, company, FIRST_ORDER) is not None
     await _fill_customers(database, company, report)
-    if not is_open:  # what was sold since has changed the stock
+    if not is_open:  # orders have changed the stock since
         await _fill_products(database, company, report)
     await _fill_orders(database, company, report)
     return company
@@ -75,22 +75,22 @@ async def _fill_customers(database: Database, company: Company, report: Report) 
 
 
 async def _fill_products(database: Database, company: Company, report: Report) -> None:
-    goods = list(build_products())
+    drafts = list(build_products())
     async with database.transaction() as tx:
-        for number, (product_id, product) in enumerate(goods, start=1):
+        for number, (product_id, product) in enumerate(drafts, start=1):
             await products.upsert(tx, company, product_id, product)
-            report("products", number, len(goods))
+            report("products", number, len(drafts))
 
 
 async def _fill_orders(database: Database, company: Company, report: Report) -> None:
     async with database.connection() as db:
         people = await customers.list_all(db, company.id)
-        goods = await products.list_all(db, company.id)
+        stored = await products.list_all(db, company.id)
     people.sort(key=lambda person: person.external_id or "")
     buyers = [person for person in people if (person.external_id or "").startswith("demo-")]
     variants = [
         variant["id"]
-        for product in sorted(goods, key=lambda product: product.product_id)
+        for product in sorted(stored, key=lambda product: product.product_id)
         for variant in msgspec.json.decode(product.variants)
         if product.product_id.startswith("demo-")
     ]
@@ -106,12 +106,12 @@ async def _sell(tx: Tx, company: Company, sales: Sequence[Sale]) -> None:
         if await orders.find_by_order_id(tx, company, sale.order.order_id or "") is not None:
             continue
         order = await orders.place(tx, company, sale.order, placed_at=sale.placed_at)
-        if sale.fate is not None:
-            await orders.update(tx, company, order.id, sale.fate)
+        if sale.update is not None:
+            await orders.update(tx, company, order.id, sale.update)
 
 
 def build_customers() -> Iterator[tuple[str, CustomerPatch]]:
-    """Each customer with the id it has in the imagined shop."""
+    """Each customer with its external id."""
     dice = random.Random(17)  # noqa: S311 - the same people every time
     for number in range(1, CUSTOMERS + 1):
         yield f"demo-{number:05d}", _person(dice, number)

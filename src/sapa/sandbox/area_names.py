@@ -1,4 +1,4 @@
-"""Provinces → cities → districts with their middle → sub-districts with their postal code."""
+"""Provinces → cities → districts with their centre → sub-districts with their postal code."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,7 +1,7 @@
-"""The places that the sandbox's carriers serve: a few well-known ones, written by hand.
+"""The areas that the sandbox's carriers serve: a few well-known ones, written by hand.
 
-Ids have the shape of the Indonesian ministry's codes without dots (2, 4, 6 and 10 digits, each beginning with its
-parent's), but they mean something in the sandbox only. Every place has children down to the last level.
+Ids look like the Indonesian ministry's codes without dots (2, 4, 6 and 10 digits, each starting with its parent's), but
+are valid in the sandbox only. Every area has children down to the last level.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,12 +13,12 @@ from sapa.sandbox.area_names import PLACES
 from sapa.values.text_folding import fold
 
 PROVINCES, CITIES, DISTRICTS, SUB_DISTRICTS = 1, 2, 3, 4
-"""The levels of a place, from the widest to the narrowest."""
+"""The levels, from the widest to the narrowest."""
 
 _LEVELS = {2: PROVINCES, 4: CITIES, 6: DISTRICTS, 10: SUB_DISTRICTS}
 
 PICKUP_CITIES = frozenset({3171, 3172, 3173, 3174, 3175, 3273, 3275, 3578, 3671, 3674, 5171})
-"""The cities in which the sandbox's electric couriers fetch parcels."""
+"""The cities in which the sandbox's electric couriers pick up parcels."""
 
 
 class SandboxPoint(NamedTuple):
@@ -34,10 +34,10 @@ class SandboxArea(Struct, frozen=True):
     zip: str | None
     """Of sub-districts; a district has its first sub-district's."""
     centre: SandboxPoint | None
-    """Of districts and what lies in them."""
+    """Of districts and sub-districts."""
 
 
-def _read_places() -> Iterator[SandboxArea]:
+def _read_areas() -> Iterator[SandboxArea]:
     for (province_id, province), cities in PLACES.items():
         yield SandboxArea(province_id, province, PROVINCES, None, None, None)
         for (city_id, city), districts in cities.items():
@@ -50,52 +50,52 @@ def _read_places() -> Iterator[SandboxArea]:
                     yield SandboxArea(village_id, village, SUB_DISTRICTS, district_id, zip, centre)
 
 
-_BY_ID = {place.id: place for place in _read_places()}
+_BY_ID = {area.id: area for area in _read_areas()}
 
 
-def find_place(id: int | str | None) -> SandboxArea | None:
-    """By its number, also written as text."""
+def find_area(id: int | str | None) -> SandboxArea | None:
+    """By id, as a number or text."""
     text = str(id)
     return _BY_ID.get(int(text)) if text.isascii() and text.isdigit() and len(text) in _LEVELS else None
 
 
-def list_places(level: int, parent_id: int | str | None = None, search: str | None = None) -> Sequence[SandboxArea]:
-    """The places of a level by name; of all parents when none is given."""
-    parent = find_place(parent_id) if parent_id is not None else None
+def list_areas(level: int, parent_id: int | str | None = None, search: str | None = None) -> Sequence[SandboxArea]:
+    """The areas of a level by name; of all parents without `parent_id`."""
+    parent = find_area(parent_id) if parent_id is not None else None
     if parent_id is not None and parent is None:
         return []
     folded = fold(search or "")
     found = (
-        place
-        for place in _BY_ID.values()
-        if place.level == level and (parent is None or place.parent_id == parent.id) and folded in fold(place.name)
+        area
+        for area in _BY_ID.values()
+        if area.level == level and (parent is None or area.parent_id == parent.id) and folded in fold(area.name)
     )
-    return sorted(found, key=lambda place: (place.name, place.id))
+    return sorted(found, key=lambda area: (area.name, area.id))
 
 
 def list_pickup_cities(search: str | None = None) -> Sequence[SandboxArea]:
-    return [place for place in list_places(CITIES, None, search) if place.id in PICKUP_CITIES]
+    return [area for area in list_areas(CITIES, None, search) if area.id in PICKUP_CITIES]
 
 
 def find_city(name: str) -> SandboxArea | None:
-    """By its whole name in any case; `Kota` and `Kabupaten` may be left out."""
+    """By full name ignoring case; `Kota` and `Kabupaten` are optional."""
     wanted = _bare(name)
-    return next((place for place in _BY_ID.values() if place.level == CITIES and _bare(place.name) == wanted), None)
+    return next((area for area in _BY_ID.values() if area.level == CITIES and _bare(area.name) == wanted), None)
 
 
 def find_centre(id: int | str | None) -> SandboxPoint | None:
-    """Of a district or sub-district; of a city or province, that of its first district."""
-    place = find_place(id)
-    if place is None or place.centre is not None:
-        return place.centre if place else None
+    """Of a district or sub-district; for a city or province, that of its first district."""
+    area = find_area(id)
+    if area is None or area.centre is not None:
+        return area.centre if area else None
     return next(
-        (each.centre for each in _BY_ID.values() if each.centre and str(each.id).startswith(str(place.id))), None
+        (child.centre for child in _BY_ID.values() if child.centre and str(child.id).startswith(str(area.id))), None
     )
 
 
 def find_by_zip(zip: str) -> SandboxArea | None:
     """The first sub-district with this postal code."""
-    return next((place for place in _BY_ID.values() if place.level == SUB_DISTRICTS and place.zip == zip), None)
+    return next((area for area in _BY_ID.values() if area.level == SUB_DISTRICTS and area.zip == zip), None)
 
 
 def _bare(city: str) -> str:

@@ -8,4 +8,4 @@ from sapa.sandbox.channels import outbox
 async def forget_old(database: Database) -> None:
     """The worker's job: what simulators were asked and took on long ago."""
     await outbox.forget_old(database)
-    await bookings.forget_old(database)
+    await bookings.purge_old(database)

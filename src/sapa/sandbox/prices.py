@@ -1,4 +1,4 @@
-"""What the sandbox's carriers ask for a journey: by distance and weight alone, the same at every call. Rupiah."""
+"""The sandbox carriers' prices in rupiah: computed from distance and weight alone, so they never vary."""
 
 from decimal import ROUND_CEILING, Decimal
 from hashlib import sha256
@@ -20,11 +20,11 @@ _TOLERANCE_KG = Decimal("0.3")
 BIKE_KM, BIKE_KG = Decimal(40), Decimal(20)
 CAR_KM, CAR_KG = Decimal(100), Decimal(100)
 SAME_DAY_KM, SAME_DAY_KG = Decimal(60), Decimal(20)
-"""How far and how much each of the local services carries."""
+"""The range and the capacity of the local services."""
 
 
 class Express(Struct, frozen=True):
-    """One of an express courier's services for a journey."""
+    """A service of an express courier."""
 
     service: str
     price: Decimal
@@ -33,13 +33,13 @@ class Express(Struct, frozen=True):
 
 
 def build_distance(origin: SandboxPoint, destination: SandboxPoint) -> Decimal:
-    """Kilometres by road, which is taken to be 1.3 times the straight way, rounded up to 0.1."""
+    """Kilometres by road: 1.3 times the straight line, rounded up to 0.1."""
     straight = Decimal(_build_straight(origin, destination))
     return (straight * _ROAD_FACTOR).quantize(Decimal("0.1"), rounding=ROUND_CEILING)
 
 
 def build_area_distance(origin_id: int | str, destination_id: int | str) -> Decimal:
-    """Between the middles of two places; between places nobody knows, some distance that is always the same."""
+    """Between the centres of two areas; for unknown areas a fixed pseudo-random distance."""
     origin, destination = find_centre(origin_id), find_centre(destination_id)
     if origin and destination:
         return build_distance(origin, destination)
@@ -53,18 +53,18 @@ def build_area_distance(origin_id: int | str, destination_id: int | str) -> Deci
 def build_chargeable_kg(
     weight: Decimal, length: Decimal | None = None, width: Decimal | None = None, height: Decimal | None = None
 ) -> int:
-    """Whole kilograms of weight or volume, whichever is more; 0.3 kg above a whole one are given away."""
+    """Whole kilograms of weight or volume, whichever is more; up to 0.3 kg above a whole one is free."""
     volume = (length or 0) * (width or 0) * (height or 0) / Decimal(_VOLUME_PER_KG)
     return max(1, int((max(weight, volume) - _TOLERANCE_KG).to_integral_value(rounding=ROUND_CEILING)))
 
 
 def build_zone(km: Decimal) -> int:
-    """0, within a town, to 4, across the sea."""
+    """0 (within a city) to 4 (across the sea)."""
     return sum(km > limit for limit in (40, 200, 600, 1200))
 
 
 def find_instant_price(vehicle: Vehicle, km: Decimal, kg: Decimal) -> Decimal | None:
-    """None when the way is too long or the load too heavy for the vehicle."""
+    """None if the distance or the weight is too much for the vehicle."""
     if vehicle == "bike":
         return max(Decimal(12_000), _ceil(9_000 + 2_500 * km)) if km <= BIKE_KM and kg <= BIKE_KG else None
     return _ceil(28_000 + 4_200 * km) if km <= CAR_KM and kg <= CAR_KG else None
@@ -76,12 +76,12 @@ def find_same_day_price(km: Decimal, kg: Decimal) -> Decimal | None:
 
 
 def find_electric_price(km: Decimal, kg: Decimal) -> Decimal | None:
-    """Of the electric couriers; whether they fetch in the city at all is asked of `places.PICKUP_CITIES`."""
+    """Of the electric couriers; `areas.PICKUP_CITIES` lists where they pick up."""
     return _ceil(8_000 + 1_900 * km) if km <= SAME_DAY_KM and kg <= SAME_DAY_KG else None
 
 
 def list_express_prices(km: Decimal, chargeable_kg: int) -> list[Express]:
-    """The cheapest first."""
+    """Cheapest first."""
     zone = build_zone(km)
     regular = Decimal((8_000 + 4_500 * zone) * chargeable_kg)
     return [

@@ -1,4 +1,4 @@
-"""How shipments are created, edited and booked, by the hands of people and programs."""
+"""Creating, editing and booking shipments."""
 
 from datetime import datetime
 
@@ -37,27 +37,27 @@ DAY_SECONDS = 86_400
 
 
 async def prepare(
-    kit: AppContext, company: Company, provider: str, is_booking: bool, names_city: bool
+    context: AppContext, company: Company, provider: str, is_booking: bool, names_city: bool
 ) -> tuple[ConnectedCarrier | None, BookingContext]:
-    """What has to be known before the transaction, since carriers may be asked for it.
+    """Loads what create and update need before their transaction, because carriers may be called for it.
 
-    Raises when the provider is to be booked with and cannot be.
+    Raises when the provider must be booked with and is not connected or not reachable.
     """
     traits = PROVIDERS[provider]
     books = is_booking and not traits.is_local and not traits.is_booked_by_people
     needs_cities = traits.has_pickup_cities and names_city
     if not books and not needs_cities:
         return None, BookingContext()
-    async with kit.database.connection() as db:
-        connected = await get_carrier(kit, db, company, provider) if books else None
+    async with context.database.connection() as db:
+        connected = await get_carrier(context, db, company, provider) if books else None
         if connected is not None:
             connected.check_reachable()
-        cities = await areas.list_pickup_cities(kit, db, company, provider) if needs_cities else ()
+        cities = await areas.list_pickup_cities(context, db, company, provider) if needs_cities else ()
     return connected, BookingContext(cities, connected.carrier.name if connected else None)
 
 
 async def create(tx: Tx, company: Company, body: ShipmentIn, context: BookingContext) -> BookingStart:
-    """A new shipment, and the intent to book it when that was asked for."""
+    """Creates the shipment and, if asked to, the intent to book it."""
     facts = await _look_up(tx, company, body.provider, None, body, context)
     shipment = build_shipment(company, body, facts)
     await areas.check_ends(tx, company, facts.adapter, list_changed_ends(shipment, None))
@@ -78,7 +78,7 @@ async def create(tx: Tx, company: Company, body: ShipmentIn, context: BookingCon
 
 
 async def update(tx: Tx, company: Company, id: str, body: ShipmentChange, context: BookingContext) -> BookingStart:
-    """The edits first, then what is to be done with the shipment; all of it or nothing."""
+    """Applies the edits, then the requested action; both or neither."""
     if body.resolve_booking is not None and body.trigger_booking:
         raise Invalid.field("triggerBooking", "is given besides resolveBooking; send one of them")
     before = await shipments.lock_shipment(tx, company.id, id)
@@ -100,7 +100,7 @@ async def update(tx: Tx, company: Company, id: str, body: ShipmentChange, contex
 async def _look_up(
     tx: Tx, company: Company, provider: str, before: StoredShipment | None, body: ShipmentPatch, context: BookingContext
 ) -> ShipmentFacts:
-    """What the body names, and what the shipment's provider is asked about."""
+    """Loads what the body refers to."""
     traits = PROVIDERS[provider]
     lacks_sender = (before is None or before.sender is None) and body.sender is UNSET and not traits.is_local
     sender = await stores.find_sender(tx, company, body.store_location_id, or_default=lacks_sender)
@@ -132,7 +132,7 @@ def _move_by_hand(shipment: StoredShipment, to: str) -> StoredShipment:
 
 
 def _acknowledge(shipment: StoredShipment, needs_action: bool) -> StoredShipment:
-    """A person has looked at it. The description of the problem stays."""
+    """Clears the flag; the description of the problem stays."""
     if needs_action:
         raise Invalid.field("needsAction", "can be set to false only, which says that a person has looked at it")
     if shipment.needs_action and shipment.shipping_status == "booking_unknown":
@@ -157,4 +157,4 @@ async def _book(tx: Tx, company: Company, stored: StoredShipment, context: Booki
         return BookingStart(await shipments.store(tx, company, stored, after), None)
     if not traits.is_booked_by_people:
         raise BookingInProgress("A booking of this shipment ended just now; look at it, then try again.")
-    return BookingStart(await bookings.put_back(tx, company, stored), None)
+    return BookingStart(await bookings.return_to_awaiting(tx, company, stored), None)

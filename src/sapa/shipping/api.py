@@ -33,7 +33,7 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
 
 
 @routes.post("/shipments", scope=Scope.ORDERS_WRITE, raises=[ProviderNotConnected, CarrierUnavailable])
-async def create_shipment(errand: OutboundCall, body: ShipmentIn) -> Shipment | Accepted[Shipment]:
+async def create_shipment(call: OutboundCall, body: ShipmentIn) -> Shipment | Accepted[Shipment]:
     """Create a shipment.
 
     With `autoBook` the pick-up is requested at once: the answer shows what the carrier made of it, or is a 202 with
@@ -41,8 +41,8 @@ async def create_shipment(errand: OutboundCall, body: ShipmentIn) -> Shipment | 
     twice. `instant_carrier` shipments become `awaiting` instead, without a call to the carrier. Without `autoBook` the
     shipment is a `draft`. `storeLocationId` fills `sender`; fields of `sender` itself win.
     """
-    connected, context = await actions.prepare(errand.context, errand.company, body.provider, body.auto_book, True)
-    return await _carry_out(errand, connected, lambda tx: actions.create(tx, errand.company, body, context))
+    connected, context = await actions.prepare(call.context, call.company, body.provider, body.auto_book, True)
+    return await _execute(call, connected, lambda tx: actions.create(tx, call.company, body, context))
 
 
 @routes.patch(
@@ -53,7 +53,7 @@ async def create_shipment(errand: OutboundCall, body: ShipmentIn) -> Shipment | 
         CarrierUnavailable,
     ],
 )  # fmt: skip
-async def update_shipment(errand: OutboundCall, id: ShipmentId, body: ShipmentChange) -> Shipment | Accepted[Shipment]:
+async def update_shipment(call: OutboundCall, id: ShipmentId, body: ShipmentChange) -> Shipment | Accepted[Shipment]:
     """Update a shipment, and book it.
 
     A field that is absent keeps its value, null clears it. A shipment can be edited until a carrier has it; one of
@@ -61,30 +61,30 @@ async def update_shipment(errand: OutboundCall, id: ShipmentId, body: ShipmentCh
     pick-up is requested, after the edits, as `autoBook` does on creation; what is booked already stays as it is. What
     a person found out about a `booking_unknown` shipment is told with `resolveBooking`.
     """
-    async with errand.context.database.connection() as db:
-        stored = await shipments.get_shipment(db, errand.company.id, id)
+    async with call.context.database.connection() as db:
+        stored = await shipments.get_shipment(db, call.company.id, id)
     is_booking = body.trigger_booking and stored.shipping_status in BOOKABLE
     names_city = body.pickup_city is not UNSET
-    connected, context = await actions.prepare(errand.context, errand.company, stored.provider, is_booking, names_city)
-    return await _carry_out(errand, connected, lambda tx: actions.update(tx, errand.company, id, body, context))
+    connected, context = await actions.prepare(call.context, call.company, stored.provider, is_booking, names_city)
+    return await _execute(call, connected, lambda tx: actions.update(tx, call.company, id, body, context))
 
 
-async def _carry_out(
-    errand: OutboundCall, connected: ConnectedCarrier | None, work: Callable[[Tx], Awaitable[BookingStart]]
+async def _execute(
+    call: OutboundCall, connected: ConnectedCarrier | None, work: Callable[[Tx], Awaitable[BookingStart]]
 ) -> Shipment | Accepted[Shipment]:
     """The intent, the call to the carrier where there is one, and the outcome."""
-    start = await errand.intend(work, present=lambda start: start.stored.shipment)
+    start = await call.intend(work, present=lambda start: start.stored.shipment)
     attempt = start.attempt
     if attempt is None or connected is None:
-        return await errand.conclude(lambda tx: _same(start.stored.shipment))
-    outcome = await bookings.send(errand.context, connected, start.stored, attempt)
+        return await call.conclude(lambda tx: _same(start.stored.shipment))
+    outcome = await bookings.send(call.context, connected, start.stored, attempt)
 
     async def conclude(tx: Tx) -> Shipment | Accepted[Shipment]:
-        stored = await bookings.settle(tx, errand.company, attempt.shipment_id, attempt.number, outcome, "api")
+        stored = await bookings.settle(tx, call.company, attempt.shipment_id, attempt.number, outcome, "api")
         is_open = stored.shipping_status in {"booking", "booking_unknown"}
         return Accepted(stored.shipment) if is_open else stored.shipment
 
-    return await errand.conclude(conclude)
+    return await call.conclude(conclude)
 
 
 async def _same(shipment: Shipment) -> Shipment:

@@ -15,29 +15,29 @@ class ShippingEnvironment(Protocol):
 
     @property
     def coverage_days(self) -> int:
-        """For how many days a carrier's list of places is used without asking again."""
+        """How many days a carrier's list of areas stays fresh."""
 
     @property
     def has_movable_clock(self) -> bool:
-        """Whether the company's clock can be turned back, so that events may lie in its future."""
+        """Whether the company's clock can be set back, so that stored events may lie in its future."""
 
     def find_adapter(self, provider: str) -> str | None:
-        """The carrier that serves a provider for which the company has stored no account."""
+        """The adapter that serves a provider without a stored account."""
 
-    def find_token_owner(self, kit: AppContext, token: str) -> tuple[int, str] | None:
-        """The company and the adapter of a callback's token that is stored nowhere."""
+    def find_token_owner(self, context: AppContext, token: str) -> tuple[int, str] | None:
+        """The company and the adapter of a callback token that is not stored."""
 
-    def build_token(self, kit: AppContext, company_id: int, adapter: str) -> str:
-        """The last part of the address that a carrier calls back at."""
+    def build_token(self, context: AppContext, company_id: int, adapter: str) -> str:
+        """The last path segment of the callback address."""
 
-    def build_credentials(self, kit: AppContext, company_id: int, carrier: Carrier) -> dict[str, str]:
-        """What is known of an account without being given."""
+    def build_credentials(self, context: AppContext, company_id: int, carrier: Carrier) -> dict[str, str]:
+        """Credentials that the environment supplies by itself."""
 
-    async def get_address(self, kit: AppContext, carrier: Carrier) -> str:
-        """Where the carrier's API listens."""
+    async def get_address(self, context: AppContext, carrier: Carrier) -> str:
+        """The base URL of the carrier's API."""
 
     def find_sub_districts(self, district_id: int) -> Sequence[CarrierArea] | None:
-        """The sub-districts of a district; None where only what the carrier listed before tells them."""
+        """The sub-districts of a district; None if only the coverage cache can list them."""
 
 
 class LiveShipping:
@@ -47,17 +47,17 @@ class LiveShipping:
     def find_adapter(self, provider: str) -> str | None:
         return None
 
-    def find_token_owner(self, kit: AppContext, token: str) -> tuple[int, str] | None:
+    def find_token_owner(self, context: AppContext, token: str) -> tuple[int, str] | None:
         return None
 
-    def build_token(self, kit: AppContext, company_id: int, adapter: str) -> str:
+    def build_token(self, context: AppContext, company_id: int, adapter: str) -> str:
         return secrets.token_urlsafe(24)
 
-    def build_credentials(self, kit: AppContext, company_id: int, carrier: Carrier) -> dict[str, str]:
+    def build_credentials(self, context: AppContext, company_id: int, carrier: Carrier) -> dict[str, str]:
         return {}
 
-    async def get_address(self, kit: AppContext, carrier: Carrier) -> str:
-        return kit.settings.upstreams.get(carrier.name) or carrier.address
+    async def get_address(self, context: AppContext, carrier: Carrier) -> str:
+        return context.settings.upstreams.get(carrier.name) or carrier.address
 
     def find_sub_districts(self, district_id: int) -> Sequence[CarrierArea] | None:
         return None

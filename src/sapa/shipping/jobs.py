@@ -1,4 +1,4 @@
-"""What the worker does for shipments: callbacks, bookings and cancellations to settle, carriers to ask."""
+"""The worker's services for shipments: callbacks, bookings, cancellations and polling."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -17,69 +17,69 @@ from sapa.shipping.tracking import hooks as callbacks
 from sapa.work.loops import repeat
 
 BATCH = 50
-AT_ONCE = 4
-CALLBACK_REST = 0.2
-BOOKING_REST = 0.5
-TRACKING_REST = 2.0
+CONCURRENCY = 4
+CALLBACK_INTERVAL = 0.2
+BOOKING_INTERVAL = 0.5
+TRACKING_INTERVAL = 2.0
 
 Due = TypeVar("Due")
 
 log = structlog.get_logger()
 
 
-async def process_callbacks(kit: AppContext, stopping: asyncio.Event) -> None:
-    """The worker's service: of each company in the order in which they came."""
+async def process_callbacks(context: AppContext, stopping: asyncio.Event) -> None:
+    """Applies stored callbacks, in order of arrival per company."""
 
     async def step() -> bool:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             due = await callbacks.list_due(db, BATCH)
         for one in due:
-            await callbacks.process(kit, one)
+            await callbacks.process(context, one)
         return len(due) >= BATCH
 
-    await repeat(step, stopping, every=CALLBACK_REST)
+    await repeat(step, stopping, every=CALLBACK_INTERVAL)
 
 
-async def look_after_bookings(kit: AppContext, stopping: asyncio.Event) -> None:
-    """The worker's service: bookings left behind or unknown, and cancellations without an answer."""
+async def reconcile_bookings(context: AppContext, stopping: asyncio.Event) -> None:
+    """Settles bookings with an open outcome and cancellations without a response."""
 
     async def step() -> bool:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             due = await reconcile.list_due(db, BATCH)
             cancelled = await cancel.list_cancelling(db, BATCH)
-        await _each(due, lambda one: reconcile.look_after(kit, one))
-        await _each(cancelled, lambda one: cancel.settle_due(kit, one))
+        await _run_each(due, lambda one: reconcile.process(context, one))
+        await _run_each(cancelled, lambda one: cancel.settle_due(context, one))
         return len(due) + len(cancelled) >= BATCH
 
-    await repeat(step, stopping, every=BOOKING_REST)
+    await repeat(step, stopping, every=BOOKING_INTERVAL)
 
 
-async def ask_carriers(kit: AppContext, stopping: asyncio.Event) -> None:
-    """The worker's service: how those go of which their carriers have said nothing for a while."""
+async def poll_carriers(context: AppContext, stopping: asyncio.Event) -> None:
+    """Polls the carriers of shipments that have had no event for a while."""
 
     async def step() -> bool:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             due = await tracking.list_untracked(db, BATCH)
-        await _each(due, lambda one: tracking.poll(kit, one))
+        await _run_each(due, lambda one: tracking.poll(context, one))
         return len(due) >= BATCH
 
-    await repeat(step, stopping, every=TRACKING_REST)
+    await repeat(step, stopping, every=TRACKING_INTERVAL)
 
 
-async def bring_back(database: Database) -> None:
-    """The worker's job: nothing waits for a time that a test clock was turned back from."""
+async def reschedule(database: Database) -> None:
+    """Makes work due that waits for a time from which a test clock was set back."""
     async with database.connection() as db:
-        for company_id in {*await shipments.list_turned_back(db), *await bookings.list_turned_back(db)}:
-            await shipments.bring_back(db, company_id)
-            await bookings.bring_back(db, company_id)
+        for company_id in {*await shipments.list_rewound(db), *await bookings.list_rewound(db)}:
+            await shipments.reschedule(db, company_id)
+            await bookings.reschedule(db, company_id)
 
 
-async def _each(due: Sequence[Due], work: Callable[[Due], Awaitable[None]]) -> None:
-    """A few at once; one that fails does not keep the others."""
-    places = asyncio.Semaphore(AT_ONCE)
+async def _run_each(due: Sequence[Due], work: Callable[[Due], Awaitable[None]]) -> None:
+    """Runs a few at a time; a failure does not stop the others."""
+    slots = asyncio.Semaphore(CONCURRENCY)
 
     async def run(one: Due) -> None:
-        async with places:
+        async with slots:
             try:
                 await work(one)
             except DatabaseAway:

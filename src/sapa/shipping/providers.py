@@ -1,6 +1,6 @@
-"""The providers that a shipment can name, and what differs between them. The API's list follows from it.
+"""The providers that a shipment can name, and how they differ.
 
-A provider is a kind of shipping in the API's words; `carriers/registry.py` lists the carriers that serve it.
+A provider is a kind of shipping as the API names it; `carriers/registry.py` lists the carriers that serve it.
 """
 
 from collections.abc import Mapping
@@ -15,27 +15,27 @@ class ProviderTraits(Struct, frozen=True, kw_only=True):
     name: str
     label: str
     is_local: bool = False
-    """No carrier's API stands behind it: shipments are confirmed and moved by hand."""
+    """There is no carrier API: people confirm the shipment and change its status."""
     is_booked_by_people: bool = False
-    """Booked from the console or by a command, never by a call of the API."""
+    """Booked in the console or by a command, never through the API."""
     locates_by: Literal["areas", "coordinates"] | None = None
-    """How its carriers find the two ends: by ids of districts and sub-districts, or by coordinates."""
+    """How its carriers locate both ends: by district and sub-district ids, or by coordinates."""
     needs_service: bool = False
-    """A shipment has to name one of the services that calculate-fee offers."""
+    """Whether a shipment must name a service that calculate-fee offers."""
     refused_service_types: Mapping[str, str] = {}
-    """Service types that it never has, each with what to do instead."""
+    """Service types that it never offers, each with what to use instead."""
     has_pickup_cities: bool = False
-    """It fetches parcels in some cities only, which its carrier lists without a province."""
+    """It picks parcels up only in the cities that its carrier lists."""
     days_ahead: int = 7
-    """How far ahead a pick-up can be arranged."""
+    """How many days ahead a pickup can be scheduled."""
     pace: Literal["parcel", "ride"] = "ride"
-    """Whether a shipment takes days or hours, and so how often its carrier is asked for it."""
+    """Whether a shipment takes days or hours, which sets how often its carrier is polled."""
     cancel_needs_awb: bool = True
-    """A shipment without an awb is refused a cancellation, because its carrier knows of none."""
+    """Whether a shipment without an awb cannot be cancelled."""
     cancels_by_awb_only: bool = False
-    """Its carriers cancel by the awb, which they assign some time after the booking."""
+    """Whether its carriers cancel by awb only, which they assign some time after the booking."""
     cancelled_status: str = "cancelled"
-    """The state of a shipment that its carrier cancelled because we asked for it."""
+    """The status after a cancellation that we requested."""
 
 
 _ALL = (
@@ -71,7 +71,7 @@ PROVIDERS: Mapping[str, ProviderTraits] = {provider.name: provider for provider 
 """In the order in which the API lists them."""
 
 LOCATED_BY_AREAS = next(provider.name for provider in _ALL if provider.locates_by == "areas")
-"""Whose places are listed unless another provider is named."""
+"""The default provider of the coverage lists."""
 
 if TYPE_CHECKING:
     Provider = str

@@ -1,6 +1,6 @@
-"""The one table of a shipment's states: who may move it from where to where. Pure: no database.
+"""The table of a shipment's statuses and the moves between them. Pure: no database.
 
-The tests walk this table, and the table of the manual is printed from it.
+The tests walk this table, and the manual prints it.
 """
 
 from typing import Literal
@@ -38,17 +38,17 @@ GROUP_OF: dict[str, Group] = {status: group for group, members in GROUPS.items()
 STATUSES: tuple[str, ...] = tuple(GROUP_OF)
 
 TERMINAL = frozenset({"delivered", "returned", "cancelled", "cancelled_by_business", "lost"})
-"""Nothing more is expected. A carrier may still contradict: see the table."""
+"""No further event is expected; the table lists what a carrier may still send."""
 
 REBOOKABLE = frozenset({"booking_failed", "no_driver", "rejected", "cancelled", "cancelled_by_business"})
-"""A new booking may be tried, under a new reference."""
+"""A new booking may be made, under a new reference."""
 
 BOOKABLE = frozenset({"draft", "awaiting"}) | REBOOKABLE
 EDITABLE = frozenset({"draft", "awaiting", "booking_failed", "no_driver", "rejected"})
 GONE = frozenset({"cancelled", "cancelled_by_business"})
 ACCEPTED = frozenset(GROUPS["accepted"])
 UNDER_WAY = frozenset({"picked_up", "in_transit", "out_for_delivery", "delivery_failed", "delivered"})
-"""Whoever gets here has been picked up."""
+"""A shipment in one of these has been picked up."""
 
 NOT_BOOKED_YET = frozenset({"booking", "booking_unknown", "booking_failed"})
 TROUBLED = frozenset({"no_driver", "rejected", "lost"})
@@ -59,8 +59,8 @@ _RETURN = "returning returned lost"
 _CARRIED = f"{_ACCEPTED} {_IN_DELIVERY} delivered {_RETURN} cancelled no_driver rejected"
 _NEW_DRIVER = "finding_driver driver_assigned picking_up"
 
-# A carrier that tells its present state only may be heard again at any point of the way: what it was not heard of in
-# between, a bad end included, is not asked for.
+# A carrier that reports only its present status may be polled at any point, so intermediate statuses, failures
+# included, may be missing.
 ROWS: dict[Status, dict[Who, str]] = {
     "draft": {"A": "awaiting booking cancelled", "L": f"{_ACCEPTED} {_IN_DELIVERY} delivered {_RETURN} cancelled"},
     "awaiting": {"A": "booking cancelled"},
@@ -121,7 +121,7 @@ ROWS: dict[Status, dict[Who, str]] = {
     },
     "delivery_failed": {"C": f"out_for_delivery in_transit on_hold delivered {_RETURN} cancelled", "L": ""},
     "delivered": {"C": "returning", "L": ""},
-    # Some carriers turn back and say no more: that the goods have arrived is seen by whoever gets them.
+    # Some carriers never report the arrival of a return; the person who receives it does.
     "returning": {"C": "returned on_hold delivered lost", "A": "returned", "L": ""},
     "cancelling": {
         "S": f"cancelled cancelled_by_business {_ACCEPTED} on_hold no_driver rejected",
@@ -141,7 +141,7 @@ ROWS: dict[Status, dict[Who, str]] = {
     "returned": {},
     "lost": {},
 }
-"""From each state, by who, the states it may go to. Where L stands empty, by hand goes what a carrier could say."""
+"""The statuses that each actor may move a shipment to. An empty L allows what C allows."""
 
 MOVES: dict[str, dict[Who, frozenset[str]]] = {
     status: {
@@ -152,18 +152,18 @@ MOVES: dict[str, dict[Who, frozenset[str]]] = {
 
 
 def is_allowed(status: str, to: str, who: Who) -> bool:
-    """Whether the table has this move; a carrier that looks for another driver may do what it may anyway, too."""
+    """A reassignment ("R") also allows everything that the carrier ("C") may do."""
     row = MOVES[status]
     return to in row.get(who, ()) or (who == "R" and to in row.get("C", ()))
 
 
 def list_next(status: str, who: Who) -> list[str]:
-    """The states that somebody may move it to, in the order in which a shipment usually meets them."""
+    """In the usual order of a shipment's life."""
     return [to for to in STATUSES if is_allowed(status, to, who)]
 
 
 def print_table() -> str:
-    """The table as the manual shows it."""
+    """The table as Markdown, for the manual."""
     lines = ["| from | group | to |", "|---|---|---|"]
     for status in STATUSES:
         moves = [f"{who}: {', '.join(list_next(status, who))}" for who in WHO if MOVES[status].get(who)]

@@ -137,7 +137,7 @@ NO_PACKAGE = Package(**dict.fromkeys(Package.__struct_fields__))
 
 
 def build_instant(instant: datetime) -> str:
-    """As instants are read from the database, so that the two can be compared."""
+    """Formatted like instants read from the database, so that the two compare as text."""
     return instant.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
@@ -193,10 +193,10 @@ class Shipment(Struct, frozen=True, rename="camel"):
 
 
 class StoredShipment(Shipment, frozen=True):
-    """A shipment with what it remembers for its next move."""
+    """A shipment with the fields that only the worker and the adapters use."""
 
     reference: str | None
-    """Ours, of the booking that counts."""
+    """Our reference of the current booking."""
     adapter: str | None
     picked_up_at: str | None
     cancelling_from: str | None

@@ -22,15 +22,15 @@ async def sandbox(installation: Installation, database: Database) -> AsyncIterat
 
 
 async def list_areas(client: httpx.AsyncClient, level: str, **params: Any) -> list[dict[str, Any]]:
-    answer = await client.get(f"/shipping/coverage/{level}", params=params)
-    assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()["data"]
+    response = await client.get(f"/shipping/coverage/{level}", params=params)
+    assert response.status_code == 200, response.text
+    found: list[dict[str, Any]] = response.json()["data"]
     return found
 
 
-def field_of(answer: httpx.Response) -> str:
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR"), answer.text
-    return str(answer.json()["error"]["details"][0]["field"])
+def field_of(response: httpx.Response) -> str:
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR"), response.text
+    return str(response.json()["error"]["details"][0]["field"])
 
 
 async def test_the_chain_leads_from_the_provinces_to_every_sub_district(sandbox: httpx.AsyncClient) -> None:
@@ -70,13 +70,13 @@ async def test_a_missing_parent_is_named(sandbox: httpx.AsyncClient, level: str,
 @pytest.mark.parametrize(("level", "parameter"), CHAIN[1:])
 async def test_an_unknown_parent_is_not_found(sandbox: httpx.AsyncClient, level: str, parameter: str) -> None:
     for parent in ("99", "9999", "999999", "0", "31-71", "abc", "9" * 60):
-        answer = await sandbox.get(f"/shipping/coverage/{level}", params={parameter: parent, "search": "x"})
-        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "NOT_FOUND")
+        response = await sandbox.get(f"/shipping/coverage/{level}", params={parameter: parent, "search": "x"})
+        assert (response.status_code, response.json()["error"]["code"]) == (404, "NOT_FOUND")
 
 
 async def test_a_parent_of_another_level_is_not_found(sandbox: httpx.AsyncClient) -> None:
-    answer = await sandbox.get("/shipping/coverage/sub-districts", params={"districtId": "3171"})
-    assert answer.status_code == 404
+    response = await sandbox.get("/shipping/coverage/sub-districts", params={"districtId": "3171"})
+    assert response.status_code == 404
 
 
 async def test_what_cannot_be_asked_is_refused_by_name(sandbox: httpx.AsyncClient) -> None:
@@ -91,9 +91,9 @@ async def test_the_electric_couriers_cities_need_no_province(sandbox: httpx.Asyn
 
 async def test_a_live_company_without_a_carrier_is_told_to_connect_one(api: httpx.AsyncClient) -> None:
     for level, params in (("provinces", {}), ("districts", {"cityId": "1"}), ("cities", {"provider": "ev_courier"})):
-        answer = await api.get(f"/shipping/coverage/{level}", params=params)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "PROVIDER_NOT_CONNECTED")
-        assert "sapa carrier connect" in answer.json()["error"]["message"]
+        response = await api.get(f"/shipping/coverage/{level}", params=params)
+        assert (response.status_code, response.json()["error"]["code"]) == (409, "PROVIDER_NOT_CONNECTED")
+        assert "sapa carrier connect" in response.json()["error"]["message"]
 
 
 async def test_a_key_without_the_product_is_refused(
@@ -101,5 +101,5 @@ async def test_a_key_without_the_product_is_refused(
 ) -> None:
     key = await make_key(database, company.test, products=[])
     async with connect(installation, key.raw) as client:
-        answer = await client.get("/shipping/coverage/provinces")
-    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHORIZED")
+        response = await client.get("/shipping/coverage/provinces")
+    assert (response.status_code, response.json()["error"]["code"]) == (401, "UNAUTHORIZED")

@@ -49,9 +49,9 @@ def import_areas(own: Installation, file: Path, *options: str) -> Outcome:
 
 
 async def list_names(client: httpx.AsyncClient, level: str, **params: str) -> list[str]:
-    answer = await client.get(f"/shipping/coverage/{level}", params={"provider": "custom", **params})
-    assert answer.status_code == 200, answer.text
-    return [area["name"] for area in answer.json()["data"]]
+    response = await client.get(f"/shipping/coverage/{level}", params={"provider": "custom", **params})
+    assert response.status_code == 200, response.text
+    return [area["name"] for area in response.json()["data"]]
 
 
 async def test_the_dictionary_serves_providers_without_a_list_once_it_was_imported(
@@ -69,8 +69,8 @@ async def test_the_dictionary_serves_providers_without_a_list_once_it_was_import
 
     for provider in ("custom", "parcel_carrier", "instant_carrier"):
         assert await list_names(own_api, "provinces", provider=provider) == ["Selatan", "Utara"]
-    answer = await own_api.get("/shipping/coverage/cities", params={"provider": "custom", "provinceId": "11"})
-    assert answer.json()["data"] == [
+    response = await own_api.get("/shipping/coverage/cities", params={"provider": "custom", "provinceId": "11"})
+    assert response.json()["data"] == [
         {"id": 1101, "name": "Kabupaten Bukit", "parentId": 11, "zip": None},
         {"id": 1171, "name": "Kota Pantai", "parentId": 11, "zip": None},
     ]

@@ -52,9 +52,9 @@ async def test_a_draft_is_booked_on_request(
 ) -> None:
     made = await create(sandbox, provider)
     assert (made["shippingStatus"], made["orderNo"], made["awb"]) == ("draft", None, None)
-    answer = await change(sandbox, made["id"], triggerBooking=True, name="Edited with it")
-    assert answer.status_code == 200
-    booked = answer.json()["data"]
+    response = await change(sandbox, made["id"], triggerBooking=True, name="Edited with it")
+    assert response.status_code == 200
+    booked = response.json()["data"]
     assert booked["shippingStatus"] in {"confirmed", "finding_driver"}
     assert booked["name"] == "Edited with it"
     again = await change(sandbox, made["id"], triggerBooking=True)
@@ -74,10 +74,10 @@ async def test_many_requests_at_once_are_one_booking(
 ) -> None:
     made = await create(sandbox, provider)
     answers = await asyncio.gather(*(change(sandbox, made["id"], triggerBooking=True) for _ in range(8)))
-    for answer in answers:
-        assert answer.status_code in {200, 409}, answer.text
-        if answer.status_code == 409:
-            assert error_of(answer) == (409, "BOOKING_IN_PROGRESS")
+    for response in answers:
+        assert response.status_code in {200, 409}, response.text
+        if response.status_code == 409:
+            assert error_of(response) == (409, "BOOKING_IN_PROGRESS")
     assert await requests_at_the_carrier(database, company.test) == [1]
     assert len(await attempts_of(database, company.test, made["id"])) == 1
 
@@ -89,9 +89,9 @@ async def test_a_refused_booking_failed_and_can_be_tried_anew(
     assert made["shippingStatus"] == "booking_failed"
     assert made["needsAction"] is True
     assert "kredit" in made["problem"]
-    answer = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
-    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (200, "confirmed")
-    assert (answer.json()["data"]["problem"], answer.json()["data"]["needsAction"]) == (None, False)
+    response = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
+    assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "confirmed")
+    assert (response.json()["data"]["problem"], response.json()["data"]["needsAction"]) == (None, False)
     first, second = await attempts_of(database, company.test, made["id"])
     assert (first["state"], second["state"]) == ("failed", "succeeded")
     assert first["reference"] != second["reference"]
@@ -122,10 +122,10 @@ async def test_an_unclear_answer_to_a_request_for_the_pick_up_is_a_202(
 ) -> None:
     made = await create(sandbox, "aggregator_carrier", sim="booking_timeout")
     path, once = f"/shipping/shipments/{made['id']}", {"idempotency-key": f"book {made['id']}"}
-    answer = await sandbox.patch(path, json={"triggerBooking": True}, headers=once)
-    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (202, "booking_unknown")
+    response = await sandbox.patch(path, json={"triggerBooking": True}, headers=once)
+    assert (response.status_code, response.json()["data"]["shippingStatus"]) == (202, "booking_unknown")
     again = await sandbox.patch(path, json={"triggerBooking": True}, headers=once)
-    assert (again.status_code, again.json()) == (202, answer.json())
+    assert (again.status_code, again.json()) == (202, response.json())
     await move_clock(database, company.test, 10)
     await until_status(sandbox, made["id"], "confirmed")
     assert await requests_at_the_carrier(database, company.test) == [1]
@@ -141,8 +141,8 @@ async def test_what_never_arrived_fails_only_when_that_is_certain(
     await move_clock(database, company.test, 120)
     failed = await until_status(sandbox, made["id"], "booking_failed")
     assert failed["needsAction"] is True
-    answer = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
-    assert answer.json()["data"]["shippingStatus"] == "confirmed"
+    response = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
+    assert response.json()["data"]["shippingStatus"] == "confirmed"
     assert await requests_at_the_carrier(database, company.test) == [1]
 
 
@@ -152,16 +152,16 @@ async def test_a_person_resolves_what_nobody_can_find_out(
     made = await create(sandbox, "ev_courier", status=202, sim="booking_timeout_not_booked", autoBook=True)
     await move_clock(database, company.test, 2 * HOUR)
     await until_status(sandbox, made["id"], "booking_unknown", needsAction=True)
-    answer = await change(sandbox, made["id"], resolveBooking={"outcome": "not_booked"})
-    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (200, "booking_failed")
+    response = await change(sandbox, made["id"], resolveBooking={"outcome": "not_booked"})
+    assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "booking_failed")
     again = await change(sandbox, made["id"], resolveBooking={"outcome": "booked"})
     assert error_of(again) == (409, "INVALID_TRANSITION")
     other = await create(sandbox, "ev_courier", status=202, sim="booking_timeout_not_booked", autoBook=True)
     nameless = await change(sandbox, other["id"], resolveBooking={"outcome": "booked"})
     assert field_of(nameless) == "resolveBooking.orderNo", "Dash cannot be asked by our reference"
-    answer = await change(sandbox, other["id"], resolveBooking={"outcome": "booked", "orderNo": "DASH-7"})
-    assert answer.json()["data"]["shippingStatus"] == "confirmed"
-    assert answer.json()["data"]["orderNo"] == "DASH-7"
+    response = await change(sandbox, other["id"], resolveBooking={"outcome": "booked", "orderNo": "DASH-7"})
+    assert response.json()["data"]["shippingStatus"] == "confirmed"
+    assert response.json()["data"]["orderNo"] == "DASH-7"
 
 
 async def test_a_late_success_of_an_old_reference_is_cancelled_there(
@@ -170,8 +170,8 @@ async def test_a_late_success_of_an_old_reference_is_cancelled_there(
     made = await create(sandbox, "aggregator_carrier", status=202, sim="booking_timeout_not_booked", autoBook=True)
     await move_clock(database, company.test, 180)
     await until_status(sandbox, made["id"], "booking_failed")
-    answer = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
-    assert answer.json()["data"]["shippingStatus"] == "confirmed"
+    response = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
+    assert response.json()["data"]["shippingStatus"] == "confirmed"
     old, new = await attempts_of(database, company.test, made["id"])
     async with database.connection() as db:  # the carrier had it in a queue of its own
         await db.execute(
@@ -227,9 +227,9 @@ async def test_the_instant_carrier_waits_for_a_person(
 
 
 async def test_without_a_connection_nothing_is_stored(api: httpx.AsyncClient) -> None:
-    answer = await api.post("/shipping/shipments", json=body_of("aggregator_carrier", autoBook=True))
-    assert error_of(answer) == (409, "PROVIDER_NOT_CONNECTED")
-    assert "sapa carrier connect" in answer.json()["error"]["message"]
+    response = await api.post("/shipping/shipments", json=body_of("aggregator_carrier", autoBook=True))
+    assert error_of(response) == (409, "PROVIDER_NOT_CONNECTED")
+    assert "sapa carrier connect" in response.json()["error"]["message"]
     assert (await api.get("/shipping/shipments")).json()["meta"]["total"] == 0
     draft = await api.post("/shipping/shipments", json=body_of("aggregator_carrier"))
     assert draft.status_code == 201
@@ -243,9 +243,9 @@ async def test_no_driver_and_a_new_booking(
     made = await create(sandbox, "ev_courier", sim="no_driver", autoBook=True)
     await move_clock(database, company.test, 40)
     failed = await until_status(sandbox, made["id"], "no_driver", "rejected", "cancelled")
-    answer = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
-    assert answer.status_code == 200, answer.text
-    anew = answer.json()["data"]
+    response = await change(sandbox, made["id"], triggerBooking=True, delivery={"notes": None})
+    assert response.status_code == 200, response.text
+    anew = response.json()["data"]
     assert anew["shippingStatus"] == "finding_driver"
     assert anew["orderNo"] != failed["orderNo"]
     assert (anew["needsAction"], anew["problem"], anew["driver"]) == (False, None, None)
@@ -271,8 +271,8 @@ async def test_a_booking_that_nobody_knows_of_stands_in_the_way_of_another(
     arguments = ["shipment", "book", made["id"], "--company", str(company.test), "--json"]
     assert sapa(installation.data, *arguments).json()["shippingStatus"] == "booking_unknown"
     assert (await cancel(sandbox, made["id"])).json()["data"]["shippingStatus"] == "cancelled"
-    answer = await change(sandbox, made["id"], triggerBooking=True)
-    assert answer.json()["data"]["shippingStatus"] == "awaiting"
+    response = await change(sandbox, made["id"], triggerBooking=True)
+    assert response.json()["data"]["shippingStatus"] == "awaiting"
     refused = sapa(installation.data, *arguments)
     assert refused.sentence() == BookingInProgress.__doc__
 
@@ -290,5 +290,5 @@ async def test_what_should_have_been_picked_up_by_now_is_not_booked(
     await move_clock(database, company.test, 2 * HOUR)
     assert field_of(await change(sandbox, made["id"], triggerBooking=True)) == "pickupSchedule"
     assert await requests_at_the_carrier(database, company.test) == []
-    answer = await change(sandbox, made["id"], triggerBooking=True, pickupSchedule=None)
-    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (200, "finding_driver")
+    response = await change(sandbox, made["id"], triggerBooking=True, pickupSchedule=None)
+    assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "finding_driver")

@@ -41,9 +41,9 @@ async def test_with_an_awb_the_carrier_is_told(
 ) -> None:
     made = await create(sandbox, provider, autoBook=True)
     await until_status(sandbox, made["id"], awb=...)
-    answer = await cancel(sandbox, made["id"], "Wrong address")
-    assert answer.status_code == 200, answer.text
-    gone = answer.json()["data"]
+    response = await cancel(sandbox, made["id"], "Wrong address")
+    assert response.status_code == 200, response.text
+    gone = response.json()["data"]
     assert gone["shippingStatus"] == end
     assert (gone["cancellationReason"], gone["cancelledBy"], gone["cancelledSource"]) == (
         "Wrong address",
@@ -78,8 +78,8 @@ async def test_the_instant_carrier_is_told_once_there_is_an_order_no(
     made = await create(sandbox, "instant_carrier", autoBook=True)
     booked = sapa(installation.data, "shipment", "book", made["id"], "--company", str(company.test), "--json").json()
     assert booked["orderNo"]
-    answer = await cancel(sandbox, made["id"])
-    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (200, "cancelled")
+    response = await cancel(sandbox, made["id"])
+    assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "cancelled")
     assert await carriers_states(database, company.test) == ["cancelled"]
 
 
@@ -88,8 +88,8 @@ async def test_without_an_order_no_the_instant_carrier_hears_nothing(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, auto_book: bool
 ) -> None:
     made = await create(sandbox, "instant_carrier", autoBook=auto_book)
-    answer = await cancel(sandbox, made["id"], "Changed my mind")
-    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (200, "cancelled")
+    response = await cancel(sandbox, made["id"], "Changed my mind")
+    assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "cancelled")
     assert await carriers_states(database, company.test) == []
 
 
@@ -97,9 +97,9 @@ async def test_without_an_order_no_the_instant_carrier_hears_nothing(
 @pytest.mark.parametrize("auto_book", [True, False])
 async def test_local_ones_are_cancelled_here(sandbox: httpx.AsyncClient, provider: str, auto_book: bool) -> None:
     made = await create(sandbox, provider, autoBook=auto_book)
-    answer = await cancel(sandbox, made["id"], "x" * 500)
-    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (200, "cancelled")
-    assert answer.json()["data"]["cancellationReason"] == "x" * 500
+    response = await cancel(sandbox, made["id"], "x" * 500)
+    assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "cancelled")
+    assert response.json()["data"]["cancellationReason"] == "x" * 500
 
 
 @pytest.mark.parametrize(
@@ -127,8 +127,8 @@ async def test_a_carrier_that_refuses_keeps_it(sandbox: httpx.AsyncClient) -> No
     made = await create(sandbox, "aggregator_carrier", sim="cancel_refused", autoBook=True)
     await until_status(sandbox, made["id"], awb=...)
     assert error_of(await cancel(sandbox, made["id"], "Please")) == (409, "NOT_CANCELLABLE")
-    kept = await get(sandbox, made["id"])
-    assert (kept["shippingStatus"], kept["cancellationReason"]) == ("confirmed", None)
+    stored = await get(sandbox, made["id"])
+    assert (stored["shippingStatus"], stored["cancellationReason"]) == ("confirmed", None)
 
 
 async def test_a_carrier_that_takes_its_time_is_waited_for(
@@ -136,8 +136,8 @@ async def test_a_carrier_that_takes_its_time_is_waited_for(
 ) -> None:
     made = await create(sandbox, "aggregator_carrier", sim="cancel_slow", autoBook=True)
     await until_status(sandbox, made["id"], awb=...)
-    answer = await cancel(sandbox, made["id"], "No hurry")
-    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (202, "cancelling")
+    response = await cancel(sandbox, made["id"], "No hurry")
+    assert (response.status_code, response.json()["data"]["shippingStatus"]) == (202, "cancelling")
     await move_clock(database, company.test, 60)
     gone = await until_status(sandbox, made["id"], "cancelled")
     assert (gone["cancelledBy"], gone["cancellationReason"]) == ("user", "No hurry")
@@ -153,8 +153,8 @@ async def test_a_carrier_that_is_away_is_asked_again_by_the_worker(
                 WHERE s.company_id = $1 AND b.company_id = $1 AND s.reference = b.reference""",
             company.test,
         )
-    answer = await cancel(sandbox, made["id"], "Away")
-    assert error_of(answer) == (502, "CARRIER_UNAVAILABLE")
+    response = await cancel(sandbox, made["id"], "Away")
+    assert error_of(response) == (502, "CARRIER_UNAVAILABLE")
     assert (await get(sandbox, made["id"]))["shippingStatus"] == "cancelling"
     assert error_of(await cancel(sandbox, made["id"])) == (502, "CARRIER_UNAVAILABLE")
     async with database.connection() as db:
@@ -181,18 +181,18 @@ async def test_a_cancellation_that_stays_open_is_shown_to_a_person(
 async def test_a_reason_may_be_left_out_with_its_body(sandbox: httpx.AsyncClient, media_type: str | None) -> None:
     made = await create(sandbox, "custom")
     headers = {"content-type": media_type} if media_type else {}
-    answer = await sandbox.post(f"/shipping/shipments/{made['id']}/cancel", headers=headers)
-    gone = answer.json()["data"]
-    assert (answer.status_code, gone["shippingStatus"], gone["cancellationReason"]) == (200, "cancelled", None)
+    response = await sandbox.post(f"/shipping/shipments/{made['id']}/cancel", headers=headers)
+    gone = response.json()["data"]
+    assert (response.status_code, gone["shippingStatus"], gone["cancellationReason"]) == (200, "cancelled", None)
     again = await sandbox.post(f"/shipping/shipments/{made['id']}/cancel", headers=headers, content=b"{}")
     assert again.status_code == (200 if media_type == "application/json" else 415), "what is sent has to be JSON"
 
 
 async def test_reasons_and_ids_are_checked(sandbox: httpx.AsyncClient) -> None:
     made = await create(sandbox, "custom")
-    answer = await cancel(sandbox, made["id"], "x" * 501)
-    assert error_of(answer) == (400, "VALIDATION_ERROR")
-    assert answer.json()["error"]["details"][0]["field"] == "reason"
+    response = await cancel(sandbox, made["id"], "x" * 501)
+    assert error_of(response) == (400, "VALIDATION_ERROR")
+    assert response.json()["error"]["details"][0]["field"] == "reason"
     unknown = await cancel(sandbox, "shp_01jc9y3q5me8w92v7x4t6r0n1k")
     assert unknown.json() == {"error": {"code": "NOT_FOUND", "message": "shipment not found"}}
 
@@ -201,8 +201,8 @@ async def test_a_cancelled_shipment_can_be_booked_anew_on_request(sandbox: httpx
     made = await create(sandbox, "aggregator_carrier", autoBook=True)
     first = await until_status(sandbox, made["id"], awb=...)
     await cancel(sandbox, made["id"])
-    answer = await change(sandbox, made["id"], triggerBooking=True)
-    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (200, "confirmed")
+    response = await change(sandbox, made["id"], triggerBooking=True)
+    assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, "confirmed")
     second = await until_status(sandbox, made["id"], awb=...)
     assert second["awb"] != first["awb"]
     assert second["cancellationReason"] is None
@@ -233,9 +233,9 @@ async def test_what_the_carrier_gave_up_is_cancelled_there_too(
             await db.execute(
                 "UPDATE sandbox_bookings SET steps = (steps::jsonb - (-1))::json WHERE company_id = $1", company.test
             )
-    answer = await cancel(sandbox, made["id"], "No more")
-    assert (answer.status_code, answer.json()["data"]["shippingStatus"]) == (200, end), answer.text
-    assert answer.json()["data"]["needsAction"] is False
+    response = await cancel(sandbox, made["id"], "No more")
+    assert (response.status_code, response.json()["data"]["shippingStatus"]) == (200, end), response.text
+    assert response.json()["data"]["needsAction"] is False
     assert await carriers_states(database, company.test) == ["cancelled" if goes_on else "no_driver"]
 
 
@@ -247,9 +247,11 @@ async def test_a_refusal_that_nobody_waits_for_is_left_for_a_person(
     async with database.connection() as db:
         await db.execute("UPDATE sandbox_bookings SET scenario = 'cancel_refused' WHERE company_id = $1", company.test)
     await move_clock(database, company.test, 4)
-    kept = await until_status(sandbox, made["id"], "finding_driver", "driver_assigned", "picking_up", needsAction=True)
-    assert "can no longer be cancelled" in kept["problem"]
-    assert kept["cancellationReason"] is None
+    stored = await until_status(
+        sandbox, made["id"], "finding_driver", "driver_assigned", "picking_up", needsAction=True
+    )
+    assert "can no longer be cancelled" in stored["problem"]
+    assert stored["cancellationReason"] is None
 
 
 @pytest.mark.parametrize("provider", ["custom", "parcel_carrier"])

@@ -7,7 +7,7 @@ from typing import Any
 from msgspec import Struct
 
 from sapa.shipping.carriers.interface import BookedShipment, Carrier, CarrierAccount
-from tests.shipping.carriers.journeys import build_journey, build_scheduled
+from tests.shipping.carriers.simulated import build_request, build_scheduled
 
 REFERENCE = "SP01JC9Y3Q5ME8W92V"
 CREDENTIALS: Mapping[str, dict[str, str]] = {
@@ -43,26 +43,26 @@ def _find(carrier: Carrier, connection: CarrierAccount) -> Awaitable[Any]:
     return carrier.find(connection, REFERENCE, None)
 
 
-def _cancel(shipped: BookedShipment) -> Do:
-    return lambda carrier, connection: carrier.cancel(connection, shipped, "Pembeli berubah pikiran")
+def _cancel(shipment: BookedShipment) -> Do:
+    return lambda carrier, connection: carrier.cancel(connection, shipment, "Pembeli berubah pikiran")
 
 
-def _track(shipped: BookedShipment) -> Do:
-    return lambda carrier, connection: carrier.track(connection, shipped)
+def _track(shipment: BookedShipment) -> Do:
+    return lambda carrier, connection: carrier.track(connection, shipment)
 
 
 def _areas(level: Any, parent: str | None, search: str | None = None) -> Do:
     return lambda carrier, connection: carrier.list_areas(connection, level, parent, search)
 
 
-def _quote(**wish: Any) -> Do:
-    return lambda carrier, connection: carrier.quote(connection, build_journey(**wish))
+def _quote(**service: Any) -> Do:
+    return lambda carrier, connection: carrier.quote(connection, build_request(**service))
 
 
-def _book(notes: str | None = None, **wish: Any) -> Do:
+def _book(notes: str | None = None, **service: Any) -> Do:
     if notes is not None:
-        return lambda carrier, connection: carrier.book(connection, build_journey(notes, **wish), REFERENCE)
-    return lambda carrier, connection: carrier.book(connection, build_scheduled(**wish), REFERENCE)
+        return lambda carrier, connection: carrier.book(connection, build_request(notes, **service), REFERENCE)
+    return lambda carrier, connection: carrier.book(connection, build_scheduled(**service), REFERENCE)
 
 
 _JNE: dict[str, Any] = {"service_code": "jne:REG23", "service_name": "JNE Reguler", "fee": Decimal(1)}

@@ -86,11 +86,11 @@ def read(adapter: str, body: Any, headers: Mapping[str, str] | None = None) -> l
 
 
 @pytest.mark.parametrize("adapter", SIGNING)
-@pytest.mark.parametrize("said", [None, "", "Bearer", "wrong", "gosend-callback2", "Bearer dash-callback ", "é"])
-def test_a_callback_without_the_carriers_sign_is_refused(adapter: str, said: str | None) -> None:
+@pytest.mark.parametrize("header", [None, "", "Bearer", "wrong", "gosend-callback2", "Bearer dash-callback ", "é"])
+def test_a_callback_without_the_carriers_sign_is_refused(adapter: str, header: str | None) -> None:
     name = next(iter(HEADERS[adapter]))
     with pytest.raises(BadSignature):
-        read(adapter, BODIES[adapter], {} if said is None else {name: said})
+        read(adapter, BODIES[adapter], {} if header is None else {name: header})
 
 
 @pytest.mark.parametrize("adapter", SIGNING)

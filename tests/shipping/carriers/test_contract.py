@@ -15,7 +15,7 @@ FIXTURES = Path(__file__).parent / "fixtures"
 
 class Exchange(msgspec.Struct, frozen=True):
     request: dict[str, Any]
-    answer: Reply
+    response: Reply
 
 
 class Fixture(msgspec.Struct, frozen=True):
@@ -44,12 +44,12 @@ async def test_a_conversation_with_a_carrier(case: Case) -> None:
         open_peer() as peer,
         open_connection(case.adapter, peer.address, CREDENTIALS[case.adapter]) as connection,
     ):
-        peer.replies = [exchange.answer for exchange in fixture.exchanges]
+        peer.replies = [exchange.response for exchange in fixture.exchanges]
         outcome = await case.do(CARRIERS[case.adapter], connection)
         assert peer.asked == [exchange.request for exchange in fixture.exchanges]
         assert tell(outcome) == fixture.outcome
 
 
 def test_every_fixture_is_used() -> None:
-    kept = {f"{path.parent.name}-{path.stem}" for path in FIXTURES.glob("*/*.json")}
-    assert kept == {case.title for case in CASES}
+    stored = {f"{path.parent.name}-{path.stem}" for path in FIXTURES.glob("*/*.json")}
+    assert stored == {case.title for case in CASES}

@@ -13,8 +13,8 @@ from sapa.shipping.carriers.dash.carrier import Dash
 from sapa.shipping.carriers.interface import CannotTell, CarrierAway, Rejected
 from sapa.shipping.carriers.registry import CARRIERS
 from tests.shipping.carriers.cases import BITESHIP, CREDENTIALS, DASH, GOSEND, KIRIMINAJA, REFERENCE
-from tests.shipping.carriers.journeys import build_journey
 from tests.shipping.carriers.peer import Peer, Reply, open_connection, open_peer
+from tests.shipping.carriers.simulated import build_request
 
 ADAPTERS = list(CARRIERS)
 SHIPPED = {"kiriminaja": KIRIMINAJA, "gosend": GOSEND, "dash": DASH, "biteship": BITESHIP}
@@ -40,7 +40,7 @@ def prepare(peer: Peer, adapter: str, *replies: Reply) -> None:
     peer.replies = [*([TOKEN] if adapter == "dash" else []), *replies]
 
 
-def wish(adapter: str) -> dict[str, Any]:
+def service(adapter: str) -> dict[str, Any]:
     named = {"service_code": "jne:reg", "fee": 12000} if adapter in {"kiriminaja", "biteship"} else {}
     return {"service_type": None if named else "INSTANT", "pickup_city": "3171", **named}
 
@@ -57,8 +57,8 @@ async def fail(adapter: str, reply: Reply, do: Callable[[Any, Any], Any], *befor
 
 
 async def fail_to_book(adapter: str, reply: Reply) -> tuple[Any, int]:
-    journey, before = build_journey(**wish(adapter)), [PRICES] if adapter == "kiriminaja" else []
-    return await fail(adapter, reply, lambda carrier, c: carrier.book(c, journey, REFERENCE), *before)
+    shipment, before = build_request(**service(adapter)), [PRICES] if adapter == "kiriminaja" else []
+    return await fail(adapter, reply, lambda carrier, c: carrier.book(c, shipment, REFERENCE), *before)
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
@@ -90,7 +90,7 @@ async def test_a_booking_that_never_left_says_so(adapter: str) -> None:
         closed = f"http://127.0.0.1:{probe.getsockname()[1]}"
         async with open_connection(adapter, closed, CREDENTIALS[adapter]) as connection:
             with pytest.raises(NotSent):
-                await CARRIERS[adapter].book(connection, build_journey(**wish(adapter)), REFERENCE)
+                await CARRIERS[adapter].book(connection, build_request(**service(adapter)), REFERENCE)
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
@@ -113,7 +113,7 @@ async def test_a_plain_refusal_is_certain_even_without_a_reason(adapter: str, st
 async def test_what_may_be_asked_again_calls_the_carrier_away(adapter: str, kind: str, operation: str) -> None:
     async def do(carrier: Any, connection: Any) -> Any:
         if operation == "quote":
-            return await carrier.quote(connection, build_journey(pickup_city="3171"))
+            return await carrier.quote(connection, build_request(pickup_city="3171"))
         return await carrier.track(connection, SHIPPED[adapter])
 
     outcome, _ = await fail(adapter, BAD[kind], do)
@@ -131,7 +131,7 @@ async def test_a_search_that_fails_never_means_that_there_is_nothing(adapter: st
 async def test_a_busy_carrier_is_asked_again(adapter: str) -> None:
     async with open_peer() as peer, open_connection(adapter, peer.address, CREDENTIALS[adapter]) as connection:
         prepare(peer, adapter, Reply(503), Reply(400, {"status": False, "text": "no"}))
-        quote = await CARRIERS[adapter].quote(connection, build_journey(pickup_city="3171"))
+        quote = await CARRIERS[adapter].quote(connection, build_request(pickup_city="3171"))
         assert quote.notes
         assert len(peer.asked) == 2 + (adapter == "dash")
 
@@ -157,7 +157,7 @@ async def test_a_booking_with_a_token_that_has_ended_was_not_made_and_gets_anoth
     async with open_peer() as peer, open_connection("dash", peer.address, CREDENTIALS["dash"]) as connection:
         delivery = Reply(201, {"deliveryID": "dlv-77", "status": "ALLOCATING"})
         peer.replies = [TOKEN, Reply(401), Reply(body={"token": "second"}), delivery]
-        journey = build_journey(**wish("dash"))
+        shipment = build_request(**service("dash"))
         with pytest.raises(NotSent):
-            await Dash().book(connection, journey, REFERENCE)
-        assert not isinstance(await Dash().book(connection, journey, REFERENCE), Rejected)
+            await Dash().book(connection, shipment, REFERENCE)
+        assert not isinstance(await Dash().book(connection, shipment, REFERENCE), Rejected)

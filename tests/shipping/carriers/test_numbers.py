@@ -11,65 +11,65 @@ from sapa.shipping.bookings import actions as bookings
 from sapa.shipping.connections.actions import get_carrier
 from sapa.shipping.shipments import queries as shipments
 from sapa.values.company import Company
-from tests.shipping.carriers.journeys import SERVICES, build_journey, find_booking
+from tests.shipping.carriers.simulated import SERVICES, build_request, find_booking
 from tests.shipping.parcels import cancel, change, create, error_of, move_clock, until_status
 
 
-async def tell_without_a_number(kit: AppContext, company: Company, sandbox: httpx.AsyncClient) -> dict[str, Any]:
+async def tell_without_a_number(context: AppContext, company: Company, sandbox: httpx.AsyncClient) -> dict[str, Any]:
     made = await create(sandbox, "instant_carrier", sim="booking_timeout_not_booked", autoBook=True)
-    assert (await bookings.book(kit, company, made["id"])).shipping_status == "booking_unknown"
-    answer = await change(sandbox, made["id"], resolveBooking={"outcome": "booked"})
-    told: dict[str, Any] = answer.json()["data"]
-    assert (answer.status_code, told["shippingStatus"], told["orderNo"]) == (200, "confirmed", None)
+    assert (await bookings.book(context, company, made["id"])).shipping_status == "booking_unknown"
+    response = await change(sandbox, made["id"], resolveBooking={"outcome": "booked"})
+    told: dict[str, Any] = response.json()["data"]
+    assert (response.status_code, told["shippingStatus"], told["orderNo"]) == (200, "confirmed", None)
     return told
 
 
-async def arrive_at_the_carrier(kit: AppContext, company: Company, id: str) -> str:
+async def arrive_at_the_carrier(context: AppContext, company: Company, id: str) -> str:
     """The booking that was on its way for so long."""
-    async with kit.database.connection() as db:
-        kept = await shipments.get_stored(db, company.id, id)
-        opened = await get_carrier(kit, db, company, "instant_carrier")
-    assert kept.reference is not None
-    await opened.carrier.book(opened.connection, build_journey(**SERVICES["gosend"]), kept.reference)
-    return kept.reference
+    async with context.database.connection() as db:
+        stored = await shipments.get_stored(db, company.id, id)
+        connected = await get_carrier(context, db, company, "instant_carrier")
+    assert stored.reference is not None
+    await connected.carrier.book(connected.connection, build_request(**SERVICES["gosend"]), stored.reference)
+    return stored.reference
 
 
-async def test_its_number_is_found_out(kit: AppContext, tester: Company, sandbox: httpx.AsyncClient) -> None:
-    told = await tell_without_a_number(kit, tester, sandbox)
-    reference = await arrive_at_the_carrier(kit, tester, told["id"])
-    await move_clock(kit.database, tester.id, 40)
+async def test_its_number_is_found_out(context: AppContext, tester: Company, sandbox: httpx.AsyncClient) -> None:
+    told = await tell_without_a_number(context, tester, sandbox)
+    reference = await arrive_at_the_carrier(context, tester, told["id"])
+    await move_clock(context.database, tester.id, 40)
     known = await until_status(sandbox, told["id"], orderNo=...)
-    booking = await find_booking(kit, tester, "gosend", reference)
+    booking = await find_booking(context, tester, "gosend", reference)
     assert booking is not None
     assert known["orderNo"] == booking.order_no
 
 
 async def test_it_is_not_cancelled_behind_the_carriers_back(
-    kit: AppContext, tester: Company, sandbox: httpx.AsyncClient
+    context: AppContext, tester: Company, sandbox: httpx.AsyncClient
 ) -> None:
-    told = await tell_without_a_number(kit, tester, sandbox)
-    answer = await cancel(sandbox, told["id"], "Changed my mind")
-    assert error_of(answer) == (502, "CARRIER_UNAVAILABLE"), "it cannot say yet which booking that is"
-    reference = await arrive_at_the_carrier(kit, tester, told["id"])
+    told = await tell_without_a_number(context, tester, sandbox)
+    response = await cancel(sandbox, told["id"], "Changed my mind")
+    assert error_of(response) == (502, "CARRIER_UNAVAILABLE"), "it cannot say yet which booking that is"
+    reference = await arrive_at_the_carrier(context, tester, told["id"])
     again = await cancel(sandbox, told["id"])
     assert (again.status_code, again.json()["data"]["shippingStatus"]) == (200, "cancelled")
-    booking = await find_booking(kit, tester, "gosend", reference)
+    booking = await find_booking(context, tester, "gosend", reference)
     assert booking is not None
     assert booking.state.state == "cancelled"
 
 
 @pytest.mark.parametrize(("state", "needs_action", "by"), [("no_driver", True, None), ("cancelled", False, "carrier")])
 async def test_what_was_given_up_before_it_was_found_is_shown_so(
-    kit: AppContext, tester: Company, sandbox: httpx.AsyncClient, state: str, needs_action: bool, by: str | None
+    context: AppContext, tester: Company, sandbox: httpx.AsyncClient, state: str, needs_action: bool, by: str | None
 ) -> None:
     """The answer was lost, and so were all callbacks."""
     made = await create(sandbox, "instant_carrier", sim="booking_timeout", autoBook=True)
-    reference = (await bookings.book(kit, tester, made["id"])).reference
+    reference = (await bookings.book(context, tester, made["id"])).reference
     assert reference is not None
-    async with kit.database.transaction() as tx:
-        await advance(kit, tx, tester.id, "gosend", reference, state)
+    async with context.database.transaction() as tx:
+        await advance(context, tx, tester.id, "gosend", reference, state)
         await tx.execute("DELETE FROM sandbox_callbacks WHERE company_id = $1", tester.id)
-    await move_clock(kit.database, tester.id, 10)
+    await move_clock(context.database, tester.id, 10)
     found = await until_status(sandbox, made["id"], state)
     assert (found["needsAction"], found["cancelledBy"], bool(found["problem"])) == (needs_action, by, needs_action)
     assert found["orderNo"]

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 
 from sapa.sandbox.carriers.scenarios import (
     SCENARIOS,
+    advance_steps,
     build_steps,
     cancel,
     find_scenario,
-    hasten,
     list_past,
 )
 from sapa.shipping.carriers.calls import shorten
 from sapa.shipping.carriers.interface import Parcel
 from sapa.shipping.carriers.kiriminaja.calls import build_price, build_schedule, find_obstacle
 from sapa.shipping.carriers.parcels import digits_of_phone, grams, international_phone, parse_local, volumetric_grams
-from tests.shipping.carriers.journeys import build_journey
+from tests.shipping.carriers.simulated import build_request
 
 BOOKED_AT = datetime(2026, 3, 2, 3, 0, tzinfo=UTC)
 
@@ -34,11 +34,11 @@ def test_kilograms_are_grams_rounded_up(kilograms: str, expected: int) -> None:
 
 
 def test_a_parcel_that_is_large_weighs_its_volume() -> None:
-    goods: dict[str, Any] = {"length": Decimal(40), "width": Decimal(30), "height": Decimal("20.5")}
-    assert volumetric_grams(Parcel(Decimal(1), **goods)) == 4100
-    body = build_price(build_journey(goods=goods)).body
+    parcel: dict[str, Any] = {"length": Decimal(40), "width": Decimal(30), "height": Decimal("20.5")}
+    assert volumetric_grams(Parcel(Decimal(1), **parcel)) == 4100
+    body = build_price(build_request(parcel=parcel)).body
     assert (body["weight"], body["length"], body["width"], body["height"]) == (4100, 40, 30, 21)
-    assert build_price(build_journey()).body["weight"] == 1200
+    assert build_price(build_request()).body["weight"] == 1200
 
 
 @pytest.mark.parametrize(
@@ -87,16 +87,16 @@ def test_an_instant_without_a_zone_is_jakartas(text: str | None, instant: dateti
 
 
 def test_what_kiriminaja_would_refuse_is_said_in_our_words() -> None:
-    assert find_obstacle(build_journey()) is None
-    journey = build_journey()
+    assert find_obstacle(build_request()) is None
+    shipment = build_request()
     for change, code in (
         ({"kelurahan_id": None}, "MISSING_AREA"),
         ({"kecamatan_id": None}, "MISSING_AREA"),
         ({"name": "x" * 51}, "NAME_TOO_LONG"),
         ({"address": "x" * 256}, "ADDRESS_TOO_LONG"),
     ):
-        place = msgspec.structs.replace(journey.destination, **change)
-        refused = find_obstacle(msgspec.structs.replace(journey, destination=place))
+        place = msgspec.structs.replace(shipment.destination, **change)
+        refused = find_obstacle(msgspec.structs.replace(shipment, destination=place))
         assert refused is not None
         assert refused.code == code
         assert "delivery." in refused.reason
@@ -122,7 +122,7 @@ def test_a_course_stays_in_order_whoever_steps_in(
         now += timedelta(seconds=seconds)
         past = list_past(steps, now)
         if deed == "hasten" and any(step.at > now and step.state != "labelled" for step in steps):
-            steps = hasten(steps, now, kind, None)  # type: ignore[arg-type]
+            steps = advance_steps(steps, now, kind, None)  # type: ignore[arg-type]
         elif deed in {"cancel", "slow"} and past[-1].state != "cancelled":
             steps = cancel(steps, now, "x", "silently" if deed == "slow" else None)
         assert steps[: len(past)] == past

@@ -17,10 +17,10 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.carriers.registry import CARRIERS
 from tests.shipping.carriers.cases import CREDENTIALS, REFERENCE
-from tests.shipping.carriers.journeys import build_journey
 from tests.shipping.carriers.peer import Reply, open_connection, open_peer
+from tests.shipping.carriers.simulated import build_request
 from tests.shipping.carriers.test_callbacks import DASH, GOSEND, KIRIMINAJA, read
-from tests.shipping.carriers.test_failures import PRICES, SHIPPED, TOKEN, wish
+from tests.shipping.carriers.test_failures import PRICES, SHIPPED, TOKEN, service
 
 TAKEN: dict[str, dict[str, Any]] = {
     "kiriminaja": {"status": True, "details": [{"order_id": REFERENCE, "kj_order_id": "", "awb": " "}]},
@@ -47,13 +47,13 @@ def one(events: list[CarrierEvent]) -> CarrierEvent:
 
 @pytest.mark.parametrize("adapter", ["gosend", "dash", "biteship"])
 async def test_a_booking_without_a_number_is_unclear(adapter: str) -> None:
-    outcome = await do(adapter, "book", TAKEN[adapter], build_journey(**wish(adapter)), REFERENCE)
+    outcome = await do(adapter, "book", TAKEN[adapter], build_request(**service(adapter)), REFERENCE)
     assert isinstance(outcome, Unclear)
 
 
 async def test_an_empty_waybill_is_none() -> None:
     """KiriminAja knows it by our reference; its own numbers come later."""
-    outcome = await do("kiriminaja", "book", TAKEN["kiriminaja"], build_journey(**wish("kiriminaja")), REFERENCE)
+    outcome = await do("kiriminaja", "book", TAKEN["kiriminaja"], build_request(**service("kiriminaja")), REFERENCE)
     assert isinstance(outcome, Booked)
     assert (outcome.order_no, outcome.awb) == (None, None)
 
@@ -70,9 +70,9 @@ def test_a_callback_without_the_carriers_number_takes_none_away() -> None:
 
 async def test_a_null_is_an_empty_list() -> None:
     refused = {"status": False, "text": "Saldo kredit tidak mencukupi", "code": 4002, "details": None}
-    outcome = await do("kiriminaja", "book", refused, build_journey(**wish("kiriminaja")), REFERENCE)
+    outcome = await do("kiriminaja", "book", refused, build_request(**service("kiriminaja")), REFERENCE)
     assert outcome == Rejected("4002", "Saldo kredit tidak mencukupi")
-    prices = await do("kiriminaja", "quote", {"status": True, "results": None}, build_journey())
+    prices = await do("kiriminaja", "quote", {"status": True, "results": None}, build_request())
     assert isinstance(prices, Quote)
     assert [note.code for note in prices.notes] == ["no_service"]
     order = {"id": "o-1", "status": "confirmed", "courier": {"history": None}}
@@ -97,16 +97,16 @@ def test_one_odd_photo_hides_neither_the_others_nor_the_state() -> None:
 async def book_at(said: bytes) -> Any:
     """What a booking comes to with a server that answers so."""
 
-    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
         writer.write(said)
         writer.close()
 
-    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         address = "http://{}:{}".format(*server.sockets[0].getsockname())
         async with open_connection("gosend", address, CREDENTIALS["gosend"]) as connection:
             try:
-                return await CARRIERS["gosend"].book(connection, build_journey(**wish("gosend")), REFERENCE)
+                return await CARRIERS["gosend"].book(connection, build_request(**service("gosend")), REFERENCE)
             except Unclear as error:
                 return error
 

@@ -6,14 +6,14 @@ from typing import Any
 import pytest
 
 from sapa.outbound.client import NotSent, Unclear
-from sapa.shipping.carriers.calls import join_notes, scrub_words, shorten
+from sapa.shipping.carriers.calls import join_notes, scrub_text, shorten
 from sapa.shipping.carriers.interface import BadCredentials, CarrierAccount, CarrierAway
 from sapa.shipping.carriers.kiriminaja.calls import build_note
 from sapa.shipping.carriers.registry import CARRIERS
 from tests.shipping.carriers.cases import CREDENTIALS, REFERENCE
-from tests.shipping.carriers.journeys import build_journey
 from tests.shipping.carriers.peer import Reply, open_connection, open_peer
-from tests.shipping.carriers.test_failures import SHIPPED, TOKEN, wish
+from tests.shipping.carriers.simulated import build_request
+from tests.shipping.carriers.test_failures import SHIPPED, TOKEN, service
 
 SECRETS = [value for given in CREDENTIALS.values() for value in given.values() if value != "X-Signature"]
 
@@ -23,8 +23,8 @@ async def tell(adapter: str, connection: CarrierAccount) -> str:
     carrier, said = CARRIERS[adapter], [repr(connection), str(connection)]
     work: list[Any] = [
         lambda: carrier.verify(connection),
-        lambda: carrier.quote(connection, build_journey(pickup_city="3171")),
-        lambda: carrier.book(connection, build_journey(**wish(adapter)), REFERENCE),
+        lambda: carrier.quote(connection, build_request(pickup_city="3171")),
+        lambda: carrier.book(connection, build_request(**service(adapter)), REFERENCE),
         lambda: carrier.find(connection, REFERENCE, None),
         lambda: carrier.cancel(connection, SHIPPED[adapter], "A mistake"),
         lambda: carrier.track(connection, SHIPPED[adapter]),
@@ -59,8 +59,8 @@ async def test_an_echo_of_the_credentials_goes_nowhere(adapter: str, status: int
 
 
 def test_words_are_scrubbed_and_not_endless() -> None:
-    assert scrub_words({"a": "secret", "b": "secret-longer"}, "x secret-longer y secret z") == "x … y … z"
-    assert len(scrub_words({}, "word " * 1000)) <= 300
+    assert scrub_text({"a": "secret", "b": "secret-longer"}, "x secret-longer y secret z") == "x … y … z"
+    assert len(scrub_text({}, "word " * 1000)) <= 300
 
 
 @pytest.mark.parametrize(
@@ -74,10 +74,10 @@ def test_words_are_scrubbed_and_not_endless() -> None:
 )
 def test_a_note_is_cut_at_a_word_and_says_so(text: str, short: str) -> None:
     assert shorten(text, 50) == short
-    assert build_note(build_journey(text)) == short
+    assert build_note(build_request(text)) == short
 
 
 def test_notes_of_both_ends_reach_the_courier() -> None:
-    journey = build_journey("Lantai 2", goods={"notes": "Pecah  belah"})
-    assert build_note(journey) == "Lantai 2 / Pecah belah"
+    shipment = build_request("Lantai 2", parcel={"notes": "Pecah  belah"})
+    assert build_note(shipment) == "Lantai 2 / Pecah belah"
     assert join_notes([None, " ", "a\nb"]) == "a b"

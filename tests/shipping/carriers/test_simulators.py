@@ -19,21 +19,21 @@ from sapa.shipping.carriers.interface import (
 )
 from sapa.shipping.carriers.registry import CARRIERS
 from sapa.values.company import Company
-from tests.shipping.carriers.journeys import (
+from tests.shipping.carriers.simulated import (
     ADAPTERS,
     EXPRESS,
     INSTANT,
     SERVICES,
     book_simulated,
-    build_journey,
-    build_shipped,
+    build_booked,
+    build_request,
+    connect_simulated,
     find_booking,
-    get_shipped,
     move,
     new_reference,
-    open_simulated,
     read_posting,
     track,
+    wait_for_awb,
 )
 
 
@@ -42,119 +42,123 @@ def test_every_carrier_has_a_simulator() -> None:
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_an_account_with_a_simulator_works_from_the_start(kit: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(kit, tester, adapter)
-    await opened.carrier.verify(opened.connection)
-    assert opened.connection.address.startswith("http://127.0.0.1:")
+async def test_an_account_with_a_simulator_works_from_the_start(
+    context: AppContext, tester: Company, adapter: str
+) -> None:
+    connected = await connect_simulated(context, tester, adapter)
+    await connected.carrier.verify(connected.connection)
+    assert connected.connection.address.startswith("http://127.0.0.1:")
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_wrong_credential_is_told_as_such(kit: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(kit, tester, adapter)
-    wrong = dict.fromkeys(opened.connection.credentials, "sbx_1_" + "0" * 32)
-    connection, carrier = msgspec.structs.replace(opened.connection, credentials=wrong), opened.carrier
-    shipped = BookedShipment("SP1", "SBX-1", "SBX1", None, None, False)
+async def test_a_wrong_credential_is_told_as_such(context: AppContext, tester: Company, adapter: str) -> None:
+    connected = await connect_simulated(context, tester, adapter)
+    wrong = dict.fromkeys(connected.connection.credentials, "sbx_1_" + "0" * 32)
+    connection, carrier = msgspec.structs.replace(connected.connection, credentials=wrong), connected.carrier
+    shipment = BookedShipment("SP1", "SBX-1", "SBX1", None, None, False)
     with pytest.raises(BadCredentials):
         await carrier.verify(connection)
     with pytest.raises(BadCredentials):
-        await carrier.quote(connection, build_journey(pickup_city="3171"))
+        await carrier.quote(connection, build_request(pickup_city="3171"))
     with pytest.raises(BadCredentials):
-        await carrier.track(connection, shipped)
+        await carrier.track(connection, shipment)
     with pytest.raises(BadCredentials):
-        await carrier.cancel(connection, shipped, "A mistake")
+        await carrier.cancel(connection, shipment, "A mistake")
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_wrong_credential_books_nothing(kit: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(kit, tester, adapter)
-    wrong = dict.fromkeys(opened.connection.credentials, "sbx_1_" + "0" * 32)
-    connection = msgspec.structs.replace(opened.connection, credentials=wrong)
-    journey = build_journey(**SERVICES[adapter])
-    outcome = await opened.carrier.book(connection, journey, new_reference())
+async def test_a_wrong_credential_books_nothing(context: AppContext, tester: Company, adapter: str) -> None:
+    connected = await connect_simulated(context, tester, adapter)
+    wrong = dict.fromkeys(connected.connection.credentials, "sbx_1_" + "0" * 32)
+    connection = msgspec.structs.replace(connected.connection, credentials=wrong)
+    shipment = build_request(**SERVICES[adapter])
+    outcome = await connected.carrier.book(connection, shipment, new_reference())
     assert isinstance(outcome, Rejected)
     assert outcome.code == "BAD_CREDENTIALS"
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 async def test_another_companys_account_sees_nothing_of_a_booking(
-    kit: AppContext, tester: Company, adapter: str, owner: Company
+    context: AppContext, tester: Company, adapter: str, owner: Company
 ) -> None:
-    opened = await open_simulated(kit, tester, adapter)
-    reference, _ = await book_simulated(opened, adapter)
-    assert await find_booking(kit, tester, adapter, reference)
-    async with kit.database.connection() as db:
+    connected = await connect_simulated(context, tester, adapter)
+    reference, _ = await book_simulated(connected, adapter)
+    assert await find_booking(context, tester, adapter, reference)
+    async with context.database.connection() as db:
         assert await queries.find_booking(db, owner.id, adapter, reference) is None
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_quote_has_prices(kit: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(kit, tester, adapter)
-    quote = await opened.carrier.quote(opened.connection, build_journey(pickup_city="3171", insurance=True))
+async def test_a_quote_has_prices(context: AppContext, tester: Company, adapter: str) -> None:
+    connected = await connect_simulated(context, tester, adapter)
+    quote = await connected.carrier.quote(connected.connection, build_request(pickup_city="3171", insurance=True))
     assert len(quote.offers) >= 2
     assert not quote.notes
     for offer in quote.offers:
         assert offer.price > 0
         assert (offer.currency, bool(offer.service_code), bool(offer.estimate)) == ("IDR", True, True)
-        assert offer.service_type in opened.carrier.service_types
-    assert await opened.carrier.quote(opened.connection, build_journey(pickup_city="3171", insurance=True)) == quote
+        assert offer.service_type in connected.carrier.service_types
+    assert (
+        await connected.carrier.quote(connected.connection, build_request(pickup_city="3171", insurance=True)) == quote
+    )
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 async def test_what_was_offered_can_be_booked_by_its_code_and_by_its_name(
-    kit: AppContext, tester: Company, adapter: str
+    context: AppContext, tester: Company, adapter: str
 ) -> None:
-    opened = await open_simulated(kit, tester, adapter)
-    quote = await opened.carrier.quote(opened.connection, build_journey(pickup_city="3171"))
+    connected = await connect_simulated(context, tester, adapter)
+    quote = await connected.carrier.quote(connected.connection, build_request(pickup_city="3171"))
     for offer in quote.offers[:2]:
-        for said in ({"service_code": offer.service_code, "fee": offer.price}, {"service_name": offer.service_name}):
-            journey = build_journey(pickup_city="3171", **said)
-            booked = await opened.carrier.book(opened.connection, journey, new_reference())
+        for city in ({"service_code": offer.service_code, "fee": offer.price}, {"service_name": offer.service_name}):
+            shipment = build_request(pickup_city="3171", **city)
+            booked = await connected.carrier.book(connected.connection, shipment, new_reference())
             assert isinstance(booked, Booked), booked
             assert booked.order_no
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
 async def test_a_service_that_is_not_offered_is_refused_with_those_that_are(
-    kit: AppContext, tester: Company, adapter: str
+    context: AppContext, tester: Company, adapter: str
 ) -> None:
-    opened = await open_simulated(kit, tester, adapter)
-    journey = build_journey(service_name="Rocket", pickup_city="3171")
-    outcome = await opened.carrier.book(opened.connection, journey, new_reference())
+    connected = await connect_simulated(context, tester, adapter)
+    shipment = build_request(service_name="Rocket", pickup_city="3171")
+    outcome = await connected.carrier.book(connected.connection, shipment, new_reference())
     assert isinstance(outcome, Rejected)
     assert outcome.code == "SERVICE_NOT_OFFERED"
     assert any(name in outcome.reason for name in ("Reguler", "Instant"))
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_a_reference_is_booked_once(kit: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(kit, tester, adapter)
-    reference, booked = await book_simulated(opened, adapter)
-    again = await opened.carrier.book(opened.connection, build_journey(**SERVICES[adapter]), reference)
+async def test_a_reference_is_booked_once(context: AppContext, tester: Company, adapter: str) -> None:
+    connected = await connect_simulated(context, tester, adapter)
+    reference, booked = await book_simulated(connected, adapter)
+    again = await connected.carrier.book(connected.connection, build_request(**SERVICES[adapter]), reference)
     if adapter == "biteship":
         assert isinstance(again, Booked)
         assert again.order_no == booked.order_no
     else:
         assert isinstance(again, Rejected)
-    kept = await find_booking(kit, tester, adapter, reference)
-    assert kept is not None
-    assert kept.requests == 2
-    async with kit.database.connection() as db:
+    stored = await find_booking(context, tester, adapter, reference)
+    assert stored is not None
+    assert stored.requests == 2
+    async with context.database.connection() as db:
         assert len(await bookings.list_bookings(db, tester.id)) == 1
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_the_way_to_delivered(kit: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(kit, tester, adapter)
-    reference, booked = await book_simulated(opened, adapter)
-    shipped = await get_shipped(opened, reference, booked)
+async def test_the_way_to_delivered(context: AppContext, tester: Company, adapter: str) -> None:
+    connected = await connect_simulated(context, tester, adapter)
+    reference, booked = await book_simulated(connected, adapter)
+    shipment = await wait_for_awb(connected, reference, booked)
     seen = [booked.status]
-    while (booking := await find_booking(kit, tester, adapter, reference)) and booking.state.state != "delivered":
-        booking = await move(kit, tester, adapter, reference)
-        told = read_posting(kit, opened, booking, booking.state.state)
-        tracked = (await track(opened, shipped))[-1]
-        assert [event.status for event in told] == [tracked.status]
-        assert told[0].order_no in {None, booked.order_no}
-        assert reference in {told[0].reference, tracked.reference}
+    while (booking := await find_booking(context, tester, adapter, reference)) and booking.state.state != "delivered":
+        booking = await move(context, tester, adapter, reference)
+        posted = read_posting(context, connected, booking, booking.state.state)
+        tracked = (await track(connected, shipment))[-1]
+        assert [event.status for event in posted] == [tracked.status]
+        assert posted[0].order_no in {None, booked.order_no}
+        assert reference in {posted[0].reference, tracked.reference}
         seen.append(str(tracked.status))
     ways = {
         "instant": ["finding_driver", "driver_assigned", "picking_up", "picked_up", "out_for_delivery", "delivered"],
@@ -162,7 +166,7 @@ async def test_the_way_to_delivered(kit: AppContext, tester: Company, adapter: s
         "biteship": ["confirmed", "picked_up", "out_for_delivery", "delivered"],
     }
     assert seen == ways["instant" if adapter in INSTANT else adapter]
-    last = (await track(opened, shipped))[-1]
+    last = (await track(connected, shipment))[-1]
     if adapter in INSTANT:
         assert last.driver is not None
         assert last.driver.name
@@ -170,72 +174,76 @@ async def test_the_way_to_delivered(kit: AppContext, tester: Company, adapter: s
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_events_come_in_order_and_carry_the_companys_time(kit: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(kit, tester, adapter)
-    reference, booked = await book_simulated(opened, adapter)
-    booking = await move(kit, tester, adapter, reference, "delivered")
+async def test_events_come_in_order_and_carry_the_companys_time(
+    context: AppContext, tester: Company, adapter: str
+) -> None:
+    connected = await connect_simulated(context, tester, adapter)
+    reference, booked = await book_simulated(connected, adapter)
+    booking = await move(context, tester, adapter, reference, "delivered")
     instants = [step.at for step in booking.steps]
     assert instants == sorted(instants)
     assert instants[-1] <= booking.now
-    events = await track(opened, build_shipped(reference, booked))
+    events = await track(connected, build_booked(reference, booked))
     assert [event.occurred_at for event in events] == sorted(event.occurred_at for event in events)
     assert abs((events[-1].occurred_at - booking.now).total_seconds()) <= 1
 
 
 @pytest.mark.parametrize("adapter", ADAPTERS)
-async def test_the_companys_clock_brings_a_booking_on(kit: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(kit, tester, adapter)
-    reference, booked = await book_simulated(opened, adapter)
-    async with kit.database.transaction() as tx:
+async def test_the_companys_clock_brings_a_booking_on(context: AppContext, tester: Company, adapter: str) -> None:
+    connected = await connect_simulated(context, tester, adapter)
+    reference, booked = await book_simulated(connected, adapter)
+    async with context.database.transaction() as tx:
         await move_clock(tx, tester.id, timedelta(seconds=60 if adapter in INSTANT else 600))
-    events = await track(opened, build_shipped(reference, booked))
+    events = await track(connected, build_booked(reference, booked))
     assert events[-1].status == "delivered"
-    booking = await find_booking(kit, tester, adapter, reference)
+    booking = await find_booking(context, tester, adapter, reference)
     assert booking is not None
     assert abs((events[-1].occurred_at - booking.steps[-1].at).total_seconds()) <= 1
 
 
 @pytest.mark.parametrize("adapter", EXPRESS)
-async def test_an_express_parcel_has_its_awb_within_two_seconds(kit: AppContext, tester: Company, adapter: str) -> None:
-    opened = await open_simulated(kit, tester, adapter)
-    reference, booked = await book_simulated(opened, adapter)
+async def test_an_express_parcel_has_its_awb_within_two_seconds(
+    context: AppContext, tester: Company, adapter: str
+) -> None:
+    connected = await connect_simulated(context, tester, adapter)
+    reference, booked = await book_simulated(connected, adapter)
     assert booked.awb is None
-    assert (await get_shipped(opened, reference, booked)).awb
+    assert (await wait_for_awb(connected, reference, booked)).awb
 
 
-async def test_an_awb_may_be_late(kit: AppContext, tester: Company) -> None:
-    opened = await open_simulated(kit, tester, "kiriminaja")
-    reference, booked = await book_simulated(opened, "kiriminaja", "#sim:awb_late")
+async def test_an_awb_may_be_late(context: AppContext, tester: Company) -> None:
+    connected = await connect_simulated(context, tester, "kiriminaja")
+    reference, booked = await book_simulated(connected, "kiriminaja", "#sim:awb_late")
     await asyncio.sleep(0.7)
-    assert not [event for event in await track(opened, build_shipped(reference, booked)) if event.awb]
-    await move(kit, tester, "kiriminaja", reference)
-    assert [event for event in await track(opened, build_shipped(reference, booked)) if event.awb]
+    assert not [event for event in await track(connected, build_booked(reference, booked)) if event.awb]
+    await move(context, tester, "kiriminaja", reference)
+    assert [event for event in await track(connected, build_booked(reference, booked)) if event.awb]
 
 
 async def test_the_cities_of_the_electric_couriers_are_those_of_their_simulator(
-    kit: AppContext, tester: Company
+    context: AppContext, tester: Company
 ) -> None:
-    opened = await open_simulated(kit, tester, "dash")
+    connected = await connect_simulated(context, tester, "dash")
     for code, name in CITIES.items():
-        for said in (str(code), name, name.removeprefix("Kota ")):
-            quote = await opened.carrier.quote(opened.connection, build_journey(pickup_city=said))
-            assert quote.offers, said
-    outside = await opened.carrier.quote(opened.connection, build_journey(pickup_city="Sleman"))
+        for city in (str(code), name, name.removeprefix("Kota ")):
+            quote = await connected.carrier.quote(connected.connection, build_request(pickup_city=city))
+            assert quote.offers, city
+    outside = await connected.carrier.quote(connected.connection, build_request(pickup_city="Sleman"))
     assert [note.code for note in outside.notes] == ["pickup_city_not_served"]
 
 
-async def test_the_aggregators_dictionary_leads_down_to_the_last_level(kit: AppContext, tester: Company) -> None:
-    opened = await open_simulated(kit, tester, "kiriminaja")
+async def test_the_aggregators_dictionary_leads_down_to_the_last_level(context: AppContext, tester: Company) -> None:
+    connected = await connect_simulated(context, tester, "kiriminaja")
     parent = None
-    for level in opened.carrier.levels:
-        areas = await opened.carrier.list_areas(opened.connection, level, parent, None)
+    for level in connected.carrier.levels:
+        areas = await connected.carrier.list_areas(connected.connection, level, parent, None)
         assert areas, level
         assert all(str(area.parent_id or "") == (parent or "") for area in areas)
         parent = str(areas[0].id)
 
 
-async def test_biteship_searches_for_districts(kit: AppContext, tester: Company) -> None:
-    opened = await open_simulated(kit, tester, "biteship")
-    areas = await opened.carrier.list_areas(opened.connection, "districts", None, "Tebet")
+async def test_biteship_searches_for_districts(context: AppContext, tester: Company) -> None:
+    connected = await connect_simulated(context, tester, "biteship")
+    areas = await connected.carrier.list_areas(connected.connection, "districts", None, "Tebet")
     assert [area.zip for area in areas] == ["12810"]
-    assert not await opened.carrier.list_areas(opened.connection, "districts", None, None)
+    assert not await connected.carrier.list_areas(connected.connection, "districts", None, None)

@@ -20,8 +20,8 @@ from sapa.values.sealing import BadSecretKey
 from tests.conftest import Installation
 from tests.factories import Environments, make_company
 from tests.shipping.carriers.cases import CREDENTIALS
-from tests.shipping.carriers.journeys import PROVIDERS
 from tests.shipping.carriers.peer import Reply, open_connection, open_peer
+from tests.shipping.carriers.simulated import PROVIDERS
 from tests.shipping.parcels import create
 
 KEY = "kiriminaja-secret-5f1d"
@@ -29,134 +29,136 @@ SANDBOX = {"instant_carrier": "gosend", "aggregator_carrier": "kiriminaja", "ev_
 """Who plays each provider in a test environment unless another is connected."""
 
 
-async def find(kit: AppContext, company: Company, provider: str) -> ConnectedCarrier | None:
-    async with kit.database.connection() as db:
-        return await connections.find_carrier(kit, db, company, provider)
+async def find(context: AppContext, company: Company, provider: str) -> ConnectedCarrier | None:
+    async with context.database.connection() as db:
+        return await connections.find_carrier(context, db, company, provider)
 
 
-async def list_connected(kit: AppContext, company: Company) -> dict[str, str]:
-    async with kit.database.connection() as db:
-        return await connections.list_connected(kit, db, company)
+async def list_connected(context: AppContext, company: Company) -> dict[str, str]:
+    async with context.database.connection() as db:
+        return await connections.list_connected(context, db, company)
 
 
-async def list_infos(kit: AppContext, company: Company) -> dict[str, CarrierConnection]:
-    async with kit.database.connection() as db:
+async def list_infos(context: AppContext, company: Company) -> dict[str, CarrierConnection]:
+    async with context.database.connection() as db:
         return {info.provider: info for info in await connections.list_connections(db, company)}
 
 
-async def connect(kit: AppContext, company: Company, adapter: str = "kiriminaja", verify: bool = False) -> str:
+async def connect(context: AppContext, company: Company, adapter: str = "kiriminaja", verify: bool = False) -> str:
     """The token of the callback address."""
-    given = {"api_key": KEY} if adapter == "kiriminaja" else CREDENTIALS[adapter]
-    made = await connections.connect(kit, company, PROVIDERS[adapter], adapter, given, verify=verify)
+    credentials = {"api_key": KEY} if adapter == "kiriminaja" else CREDENTIALS[adapter]
+    made = await connections.connect(context, company, PROVIDERS[adapter], adapter, credentials, verify=verify)
     return made.callback_url.rpartition("/")[2]
 
 
-async def test_a_test_environment_is_connected_from_the_start(kit: AppContext, tester: Company) -> None:
-    assert await list_connected(kit, tester) == SANDBOX
+async def test_a_test_environment_is_connected_from_the_start(context: AppContext, tester: Company) -> None:
+    assert await list_connected(context, tester) == SANDBOX
     for provider, adapter in SANDBOX.items():
-        opened = await find(kit, tester, provider)
-        assert opened is not None
-        assert opened.carrier.name == adapter
-    assert {info.status for info in (await list_infos(kit, tester)).values()} == {"connected"}
+        connected = await find(context, tester, provider)
+        assert connected is not None
+        assert connected.carrier.name == adapter
+    assert {info.status for info in (await list_infos(context, tester)).values()} == {"connected"}
 
 
-async def test_a_live_environment_is_not(kit: AppContext, owner: Company) -> None:
-    assert await list_connected(kit, owner) == {}
-    assert await list_infos(kit, owner) == {}
-    async with kit.database.connection() as db:
+async def test_a_live_environment_is_not(context: AppContext, owner: Company) -> None:
+    assert await list_connected(context, owner) == {}
+    assert await list_infos(context, owner) == {}
+    async with context.database.connection() as db:
         with pytest.raises(ProviderNotConnected, match=f"sapa carrier connect --company {owner.id}"):
-            await connections.get_carrier(kit, db, owner, "instant_carrier")
+            await connections.get_carrier(context, db, owner, "instant_carrier")
 
 
 @pytest.mark.parametrize("provider", ["custom", "parcel_carrier", "pigeon"])
-async def test_other_providers_have_no_carrier(kit: AppContext, tester: Company, provider: str) -> None:
-    assert await find(kit, tester, provider) is None
+async def test_other_providers_have_no_carrier(context: AppContext, tester: Company, provider: str) -> None:
+    assert await find(context, tester, provider) is None
     with pytest.raises(Invalid, match="provider"):
-        await connections.connect(kit, tester, provider, None, {}, verify=False)
+        await connections.connect(context, tester, provider, None, {}, verify=False)
 
 
 @pytest.mark.parametrize("adapter", list(CARRIERS))
-async def test_an_account_opens_with_what_it_was_given(kit: AppContext, owner: Company, adapter: str) -> None:
-    given = CREDENTIALS[adapter]
-    await connections.connect(kit, owner, PROVIDERS[adapter], adapter, given, verify=False)
-    opened = await find(kit, owner, PROVIDERS[adapter])
-    assert opened is not None
-    assert (opened.carrier.name, opened.connection.credentials) == (adapter, given)
-    assert opened.connection.address == CARRIERS[adapter].address
-    assert await list_connected(kit, owner) == {PROVIDERS[adapter]: adapter}
+async def test_an_account_opens_with_what_it_was_given(context: AppContext, owner: Company, adapter: str) -> None:
+    credentials = CREDENTIALS[adapter]
+    await connections.connect(context, owner, PROVIDERS[adapter], adapter, credentials, verify=False)
+    connected = await find(context, owner, PROVIDERS[adapter])
+    assert connected is not None
+    assert (connected.carrier.name, connected.connection.credentials) == (adapter, credentials)
+    assert connected.connection.address == CARRIERS[adapter].address
+    assert await list_connected(context, owner) == {PROVIDERS[adapter]: adapter}
 
 
 async def test_an_operator_may_put_another_address_in_a_carriers_place(
-    kit: AppContext, owner: Company, tester: Company
+    context: AppContext, owner: Company, tester: Company
 ) -> None:
-    settings = msgspec.structs.replace(kit.settings, upstreams={"kiriminaja": "https://staging.example.com"})
-    elsewhere = msgspec.structs.replace(kit, settings=settings)
+    settings = msgspec.structs.replace(context.settings, upstreams={"kiriminaja": "https://staging.example.com"})
+    elsewhere = msgspec.structs.replace(context, settings=settings)
     for company in (owner, tester):
         await connect(elsewhere, company)
     live, test = await find(elsewhere, owner, "aggregator_carrier"), await find(elsewhere, tester, "aggregator_carrier")
     assert live is not None
     assert test is not None
     assert live.connection.address == "https://staging.example.com"
-    assert test.connection.address == f"{await kit.loopback.address()}/sandbox/kiriminaja"
+    assert test.connection.address == f"{await context.loopback.address()}/sandbox/kiriminaja"
 
 
-async def test_a_test_environment_may_have_another_aggregator(kit: AppContext, tester: Company) -> None:
-    await connections.connect(kit, tester, "aggregator_carrier", "biteship", {})
-    assert (await list_connected(kit, tester))["aggregator_carrier"] == "biteship"
-    async with kit.database.transaction() as tx:
+async def test_a_test_environment_may_have_another_aggregator(context: AppContext, tester: Company) -> None:
+    await connections.connect(context, tester, "aggregator_carrier", "biteship", {})
+    assert (await list_connected(context, tester))["aggregator_carrier"] == "biteship"
+    async with context.database.transaction() as tx:
         await connections.disconnect(tx, tester, "aggregator_carrier")
-    assert await list_connected(kit, tester) == SANDBOX
-    async with kit.database.transaction() as tx:
+    assert await list_connected(context, tester) == SANDBOX
+    async with context.database.transaction() as tx:
         with pytest.raises(Invalid, match="simulator"):
             await connections.disconnect(tx, tester, "aggregator_carrier")
 
 
-async def test_a_new_account_takes_the_place_of_the_one_before(kit: AppContext, owner: Company) -> None:
-    first = await connect(kit, owner)
-    second = await connect(kit, owner, "biteship")
-    assert await list_connected(kit, owner) == {"aggregator_carrier": "biteship"}
-    async with kit.database.connection() as db:
-        assert await connections.find_by_token(kit, db, first) is None
-        found = await connections.find_by_token(kit, db, second)
+async def test_a_new_account_takes_the_place_of_the_one_before(context: AppContext, owner: Company) -> None:
+    first = await connect(context, owner)
+    second = await connect(context, owner, "biteship")
+    assert await list_connected(context, owner) == {"aggregator_carrier": "biteship"}
+    async with context.database.connection() as db:
+        assert await connections.find_by_token(context, db, first) is None
+        found = await connections.find_by_token(context, db, second)
     assert found is not None
     assert (found.carrier.name, found.connection.company) == ("biteship", owner)
 
 
-async def test_a_token_tells_whose_callback_it_is(kit: AppContext, owner: Company, tester: Company) -> None:
-    async with kit.database.connection() as db:
+async def test_a_token_tells_whose_callback_it_is(context: AppContext, owner: Company, tester: Company) -> None:
+    async with context.database.connection() as db:
         for adapter in CARRIERS:
-            token = get_environment(tester).build_token(kit, tester.id, adapter)
-            found = await connections.find_by_token(kit, db, token)
+            token = get_environment(tester).build_token(context, tester.id, adapter)
+            found = await connections.find_by_token(context, db, token)
             assert found is not None
             assert (found.carrier.name, found.connection.company.id) == (adapter, tester.id)
         for token in ("", "x", "sbx_1_" + "0" * 32, "é", "%00"):
-            assert await connections.find_by_token(kit, db, token) is None
+            assert await connections.find_by_token(context, db, token) is None
 
 
-async def test_a_carrier_may_go_on_calling_where_it_was_told_to(kit: AppContext, owner: Company) -> None:
+async def test_a_carrier_may_go_on_calling_where_it_was_told_to(context: AppContext, owner: Company) -> None:
     async def find_adapter(token: str) -> str | None:
-        async with kit.database.connection() as db:
-            found = await connections.find_by_token(kit, db, token)
+        async with context.database.connection() as db:
+            found = await connections.find_by_token(context, db, token)
         return None if found is None else found.carrier.name
 
-    tokens = [await connect(kit, owner) for _ in range(3)]
+    tokens = [await connect(context, owner) for _ in range(3)]
     assert [await find_adapter(token) for token in tokens] == ["kiriminaja"] * 3
-    other = await connect(kit, owner, "biteship")
+    other = await connect(context, owner, "biteship")
     assert [await find_adapter(token) for token in (*tokens, other)] == [None, None, None, "biteship"]
 
 
 async def test_whoever_changes_the_carrier_is_told_of_shipments_on_their_way(
-    kit: AppContext, tester: Company, sandbox: httpx.AsyncClient
+    context: AppContext, tester: Company, sandbox: httpx.AsyncClient
 ) -> None:
     await create(sandbox, "aggregator_carrier", autoBook=True)
-    again = await connections.connect(kit, tester, "aggregator_carrier", "kiriminaja", {})
-    other = await connections.connect(kit, tester, "aggregator_carrier", "biteship", {})
+    again = await connections.connect(context, tester, "aggregator_carrier", "kiriminaja", {})
+    other = await connections.connect(context, tester, "aggregator_carrier", "biteship", {})
     assert (again.left_behind, other.left_behind) == (0, 1)
 
 
-async def test_what_is_stored_holds_no_secret_and_no_token(kit: AppContext, owner: Company, database: Database) -> None:
-    token = await connect(kit, owner)
-    await connect(kit, owner, "gosend")
+async def test_what_is_stored_holds_no_secret_and_no_token(
+    context: AppContext, owner: Company, database: Database
+) -> None:
+    token = await connect(context, owner)
+    await connect(context, owner, "gosend")
     async with database.connection() as db:
         rows = await db.fetch("SELECT k::text FROM carrier_connections k WHERE company_id = $1", owner.id)
     stored = " ".join(row[0] for row in rows)
@@ -168,9 +170,9 @@ async def test_what_is_stored_holds_no_secret_and_no_token(kit: AppContext, owne
 
 
 async def test_a_sealed_account_does_not_open_for_another_company(
-    kit: AppContext, owner: Company, database: Database
+    context: AppContext, owner: Company, database: Database
 ) -> None:
-    await connect(kit, owner)
+    await connect(context, owner)
     other = await make_company(database)
     async with database.transaction() as tx:
         await tx.execute(
@@ -180,11 +182,11 @@ async def test_a_sealed_account_does_not_open_for_another_company(
             other.live,
         )
     with pytest.raises(BadSecretKey):
-        await find(kit, Company(other.live, "live", "ID", "IDR"), "aggregator_carrier")
+        await find(context, Company(other.live, "live", "ID", "IDR"), "aggregator_carrier")
 
 
 @pytest.mark.parametrize(
-    ("adapter", "given", "words"),
+    ("adapter", "credentials", "words"),
     [
         ("kiriminaja", {}, "api_key: is needed"),
         ("kiriminaja", {"api_key": "  "}, "api_key: is needed"),
@@ -196,22 +198,24 @@ async def test_a_sealed_account_does_not_open_for_another_company(
     ],
 )
 async def test_an_account_that_is_not_whole_is_refused(
-    kit: AppContext, owner: Company, adapter: str, given: dict[str, str], words: str
+    context: AppContext, owner: Company, adapter: str, credentials: dict[str, str], words: str
 ) -> None:
     provider = PROVIDERS.get(adapter, "aggregator_carrier")
     with pytest.raises(Invalid, match=words) as refusal:
-        await connections.connect(kit, owner, provider, adapter, given, verify=False)
+        await connections.connect(context, owner, provider, adapter, credentials, verify=False)
     assert KEY not in str(refusal.value)
-    assert await list_connected(kit, owner) == {}
+    assert await list_connected(context, owner) == {}
 
 
-def reach(kit: AppContext, address: str, adapter: str = "kiriminaja") -> AppContext:
-    return msgspec.structs.replace(kit, settings=msgspec.structs.replace(kit.settings, upstreams={adapter: address}))
+def reach(context: AppContext, address: str, adapter: str = "kiriminaja") -> AppContext:
+    return msgspec.structs.replace(
+        context, settings=msgspec.structs.replace(context.settings, upstreams={adapter: address})
+    )
 
 
-async def test_connecting_asks_the_carrier_first(kit: AppContext, owner: Company) -> None:
+async def test_connecting_asks_the_carrier_first(context: AppContext, owner: Company) -> None:
     async with open_peer() as peer:
-        live = reach(kit, peer.address)
+        live = reach(context, peer.address)
         peer.replies = [Reply(401, {"status": False, "text": f"unknown key {KEY}"})]
         with pytest.raises(Invalid, match="refuses the API key") as refusal:
             await connect(live, owner, verify=True)
@@ -223,37 +227,37 @@ async def test_connecting_asks_the_carrier_first(kit: AppContext, owner: Company
         assert await list_connected(live, owner) == {}
         peer.replies = [Reply(200, {"status": True})]
         await connect(live, owner, verify=True)
-    info = (await list_infos(kit, owner))["aggregator_carrier"]
+    info = (await list_infos(context, owner))["aggregator_carrier"]
     assert info.verified_at
     assert info.last_error is None
 
 
-async def test_a_test_of_an_account_is_remembered(kit: AppContext, owner: Company) -> None:
-    await connect(kit, owner)
+async def test_a_test_of_an_account_is_remembered(context: AppContext, owner: Company) -> None:
+    await connect(context, owner)
     async with open_peer() as peer:
-        live = reach(kit, peer.address)
+        live = reach(context, peer.address)
         peer.replies = [Reply(500, {"text": KEY})]
         assert not (await connections.check(live, owner, "aggregator_carrier")).is_working
-        info = (await list_infos(kit, owner))["aggregator_carrier"]
+        info = (await list_infos(context, owner))["aggregator_carrier"]
         assert (info.status, info.verified_at, info.last_error) == ("connected", None, "it answered 500")
         peer.replies = [Reply(401, {"text": KEY})]
         assert not (await connections.check(live, owner, "aggregator_carrier")).is_working
-        assert (await list_infos(kit, owner))["aggregator_carrier"].status == "invalid"
-        assert await find(kit, owner, "aggregator_carrier") is None
-        assert await list_connected(kit, owner) == {}
+        assert (await list_infos(context, owner))["aggregator_carrier"].status == "invalid"
+        assert await find(context, owner, "aggregator_carrier") is None
+        assert await list_connected(context, owner) == {}
         peer.replies = [Reply(200, {"status": True})]
         assert (await connections.check(live, owner, "aggregator_carrier")).is_working
-    info = (await list_infos(kit, owner))["aggregator_carrier"]
+    info = (await list_infos(context, owner))["aggregator_carrier"]
     assert (info.status, info.last_error, bool(info.verified_at)) == ("connected", None, True)
 
 
-async def test_health_is_noted_and_cleared(kit: AppContext, owner: Company) -> None:
-    await connect(kit, owner)
-    id = (await list_infos(kit, owner))["aggregator_carrier"].id
+async def test_health_is_noted_and_cleared(context: AppContext, owner: Company) -> None:
+    await connect(context, owner)
+    id = (await list_infos(context, owner))["aggregator_carrier"].id
     for error in ("it answered 503", None):
-        async with kit.database.connection() as db:
-            await connections.note_health(db, owner.id, id, error)
-        assert (await list_infos(kit, owner))["aggregator_carrier"].last_error == error
+        async with context.database.connection() as db:
+            await connections.record_health(db, owner.id, id, error)
+        assert (await list_infos(context, owner))["aggregator_carrier"].last_error == error
 
 
 class Odd(Struct, frozen=True):
@@ -265,7 +269,7 @@ class Odd(Struct, frozen=True):
 
 
 async def test_the_journal_keeps_what_it_knows_and_no_secret(
-    kit: AppContext, owner: Company, database: Database
+    context: AppContext, owner: Company, database: Database
 ) -> None:
     credentials = {"api_key": KEY}
     async with open_connection("kiriminaja", "https://carrier.example", credentials) as plain:

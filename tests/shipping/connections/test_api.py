@@ -14,9 +14,9 @@ CAPABILITIES = {"quote", "book", "cancel", "track", "coverage", "callbacks"}
 
 
 async def list_providers(client: httpx.AsyncClient) -> dict[str, dict[str, Any]]:
-    answer = await client.get("/shipping/providers")
-    assert answer.status_code == 200, answer.text
-    return {entry["provider"]: entry for entry in answer.json()["data"]}
+    response = await client.get("/shipping/providers")
+    assert response.status_code == 200, response.text
+    return {entry["provider"]: entry for entry in response.json()["data"]}
 
 
 async def test_a_new_live_company_has_only_what_needs_no_connection(api: httpx.AsyncClient) -> None:
@@ -50,7 +50,7 @@ async def test_a_connected_carrier_is_shown_without_its_secrets(
     installation: Installation, database: Database, company: Environments, api: httpx.AsyncClient
 ) -> None:
     await connect_live(installation, database, company.live, "aggregator_carrier", api_key="planted-secret-key")
-    answer = await api.get("/shipping/providers")
-    assert "planted-secret-key" not in answer.text
-    entry = next(entry for entry in answer.json()["data"] if entry["provider"] == "aggregator_carrier")
+    response = await api.get("/shipping/providers")
+    assert "planted-secret-key" not in response.text
+    entry = next(entry for entry in response.json()["data"] if entry["provider"] == "aggregator_carrier")
     assert (entry["connected"], entry["adapter"]) == (True, "kiriminaja")

@@ -98,11 +98,11 @@ def test_what_cannot_be_connected_is_told_in_a_sentence(
     assert KEY not in outcome.err
 
 
-@pytest.mark.parametrize("said", [[KEY], ["=x"], ["api_key=a", "api_key=b"], ["api_key=@/nowhere/key"]])
+@pytest.mark.parametrize("pairs", [[KEY], ["=x"], ["api_key=a", "api_key=b"], ["api_key=@/nowhere/key"]])
 def test_a_credential_that_cannot_be_read_is_not_repeated(
-    installation: Installation, company: Environments, said: list[str]
+    installation: Installation, company: Environments, pairs: list[str]
 ) -> None:
-    options = [part for text in said for part in ("--set", text)]
+    options = [part for text in pairs for part in ("--set", text)]
     outcome = carrier(installation, "connect", company.live, "--provider", "aggregator_carrier", *options)
     assert outcome.code == 2
     assert KEY not in outcome.out + outcome.err
@@ -112,9 +112,9 @@ def test_the_command_in_a_process_of_its_own(installation: Installation, company
     """Without a terminal nothing is asked for."""
     arguments = ("carrier", "connect", "--company", str(company.live), "--provider", "ev_courier")
     assert "client_key: is needed" in sapa(installation.data, *arguments).sentence()
-    given = ("--set", "client_key=dash-1", "--no-verify", "--json")
+    options = ("--set", "client_key=dash-1", "--no-verify", "--json")
     variables = {"SAPA_CARRIER_CLIENT_SECRET": KEY}
-    made = sapa_process(installation.data, *arguments, *given, **variables)
+    made = sapa_process(installation.data, *arguments, *options, **variables)
     assert made.json()["publicFields"] == {"client_key": "dash-1"}
     assert made.json()["verifiedAt"] is None
     assert KEY not in made.out + made.err

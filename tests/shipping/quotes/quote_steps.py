@@ -42,16 +42,16 @@ async def ask(client: httpx.AsyncClient, provider: str = "aggregator_carrier", *
 async def list_options(
     client: httpx.AsyncClient, provider: str = "aggregator_carrier", **fields: Any
 ) -> list[dict[str, Any]]:
-    answer = await ask(client, provider, **fields)
-    assert answer.status_code == 200, answer.text
-    found: list[dict[str, Any]] = answer.json()["data"]["options"]
-    assert found, answer.text
+    response = await ask(client, provider, **fields)
+    assert response.status_code == 200, response.text
+    found: list[dict[str, Any]] = response.json()["data"]["options"]
+    assert found, response.text
     return found
 
 
-def field_of(answer: httpx.Response) -> str:
-    assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR"), answer.text
-    return str(answer.json()["error"]["details"][0]["field"])
+def field_of(response: httpx.Response) -> str:
+    assert (response.status_code, response.json()["error"]["code"]) == (400, "VALIDATION_ERROR"), response.text
+    return str(response.json()["error"]["details"][0]["field"])
 
 
 class Peer:
@@ -60,9 +60,9 @@ class Peer:
     def __init__(self) -> None:
         self.address = ""
         self.asked: list[tuple[str, Any]] = []
-        self.behave: Behaviour = self.answer({"status": True})
+        self.behave: Behaviour = self.reply({"status": True})
 
-    def answer(self, body: Any, status: int = 200) -> Behaviour:
+    def reply(self, body: Any, status: int = 200) -> Behaviour:
         async def behave(request: web.Request) -> web.Response:
             text = body if isinstance(body, str) else msgspec.json.encode(body).decode()
             return web.Response(status=status, text=text)
@@ -76,8 +76,8 @@ class Peer:
     async def receive(self, request: web.Request) -> web.Response:
         raw = await request.read()
         self.asked.append((request.path, msgspec.json.decode(raw) if raw else None))
-        answer: web.Response = await self.behave(request)
-        return answer
+        response: web.Response = await self.behave(request)
+        return response
 
 
 @asynccontextmanager
@@ -105,8 +105,8 @@ async def connect_live(
 ) -> str:
     """A live company's account with a carrier, without asking it whether the account is good; where to call back."""
     settings = msgspec.structs.replace(read_settings({}), secret_key=installation.server.secret_key)
-    kit = build_context(settings, database)
+    context = build_context(settings, database)
     company = Company(company_id, "live", "ID", "IDR")
-    made = await connections.connect(kit, company, provider, adapter, credentials, verify=False)
-    await kit.close()
+    made = await connections.connect(context, company, provider, adapter, credentials, verify=False)
+    await context.close()
     return made.callback_url

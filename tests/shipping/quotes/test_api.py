@@ -51,9 +51,9 @@ async def sandbox(installation: Installation, database: Database) -> AsyncIterat
 
 @pytest.mark.parametrize("provider", WITH_CARRIERS)
 async def test_every_provider_answers_in_the_same_shape(sandbox: httpx.AsyncClient, provider: str) -> None:
-    answer = await ask(sandbox, provider)
-    assert answer.status_code == 200, answer.text
-    body = answer.json()
+    response = await ask(sandbox, provider)
+    assert response.status_code == 200, response.text
+    body = response.json()
     assert set(body) == {"data", "options"}
     assert body["options"] == body["data"]["options"]
     assert set(body["data"]) == {"options", "messages"}
@@ -143,9 +143,9 @@ async def test_what_is_missing_or_wrong_is_named(
 
 
 async def test_instant_at_the_aggregator_points_to_the_instant_carrier(sandbox: httpx.AsyncClient) -> None:
-    answer = await ask(sandbox, options={"serviceType": "INSTANT"})
-    assert answer.status_code == 400
-    assert "instant_carrier" in answer.json()["error"]["message"]
+    response = await ask(sandbox, options={"serviceType": "INSTANT"})
+    assert response.status_code == 400
+    assert "instant_carrier" in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize(
@@ -159,9 +159,9 @@ async def test_instant_at_the_aggregator_points_to_the_instant_carrier(sandbox: 
 async def test_coordinates_that_cannot_be_are_explained(
     sandbox: httpx.AsyncClient, spot: dict[str, float], says: str
 ) -> None:
-    answer = await ask(sandbox, "instant_carrier", origin={"coordinates": spot})
-    assert field_of(answer) == "origin.coordinates"
-    assert says in answer.json()["error"]["message"]
+    response = await ask(sandbox, "instant_carrier", origin={"coordinates": spot})
+    assert field_of(response) == "origin.coordinates"
+    assert says in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("city", ["Kota Jakarta Pusat", "jakarta pusat", "3171"])
@@ -190,10 +190,10 @@ async def test_a_sub_district_of_another_district_is_refused(sandbox: httpx.Asyn
 async def test_nothing_on_offer_is_an_answer_that_says_why(
     sandbox: httpx.AsyncClient, provider: str, fields: dict[str, Any], says: str
 ) -> None:
-    answer = await ask(sandbox, provider, **fields)
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["options"] == []
-    messages = answer.json()["data"]["messages"]
+    response = await ask(sandbox, provider, **fields)
+    assert response.status_code == 200, response.text
+    assert response.json()["options"] == []
+    messages = response.json()["data"]["messages"]
     assert messages
     assert all(message["code"] and message["text"] and message["courier"] for message in messages)
     assert says in messages[0]["text"]
@@ -204,16 +204,16 @@ def test_no_offer_comes_without_a_message() -> None:
     company = Company(1, "live", "ID", "IDR")
     carrier, client = CARRIERS["gosend"], Client(read_settings({}).webhooks)
     connection = CarrierAccount(company, "carr_1", carrier.name, carrier.address, {}, client)
-    journey = ShipmentRequest(ShippingPoint(), ShippingPoint(), Parcel(Decimal(1)), ServiceRequest())
-    result = build_result(QuoteLookup(ConnectedCarrier(carrier, connection), journey, b""), Quote((), ()))
+    shipment = ShipmentRequest(ShippingPoint(), ShippingPoint(), Parcel(Decimal(1)), ServiceRequest())
+    result = build_result(QuoteLookup(ConnectedCarrier(carrier, connection), shipment, b""), Quote((), ()))
     assert result.options == []
     assert [message.code for message in result.messages] == ["no_service"]
 
 
 async def test_a_price_by_district_says_what_booking_will_need(sandbox: httpx.AsyncClient) -> None:
-    answer = await ask(sandbox, origin={"districtId": 317106}, destination={"districtId": 327302})
-    assert answer.json()["options"]
-    (message,) = answer.json()["data"]["messages"]
+    response = await ask(sandbox, origin={"districtId": 317106}, destination={"districtId": 327302})
+    assert response.json()["options"]
+    (message,) = response.json()["data"]["messages"]
     assert message["code"] == "sub_district_missing"
     assert "origin.subDistrictId and destination.subDistrictId" in message["text"]
     assert (await ask(sandbox)).json()["data"]["messages"] == []
@@ -221,8 +221,8 @@ async def test_a_price_by_district_says_what_booking_will_need(sandbox: httpx.As
 
 async def test_a_live_company_without_a_carrier_is_told_to_connect_one(api: httpx.AsyncClient) -> None:
     for provider in WITH_CARRIERS:
-        answer = await ask(api, provider)
-        assert (answer.status_code, answer.json()["error"]["code"]) == (409, "PROVIDER_NOT_CONNECTED")
+        response = await ask(api, provider)
+        assert (response.status_code, response.json()["error"]["code"]) == (409, "PROVIDER_NOT_CONNECTED")
     assert (await ask(api, "custom")).status_code == 200
     assert field_of(await ask(api, origin={})) == "origin.districtId", "what is wrong comes before what is missing"
 
@@ -238,9 +238,9 @@ async def test_a_live_company_without_a_carrier_is_told_to_connect_one(api: http
 async def test_a_carrier_that_is_down_is_told_from_one_that_offers_nothing(
     sandbox: httpx.AsyncClient, provider: str, fields: dict[str, Any]
 ) -> None:
-    answer = await ask(sandbox, provider, **fields)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "CARRIER_UNAVAILABLE")
-    assert "503" in answer.json()["error"]["message"]
+    response = await ask(sandbox, provider, **fields)
+    assert (response.status_code, response.json()["error"]["code"]) == (502, "CARRIER_UNAVAILABLE")
+    assert "503" in response.json()["error"]["message"]
     assert await list_options(sandbox, provider), "the next parcel finds it up"
 
 
@@ -284,5 +284,5 @@ async def test_a_key_that_only_writes_may_not_ask(
 ) -> None:
     key = await make_key(database, company.test, scopes=["orders:WRITE"])
     async with connect(installation, key.raw) as client:
-        answer = await ask(client, "instant_carrier", origin=MONAS)
-    assert (answer.status_code, answer.json()["error"]["code"]) == (401, "UNAUTHORIZED")
+        response = await ask(client, "instant_carrier", origin=MONAS)
+    assert (response.status_code, response.json()["error"]["code"]) == (401, "UNAUTHORIZED")

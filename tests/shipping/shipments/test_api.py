@@ -73,10 +73,10 @@ async def test_what_is_given_comes_back(sandbox: httpx.AsyncClient) -> None:
 
 async def test_numbers_are_printed_as_javascript_would(sandbox: httpx.AsyncClient) -> None:
     delivery = {**DELIVERY, "coordinates": {"lat": -6.0, "lng": 106.80000000000001}}
-    answer = await sandbox.post("/shipping/shipments", json=body_of("custom", delivery=delivery, fee=10000.10))
-    assert b'"coordinates":{"lat":-6,"lng":106.80000000000001}' in answer.content
-    assert b'"fee":10000.1,' in answer.content
-    assert b'"weight":1.5,' in answer.content
+    response = await sandbox.post("/shipping/shipments", json=body_of("custom", delivery=delivery, fee=10000.10))
+    assert b'"coordinates":{"lat":-6,"lng":106.80000000000001}' in response.content
+    assert b'"fee":10000.1,' in response.content
+    assert b'"weight":1.5,' in response.content
 
 
 @pytest.mark.parametrize(
@@ -131,8 +131,8 @@ async def test_what_cannot_be_used_is_refused_by_name(
     else:
         body = body_of(provider, **fields)
     content = json.dumps(body).replace("Infinity", "1e999")
-    answer = await sandbox.post("/shipping/shipments", content=content, headers={"content-type": "application/json"})
-    assert field_of(answer) == field
+    response = await sandbox.post("/shipping/shipments", content=content, headers={"content-type": "application/json"})
+    assert field_of(response) == field
 
 
 @pytest.mark.parametrize("end", ["sender", "delivery"])
@@ -149,20 +149,20 @@ async def test_each_end_needs_what_its_provider_goes_by(
 ) -> None:
     whole = SENDER if end == "sender" else DELIVERY
     party = {name: value for name, value in whole.items() if name != without}
-    answer = await sandbox.post("/shipping/shipments", json={**body_of(provider), end: party})
-    assert field_of(answer) == f"{end}.{without}"
+    response = await sandbox.post("/shipping/shipments", json={**body_of(provider), end: party})
+    assert field_of(response) == f"{end}.{without}"
 
 
 async def test_instant_at_the_aggregator_is_refused_with_a_pointer(sandbox: httpx.AsyncClient) -> None:
-    answer = await sandbox.post("/shipping/shipments", json=body_of("aggregator_carrier", serviceType="INSTANT"))
-    assert "instant_carrier" in answer.json()["error"]["message"]
+    response = await sandbox.post("/shipping/shipments", json=body_of("aggregator_carrier", serviceType="INSTANT"))
+    assert "instant_carrier" in response.json()["error"]["message"]
 
 
 @pytest.mark.parametrize("provider", ["instant_carrier", "ev_courier"])
 async def test_swapped_coordinates_are_seen(sandbox: httpx.AsyncClient, provider: str) -> None:
     sender = {**SENDER, "coordinates": {"lat": 106.8346, "lng": -6.1963}}
-    answer = await sandbox.post("/shipping/shipments", json=body_of(provider, sender=sender))
-    assert field_of(answer) == "sender.coordinates"
+    response = await sandbox.post("/shipping/shipments", json=body_of(provider, sender=sender))
+    assert field_of(response) == "sender.coordinates"
 
 
 async def test_a_cancelled_order_is_not_shipped_and_own_order_ids_work(sandbox: httpx.AsyncClient) -> None:
@@ -170,17 +170,17 @@ async def test_a_cancelled_order_is_not_shipped_and_own_order_ids_work(sandbox: 
     made = await create(sandbox, "custom", orderId="web-77")
     assert made["orderId"] == own["id"]
     await sandbox.put(f"/orders/{own['id']}", json={"status": "cancelled"})
-    answer = await sandbox.post("/shipping/shipments", json=body_of("custom", orderId=own["id"]))
-    assert field_of(answer) == "orderId"
+    response = await sandbox.post("/shipping/shipments", json=body_of("custom", orderId=own["id"]))
+    assert field_of(response) == "orderId"
 
 
 async def test_a_draft_is_edited_and_told_of(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     made = await create(sandbox, "aggregator_carrier")
-    answer = await change(sandbox, made["id"], delivery={"notes": "Ring twice", "zip": None}, fee=21000, name="Mine")
-    assert answer.status_code == 200
-    edited = answer.json()["data"]
+    response = await change(sandbox, made["id"], delivery={"notes": "Ring twice", "zip": None}, fee=21000, name="Mine")
+    assert response.status_code == 200
+    edited = response.json()["data"]
     assert edited["delivery"] == {**made["delivery"], "notes": "Ring twice", "zip": None}
     assert (edited["fee"], edited["name"]) == (21000, "Mine")
     again = await change(sandbox, made["id"], fee=21000)
@@ -192,8 +192,8 @@ async def test_a_draft_is_edited_and_told_of(
 
 async def test_an_edit_that_would_break_a_shipment_is_refused_whole(sandbox: httpx.AsyncClient) -> None:
     made = await create(sandbox, "aggregator_carrier")
-    answer = await change(sandbox, made["id"], fee=1, delivery={"kelurahanId": None})
-    assert field_of(answer) == "delivery.kelurahanId"
+    response = await change(sandbox, made["id"], fee=1, delivery={"kelurahanId": None})
+    assert field_of(response) == "delivery.kelurahanId"
     assert await get(sandbox, made["id"]) == made
     assert field_of(await change(sandbox, made["id"], shippingStatus="delivered")) == "shippingStatus"
 
@@ -217,8 +217,8 @@ async def test_local_shipments_go_by_hand_from_draft_to_delivered(
     booked = (await change(sandbox, made["id"], triggerBooking=True)).json()["data"]
     assert booked["shippingStatus"] == "confirmed"
     for status in ("picked_up", "in_transit", "out_for_delivery", "delivered"):
-        answer = await change(sandbox, made["id"], shippingStatus=status, awb="CUST-1")
-        assert answer.json()["data"]["shippingStatus"] == status, answer.text
+        response = await change(sandbox, made["id"], shippingStatus=status, awb="CUST-1")
+        assert response.json()["data"]["shippingStatus"] == status, response.text
     assert (await sandbox.get(f"/orders/{order['id']}")).json()["data"]["fulfillmentStatus"] == "fulfilled"
     back = await change(sandbox, made["id"], shippingStatus="in_transit")
     assert error_of(back) == (409, "INVALID_TRANSITION")
@@ -240,9 +240,9 @@ async def test_idempotent_creation_makes_one(sandbox: httpx.AsyncClient) -> None
 
 
 async def listed(api: httpx.AsyncClient, **params: Any) -> tuple[list[str], int]:
-    answer = await api.get("/shipping/shipments", params=params)
-    assert answer.status_code == 200, answer.text
-    return [one["id"] for one in answer.json()["data"]], answer.json()["meta"]["total"]
+    response = await api.get("/shipping/shipments", params=params)
+    assert response.status_code == 200, response.text
+    return [one["id"] for one in response.json()["data"]], response.json()["meta"]["total"]
 
 
 async def test_lists_find_what_is_asked_for(sandbox: httpx.AsyncClient) -> None:

@@ -42,12 +42,12 @@ def database(post: Database) -> Database:
 
 @pytest.fixture
 async def station() -> AsyncIterator[Station]:
-    async with open_station() as opened:
-        yield opened
+    async with open_station() as station:
+        yield station
 
 
 @pytest.fixture
-async def told(installation: Installation, database: Database, company: Environments, station: Station) -> Station:
+async def receiver(installation: Installation, database: Database, company: Environments, station: Station) -> Station:
     """A receiver of everything that the test company announces."""
     await make_endpoint(database, Vault(installation.server.secret_key), company.test, station.url("hooks"))
     return station
@@ -62,9 +62,9 @@ async def quote(api: httpx.AsyncClient, provider: str) -> dict[str, Any]:
         "destination": {"districtId": 317407, "coordinates": DELIVERY["coordinates"]}, "package": PACKAGE,
         "options": {"pickupCity": "Jakarta Pusat"} if provider == "ev_courier" else {},
     }  # fmt: skip
-    answer = await api.post("/shipping/calculate-fee", json=body)
-    assert answer.status_code == 200, answer.text
-    offer = answer.json()["options"][0]
+    response = await api.post("/shipping/calculate-fee", json=body)
+    assert response.status_code == 200, response.text
+    offer = response.json()["options"][0]
     names = ("serviceCode", "serviceName", "serviceType")
     return {"fee": offer["price"], **{name: offer[name] for name in names}}
 
@@ -90,11 +90,11 @@ async def go(api: httpx.AsyncClient, shipment: dict[str, Any], status: str) -> d
     return await until_status(api, shipment["id"], status)
 
 
-def arrivals_of(told: Station, id: str) -> list[tuple[str, str]]:
+def arrivals_of(receiver: Station, id: str) -> list[tuple[str, str]]:
     """Kind and state of what the receiver heard of a resource."""
     return [
         (arrival.headers["X-Service-Webhook-Event"], str(msgspec.json.decode(arrival.body)["shippingStatus"]))
-        for arrival in told.arrivals
+        for arrival in receiver.arrivals
         if arrival.resource == id
     ]
 
@@ -105,7 +105,7 @@ async def test_from_a_quote_to_the_door(
     sandbox: httpx.AsyncClient,
     database: Database,
     company: Environments,
-    told: Station,
+    receiver: Station,
     provider: str,
 ) -> None:
     order = await make_order(sandbox)
@@ -120,30 +120,30 @@ async def test_from_a_quote_to_the_door(
         assert done["driver"]["phone"]
     events = await list_events(database, company.test, made["id"])
     assert events[-1] == ("shipment.status.updated", done)
-    await until(lambda: len(arrivals_of(told, made["id"])) == len(events))
-    heard = arrivals_of(told, made["id"])
-    assert heard == [(kind, body["shippingStatus"]) for kind, body in events]
-    assert heard[0][0] == "shipment.created"
-    assert [kind for kind, _ in heard].count("shipment.booked") == 1
-    assert heard[-1] == ("shipment.status.updated", "delivered")
+    await until(lambda: len(arrivals_of(receiver, made["id"])) == len(events))
+    arrivals = arrivals_of(receiver, made["id"])
+    assert arrivals == [(kind, body["shippingStatus"]) for kind, body in events]
+    assert arrivals[0][0] == "shipment.created"
+    assert [kind for kind, _ in arrivals].count("shipment.booked") == 1
+    assert arrivals[-1] == ("shipment.status.updated", "delivered")
 
 
 @pytest.mark.parametrize("provider", ALL)
 async def test_what_comes_back(
-    installation: Installation, sandbox: httpx.AsyncClient, company: Environments, told: Station, provider: str
+    installation: Installation, sandbox: httpx.AsyncClient, company: Environments, receiver: Station, provider: str
 ) -> None:
     made = await book(installation, sandbox, company, provider, sim="returned")
     await go(sandbox, made, "picked_up")
     if provider in {"instant_carrier", "ev_courier"}:
         await go(sandbox, made, "returning")  # and says no more: whoever gets the goods back tells
-        answer = await change(sandbox, made["id"], shippingStatus="returned")
-        assert answer.status_code == 200, answer.text
-        done = answer.json()["data"]
+        response = await change(sandbox, made["id"], shippingStatus="returned")
+        assert response.status_code == 200, response.text
+        done = response.json()["data"]
     else:
         done = await go(sandbox, made, "returned")
     assert done["shippingStatus"] == "returned"
     assert (await get(sandbox, made["id"])) == done
-    await until(lambda: ("shipment.status.updated", "returned") in arrivals_of(told, made["id"]))
+    await until(lambda: ("shipment.status.updated", "returned") in arrivals_of(receiver, made["id"]))
 
 
 @pytest.mark.parametrize("provider", ALL)
@@ -152,16 +152,16 @@ async def test_what_is_called_off(
     sandbox: httpx.AsyncClient,
     database: Database,
     company: Environments,
-    told: Station,
+    receiver: Station,
     provider: str,
 ) -> None:
     made = await book(installation, sandbox, company, provider)
-    answer = await cancel(sandbox, made["id"], "Out of stock")
-    assert answer.status_code == 200, answer.text
+    response = await cancel(sandbox, made["id"], "Out of stock")
+    assert response.status_code == 200, response.text
     end = "cancelled_by_business" if provider == "ev_courier" else "cancelled"
-    assert answer.json()["data"]["shippingStatus"] == end
-    await until(lambda: ("shipment.cancelled", end) in arrivals_of(told, made["id"]))
-    assert ("shipment.status.updated", end) in arrivals_of(told, made["id"])
+    assert response.json()["data"]["shippingStatus"] == end
+    await until(lambda: ("shipment.cancelled", end) in arrivals_of(receiver, made["id"]))
+    assert ("shipment.status.updated", end) in arrivals_of(receiver, made["id"])
 
 
 async def test_a_new_driver_replaces_the_old_one(sandbox: httpx.AsyncClient) -> None:

@@ -18,10 +18,10 @@ from tests.shipping.parcels import (
 
 
 async def list_ids(api: httpx.AsyncClient, **params: str) -> list[str]:
-    answer = await api.get("/shipping/shipments", params=params)
-    assert answer.status_code == 200, answer.text
-    assert answer.json()["meta"]["total"] == len(answer.json()["data"])
-    return [one["id"] for one in answer.json()["data"]]
+    response = await api.get("/shipping/shipments", params=params)
+    assert response.status_code == 200, response.text
+    assert response.json()["meta"]["total"] == len(response.json()["data"])
+    return [one["id"] for one in response.json()["data"]]
 
 
 async def test_a_person_has_looked_at_it(sandbox: httpx.AsyncClient, database: Database, company: Environments) -> None:
@@ -30,9 +30,9 @@ async def test_a_person_has_looked_at_it(sandbox: httpx.AsyncClient, database: D
     assert (made["shippingStatus"], made["needsAction"]) == ("booking_failed", True)
     assert await list_ids(sandbox, needsAction="true") == [made["id"]]
     assert await list_ids(sandbox, needsAction="false", provider="custom") == [fine["id"]]
-    answer = await change(sandbox, made["id"], needsAction=False)
-    seen = answer.json()["data"]
-    assert (answer.status_code, seen["needsAction"], seen["shippingStatus"]) == (200, False, "booking_failed")
+    response = await change(sandbox, made["id"], needsAction=False)
+    seen = response.json()["data"]
+    assert (response.status_code, seen["needsAction"], seen["shippingStatus"]) == (200, False, "booking_failed")
     assert seen["problem"] == made["problem"], "what went wrong stays to be read"
     assert await list_ids(sandbox, needsAction="true") == []
     assert kinds(await list_events(database, company.test, made["id"]))[-1] == "shipment.updated"
@@ -48,8 +48,8 @@ async def test_it_can_be_told_of_what_can_no_longer_be_edited(
     made = await create(sandbox, "aggregator_carrier", autoBook=True)
     async with database.connection() as db:
         await db.execute("UPDATE shipments SET needs_action = true WHERE company_id = $1", company.test)
-    answer = await change(sandbox, made["id"], needsAction=False)
-    assert (answer.status_code, answer.json()["data"]["needsAction"]) == (200, False)
+    response = await change(sandbox, made["id"], needsAction=False)
+    assert (response.status_code, response.json()["data"]["needsAction"]) == (200, False)
     assert error_of(await change(sandbox, made["id"], needsAction=False, fee=1)) == (409, "NOT_EDITABLE")
 
 

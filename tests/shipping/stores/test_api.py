@@ -25,17 +25,17 @@ PATH = "/shipping/store-locations"
 
 
 async def make_store(api: httpx.AsyncClient, **fields: Any) -> dict[str, Any]:
-    answer = await api.post(PATH, json={**STORE, **fields})
-    assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()["data"]
+    response = await api.post(PATH, json={**STORE, **fields})
+    assert response.status_code == 201, response.text
+    made: dict[str, Any] = response.json()["data"]
     return made
 
 
 async def test_a_store_comes_back_as_it_was_given(api: httpx.AsyncClient) -> None:
     made = await make_store(api)
-    given = {**STORE, "phone": "+6281234567890", "notes": None, "isDefault": True}
-    assert {name: made[name] for name in given} == given
-    assert set(made) == {*given, "id", "createdAt", "updatedAt"}
+    expected = {**STORE, "phone": "+6281234567890", "notes": None, "isDefault": True}
+    assert {name: made[name] for name in expected} == expected
+    assert set(made) == {*expected, "id", "createdAt", "updatedAt"}
     assert made["id"].startswith("loc_")
     assert (await api.get(f"{PATH}/{made['id']}")).json()["data"] == made
     assert (await api.get(PATH)).json() == {
@@ -46,8 +46,8 @@ async def test_a_store_comes_back_as_it_was_given(api: httpx.AsyncClient) -> Non
 @pytest.mark.parametrize("method", ["PUT", "PATCH"])
 async def test_a_store_is_changed_field_by_field(api: httpx.AsyncClient, method: str) -> None:
     made = await make_store(api)
-    answer = await api.request(method, f"{PATH}/{made['id']}", json={"name": "Gudang Baru", "email": None})
-    changed = answer.json()["data"]
+    response = await api.request(method, f"{PATH}/{made['id']}", json={"name": "Gudang Baru", "email": None})
+    changed = response.json()["data"]
     assert changed == {**made, "name": "Gudang Baru", "email": None, "updatedAt": changed["updatedAt"]}
     assert changed["updatedAt"] >= made["updatedAt"]
 
@@ -95,8 +95,8 @@ async def test_deleting_a_store_clears_it_from_its_shipments(
     store, other = await make_store(sandbox), await make_store(sandbox)
     gone = [await create(sandbox, "custom", storeLocationId=store["id"]) for _ in range(3)]
     stays = await create(sandbox, "custom", storeLocationId=other["id"])
-    answer = await sandbox.delete(f"{PATH}/{store['id']}")
-    assert (answer.status_code, answer.content) == (204, b"")
+    response = await sandbox.delete(f"{PATH}/{store['id']}")
+    assert (response.status_code, response.content) == (204, b"")
     assert error_of(await sandbox.get(f"{PATH}/{store['id']}")) == (404, "NOT_FOUND")
     assert error_of(await sandbox.delete(f"{PATH}/{store['id']}")) == (404, "NOT_FOUND")
     for shipment in gone:
@@ -123,9 +123,9 @@ async def test_what_is_made_while_its_store_is_deleted_names_it_no_longer(
 ) -> None:
     store = await make_store(api)
     body = body_of("custom", sender=..., storeLocationId=store["id"])
-    given, shop = msgspec.convert(body, ShipmentIn), Company(company.live, "live", "ID", "IDR")
+    parsed, shop = msgspec.convert(body, ShipmentIn), Company(company.live, "live", "ID", "IDR")
     async with database.transaction() as tx:
-        started = await actions.create(tx, shop, given, BookingContext())
+        started = await actions.create(tx, shop, parsed, BookingContext())
         deleting = asyncio.create_task(api.delete(f"{PATH}/{store['id']}"))
         for _ in range(PATIENCE * 20):
             if deleting.done() or await is_in_the_way(database, tx.get_server_pid()):

@@ -14,7 +14,7 @@ from sapa.shipping.shipments import queries as shipments
 from sapa.shipping.shipments.types import POLLED
 from sapa.shipping.shipments.validation import build_draft
 from sapa.shipping.tracking.actions import apply_events
-from sapa.shipping.tracking.status_changes import date, judge
+from sapa.shipping.tracking.status_changes import build_change, date_event
 from sapa.values.company import Company
 from tests.conftest import Installation
 from tests.factories import Environments
@@ -68,8 +68,8 @@ async def test_what_is_called_back_and_told_again_is_shown_once(sandbox: httpx.A
         await advance(sandbox, made["id"], status)
         await until_status(sandbox, made["id"], status)
     history = (await track(sandbox, made["id"]))["history"]
-    told = [(event["status"], event["occurredAt"][:19]) for event in history]
-    assert len(told) == len(set(told)), told
+    shown = [(event["status"], event["occurredAt"][:19]) for event in history]
+    assert len(shown) == len(set(shown)), shown
     assert [event["status"] for event in history].count("delivered") == 1
 
 
@@ -144,13 +144,13 @@ async def test_an_answer_about_an_earlier_booking_says_nothing_of_the_present_on
     tomorrow = datetime.now(UTC) + timedelta(days=1)
     event = CarrierEvent("late", tomorrow, "rejected", "FAILED", order_no=asked.order_no, awb=asked.awb)
     async with database.transaction() as tx:
-        kept = await apply_events(tx, shop, asked, [event], POLLED)
-    assert kept.reference != asked.reference
-    assert kept.shipping_status != "rejected"
+        stored = await apply_events(tx, shop, asked, [event], POLLED)
+    assert stored.reference != asked.reference
+    assert stored.shipping_status != "rejected"
     async with database.transaction() as tx:
-        kept = await shipments.lock_shipment(tx, company.test, made["id"])
+        stored = await shipments.lock_shipment(tx, company.test, made["id"])
         await shipments.save_shipment(
-            tx, company.test, msgspec.structs.replace(kept, shipping_status="cancelling"), True
+            tx, company.test, msgspec.structs.replace(stored, shipping_status="cancelling"), True
         )
         assert (await settle_cancel(tx, shop, asked, Cancelled())).shipping_status == "cancelling"
     found = await track(sandbox, made["id"])
@@ -164,15 +164,15 @@ def test_a_present_state_is_not_older_than_what_was_known() -> None:
     blank = msgspec.structs.replace(build_draft(shop, "instant_carrier"), created_at="2026-11-15T10:00:00.000Z")
     asked = msgspec.structs.replace(blank, shipping_status="picked_up", event_timestamp="2026-11-15T10:07:00.000Z")
     early = datetime(2026, 11, 15, 10, 5, tzinfo=UTC)
-    said = CarrierEvent("GK-1/out", early, "out_for_delivery", "out_for_delivery", is_present=True)
-    change = judge(asked, date(asked, asked, said), POLLED)
+    event = CarrierEvent("GK-1/out", early, "out_for_delivery", "out_for_delivery", is_present=True)
+    change = build_change(asked, date_event(asked, asked, event), POLLED)
     assert (change.is_applied, change.shipment.shipping_status) == (True, "out_for_delivery")
-    again = date(change.shipment, change.shipment, said)
-    assert again.dedupe_key == date(asked, asked, said).dedupe_key, "asked again, it is no news"
+    again = date_event(change.shipment, change.shipment, event)
+    assert again.dedupe_key == date_event(asked, asked, event).dedupe_key, "asked again, it is no news"
     later = msgspec.structs.replace(change.shipment, event_timestamp="2026-11-15T10:20:00.000Z")
-    assert date(later, later, said).dedupe_key != again.dedupe_key, "the same state a second time is"
-    assert date(later, asked, said) == said, "what was told meanwhile is newer than the answer"
-    assert date(blank, blank, said).occurred_at == early
+    assert date_event(later, later, event).dedupe_key != again.dedupe_key, "the same state a second time is"
+    assert date_event(later, asked, event) == event, "what was told meanwhile is newer than the answer"
+    assert date_event(blank, blank, event).occurred_at == early
 
 
 async def test_what_the_carrier_cannot_be_asked_by_is_not_live(

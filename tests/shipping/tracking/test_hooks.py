@@ -156,7 +156,7 @@ async def test_a_callback_of_another_companys_carrier_is_not_theirs_to_use(
     token = calls[0][0].replace(f"sbx_{company.test}_", f"sbx_{other}_")
     for _, headers, body in calls:
         other_calls.append(await post(installation, (token, headers, body)))
-    assert {answer.status_code for answer in other_calls} == {404}
+    assert {response.status_code for response in other_calls} == {404}
     assert await get(sandbox, made["id"]) == made
 
 
@@ -274,7 +274,7 @@ async def test_what_is_given_up_after_the_pick_up_comes_back(
         await post(installation, call)
     await until_status(sandbox, made["id"], "picked_up")
     path, headers, body = calls[3]
-    said = {**msgspec.json.decode(body), "event_id": "gave-up", "media": [], "pop_url": None, "pod_url": None}
-    said["status"] = "FAILED" if provider == "ev_courier" else "rejected"
-    assert (await post(installation, (path, headers, msgspec.json.encode(said)))).status_code == 200
+    callback = {**msgspec.json.decode(body), "event_id": "gave-up", "media": [], "pop_url": None, "pod_url": None}
+    callback["status"] = "FAILED" if provider == "ev_courier" else "rejected"
+    assert (await post(installation, (path, headers, msgspec.json.encode(callback)))).status_code == 200
     await until_status(sandbox, made["id"], "returning")

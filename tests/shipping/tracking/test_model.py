@@ -24,7 +24,7 @@ from sapa.shipping.shipments import queries as shipments
 from sapa.shipping.shipments.validation import build_draft
 from sapa.shipping.states import GONE, MOVES, STATUSES, is_allowed
 from sapa.shipping.tracking.actions import apply_events
-from sapa.shipping.tracking.status_changes import judge
+from sapa.shipping.tracking.status_changes import build_change
 from sapa.values.company import Company
 from tests import depth
 from tests.conftest import TLS, Installation
@@ -50,28 +50,28 @@ EVENTS = st.builds(
 @given(status=st.sampled_from(STATUSES), provider=PROVIDERS, events=st.lists(EVENTS, max_size=30))
 @settings(max_examples=depth.examples(400), deadline=None)
 def test_whatever_a_carrier_says_the_state_is_allowed(status: str, provider: str, events: list[CarrierEvent]) -> None:
-    kept = msgspec.structs.replace(build_draft(SHOP, provider), shipping_status=status, reference="SP1")
+    stored = msgspec.structs.replace(build_draft(SHOP, provider), shipping_status=status, reference="SP1")
     for event in events:
-        change = judge(kept, event, "carrier_webhook")
-        was, now = kept.shipping_status, change.shipment.shipping_status
+        change = build_change(stored, event, "carrier_webhook")
+        was, now = stored.shipping_status, change.shipment.shipping_status
         assert was == now or is_allowed(was, now, "R" if event.is_reassignment else "C")
         assert change.is_applied or was == now
         if change.is_applied:
-            assert kept.event_timestamp is None or str(change.shipment.event_timestamp) >= kept.event_timestamp
+            assert stored.event_timestamp is None or str(change.shipment.event_timestamp) >= stored.event_timestamp
         if was == "delivered":
             assert now in {"delivered", "returning"}
             if now == "returning":
-                assert kept.event_timestamp is None or str(change.shipment.event_timestamp) > kept.event_timestamp
-        assert kept.awb is None or change.shipment.awb == kept.awb, "a number is never taken back"
-        kept = change.shipment
+                assert stored.event_timestamp is None or str(change.shipment.event_timestamp) > stored.event_timestamp
+        assert stored.awb is None or change.shipment.awb == stored.awb, "a number is never taken back"
+        stored = change.shipment
 
 
 def test_every_allowed_move_of_a_carrier_can_be_made() -> None:
     for status, row in MOVES.items():
         for to in row.get("C", frozenset()) - GONE:
-            kept = msgspec.structs.replace(build_draft(SHOP, "instant_carrier"), shipping_status=status)
+            stored = msgspec.structs.replace(build_draft(SHOP, "instant_carrier"), shipping_status=status)
             event = CarrierEvent("1", START, to, "said")
-            assert judge(kept, event, "carrier_webhook").shipment.shipping_status == to, (status, to)
+            assert build_change(stored, event, "carrier_webhook").shipment.shipping_status == to, (status, to)
 
 
 class Road(RuleBasedStateMachine):
@@ -81,7 +81,7 @@ class Road(RuleBasedStateMachine):
     database: Database
     api: httpx.AsyncClient
     company: Company
-    said: dict[str, CarrierEvent]
+    events: dict[str, CarrierEvent]
     history: list[str]
 
     def run(self, work: Any) -> Any:
@@ -89,32 +89,32 @@ class Road(RuleBasedStateMachine):
 
     @initialize(provider=PROVIDERS)
     def begin(self, provider: str) -> None:
-        self.said, self.history = {}, []
-        answer = self.run(self.api.post("/shipping/shipments", json=body_of(provider)))
-        self.id = answer.json()["data"]["id"]
+        self.events, self.history = {}, []
+        response = self.run(self.api.post("/shipping/shipments", json=body_of(provider)))
+        self.id = response.json()["data"]["id"]
         self.run(self._confirm())
 
     async def _confirm(self) -> None:
         async with self.database.transaction() as tx:
-            kept = await shipments.lock_shipment(tx, self.company.id, self.id)
-            booked = msgspec.structs.replace(kept, shipping_status="confirmed", reference=f"SP{self.id[-16:]}")
-            self.kept = await shipments.save_shipment(tx, self.company.id, booked, True)
+            stored = await shipments.lock_shipment(tx, self.company.id, self.id)
+            booked = msgspec.structs.replace(stored, shipping_status="confirmed", reference=f"SP{self.id[-16:]}")
+            self.stored = await shipments.save_shipment(tx, self.company.id, booked, True)
 
     @rule(event=EVENTS)
     def happen(self, event: CarrierEvent) -> None:
-        self._tell(self.said.setdefault(event.dedupe_key, event))
+        self._tell(self.events.setdefault(event.dedupe_key, event))
 
-    @precondition(lambda self: self.said)
+    @precondition(lambda self: self.events)
     @rule(data=st.data())
     def happen_again(self, data: st.DataObject) -> None:
-        before = self.kept
-        self._tell(data.draw(st.sampled_from(list(self.said.values()))))
-        assert self.kept == before, "what was said before changes nothing"
+        before = self.stored
+        self._tell(data.draw(st.sampled_from(list(self.events.values()))))
+        assert self.stored == before, "what was said before changes nothing"
 
     def _tell(self, event: CarrierEvent) -> None:
-        before = self.kept
+        before = self.stored
         self.run(self._apply(event))
-        was, now = before.shipping_status, self.kept.shipping_status
+        was, now = before.shipping_status, self.stored.shipping_status
         assert was == now or is_allowed(was, now, "R" if event.is_reassignment else "C")
         if was == "delivered":
             assert now in {"delivered", "returning"}
@@ -122,14 +122,14 @@ class Road(RuleBasedStateMachine):
 
     async def _apply(self, event: CarrierEvent) -> None:
         async with self.database.transaction() as tx:
-            self.kept = await apply_events(tx, self.company, self.kept, [event], "carrier_webhook")
+            self.stored = await apply_events(tx, self.company, self.stored, [event], "carrier_webhook")
 
     @invariant()
     def what_is_stored_is_what_is_answered(self) -> None:
         if not hasattr(self, "kept"):
             return
         shown = self.run(self.api.get(f"/shipping/shipments/{self.id}")).json()["data"]
-        assert shown["shippingStatus"] == self.kept.shipping_status
+        assert shown["shippingStatus"] == self.stored.shipping_status
 
     def teardown(self) -> None:
         if hasattr(self, "kept"):
@@ -138,13 +138,15 @@ class Road(RuleBasedStateMachine):
     async def _check_history(self) -> None:
         async with self.database.connection() as db:
             events = await shipments.list_events(db, self.company.id, self.id)
-            told = await db.fetchval(
+            latest = await db.fetchval(
                 "SELECT convert_from(body, 'UTF8') FROM events WHERE company_id = $1 AND resource_id = $2"
                 " ORDER BY number DESC LIMIT 1", self.company.id, self.id,
             )  # fmt: skip
-        assert len(events) == len({event.dedupe_key for event in self.said.values() if event.dedupe_key in self.said})
+        assert len(events) == len(
+            {event.dedupe_key for event in self.events.values() if event.dedupe_key in self.events}
+        )
         if self.history and self.history[-1] != "confirmed":
-            assert msgspec.json.decode(told)["shippingStatus"] == self.kept.shipping_status
+            assert msgspec.json.decode(latest)["shippingStatus"] == self.stored.shipping_status
 
 
 def test_random_events_over_the_database(installation: Installation) -> None:

@@ -1,4 +1,4 @@
-"""Plays Biteship: its paths, its answers, its callbacks."""
+"""Simulates Biteship: its paths, responses and callbacks."""
 
 from datetime import UTC
 from decimal import Decimal
@@ -12,8 +12,15 @@ from sapa.sandbox import prices
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.areas import SandboxPoint
 from sapa.sandbox.carriers import bookings
-from sapa.sandbox.carriers.answers import answer_down, answer_json, answer_lost, find_trouble, number, read_json
 from sapa.sandbox.carriers.bookings import Booking, Posting
+from sapa.sandbox.carriers.responses import (
+    find_failure,
+    gateway_timeout,
+    json_response,
+    number,
+    read_json,
+    service_unavailable,
+)
 from sapa.sandbox.carriers.scenarios import (
     LABELLED,
     ScenarioStep,
@@ -44,52 +51,52 @@ _WORDS = {
 }
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
-    company_id = find_company_id(kit, call.headers.get("authorization", ""), f"{NAME}/api_key")
+async def serve(context: AppContext, call: HookCall) -> HookAnswer:
+    company_id = find_company_id(context, call.headers.get("authorization", ""), f"{NAME}/api_key")
     if company_id is None:
         return _refuse(401, 40101001, "Authorization failed. Please check your API key")
     path = call.path.removeprefix(PREFIX)
     if call.method == "GET" and path == "/v1/couriers":
-        return answer_json({"success": True, "couriers": [{"courier_code": code} for code, _ in COURIERS]})
+        return json_response({"success": True, "couriers": [{"courier_code": code} for code, _ in COURIERS]})
     if call.method == "GET" and path == "/v1/maps/areas":
         return _list_areas(call.query.get("input", ""))
     if call.method == "POST" and path == "/v1/rates/couriers":
         return await _rate(read_json(call))
     if call.method == "POST" and path == "/v1/orders":
-        return await _book(kit, company_id, read_json(call))
+        return await _book(context, company_id, read_json(call))
     order_no, _, verb = path.removeprefix("/v1/orders/").partition("/")
     if call.method == "GET" and path.startswith("/v1/orders/") and not verb:
-        return await _track(kit, company_id, order_no)
+        return await _track(context, company_id, order_no)
     if call.method == "POST" and path.startswith("/v1/orders/") and verb == "cancel":
-        return await _cancel(kit, company_id, order_no, read_json(call))
+        return await _cancel(context, company_id, order_no, read_json(call))
     return _refuse(404, 40404001, "Not found")
 
 
-def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
+def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
     if step.state not in _WORDS and step.state != LABELLED:
         return None
     body = {
         "event": "order.waybill_id" if step.state == LABELLED else "order.status",
         "order_id": booking.order_no,
         "status": _WORDS.get(step.state, "confirmed"),
-        "order_price": int(_find_price(booking.asked)),
+        "order_price": int(_find_price(booking.body)),
         "courier_tracking_id": f"T{booking.order_no[-12:]}",
         "courier_waybill_id": booking.awb,
-        "courier_company": booking.asked.get("courier_company"),
-        "courier_type": booking.asked.get("courier_type"),
+        "courier_company": booking.body.get("courier_company"),
+        "courier_type": booking.body.get("courier_type"),
         "courier_link": _link(booking),
         "updated_at": step.at.astimezone(UTC).isoformat(timespec="milliseconds"),
     }
-    header = build_secret(kit, booking.company_id, f"{NAME}/signature_header")
-    secret = build_secret(kit, booking.company_id, f"{NAME}/signature_secret")
+    header = build_secret(context, booking.company_id, f"{NAME}/signature_header")
+    secret = build_secret(context, booking.company_id, f"{NAME}/signature_secret")
     return Posting({header: secret}, msgspec.json.encode(body))
 
 
 def _list_areas(search: str) -> HookAnswer:
     areas = []
-    for place in places.list_places(places.DISTRICTS, None, search):
-        city = places.find_place(place.parent_id)
-        province = places.find_place(city.parent_id) if city else None
+    for place in places.list_areas(places.DISTRICTS, None, search):
+        city = places.find_area(place.parent_id)
+        province = places.find_area(city.parent_id) if city else None
         names = [found.name for found in (place, city, province) if found]
         areas.append(
             {
@@ -99,27 +106,27 @@ def _list_areas(search: str) -> HookAnswer:
                 "postal_code": int(place.zip or 0),
             }
         )
-    return answer_json({"success": True, "areas": areas})
+    return json_response({"success": True, "areas": areas})
 
 
-async def _rate(asked: dict[str, Any]) -> HookAnswer:
-    trouble = await find_trouble(_item(asked).get("value"))
-    if trouble is not None:
-        return trouble
-    km = _distance(asked)
+async def _rate(body: dict[str, Any]) -> HookAnswer:
+    failure = await find_failure(_item(body).get("value"))
+    if failure is not None:
+        return failure
+    km = _distance(body)
     if km is None:
         return _refuse(400, 40001010, "No courier available for the requested location")
-    wanted = str(asked.get("couriers") or "").split(",")
+    wanted = str(body.get("couriers") or "").split(",")
     insurance = (
-        prices.build_insurance_fee(number(asked.get("courier_insurance"))) if asked.get("courier_insurance") else 0
+        prices.build_insurance_fee(number(body.get("courier_insurance"))) if body.get("courier_insurance") else 0
     )
     pricing = [
         _build_price(code, name, express, int(insurance))
         for code, name in COURIERS
         if code in wanted
-        for express in prices.list_express_prices(km, _weigh(asked))
+        for express in prices.list_express_prices(km, _weigh(body))
     ]
-    return answer_json({"success": True, "object": "courier_pricing", "code": 20001003, "pricing": pricing})
+    return json_response({"success": True, "object": "courier_pricing", "code": 20001003, "pricing": pricing})
 
 
 def _build_price(code: str, name: str, express: prices.Express, insurance: int) -> dict[str, Any]:
@@ -142,88 +149,90 @@ def _build_price(code: str, name: str, express: prices.Express, insurance: int) 
     }
 
 
-async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
-    problem = _find_problem(asked)
+async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+    problem = _find_problem(body)
     if problem:
         return _refuse(400, 40002001, problem)
-    reference = str(asked.get("reference_id"))
-    scenario = find_scenario(asked.get("destination_note"), asked.get("origin_note"))
+    reference = str(body.get("reference_id"))
+    scenario = find_scenario(body.get("destination_note"), body.get("origin_note"))
     if scenario == "booking_rejected":
         return _refuse(400, 40002031, "Insufficient balance")
     if scenario == "booking_timeout_not_booked":
-        return answer_lost()
-    async with kit.database.transaction() as tx:
-        made = await bookings.book(kit, tx, company_id, NAME, "express", reference, scenario, asked, build_posting)
-        twin = None if made else await bookings.find(tx, company_id, NAME, reference)
+        return gateway_timeout()
+    async with context.database.transaction() as tx:
+        booking = await bookings.book(
+            context, tx, company_id, NAME, "express", reference, scenario, body, build_posting
+        )
+        twin = None if booking else await bookings.find(tx, company_id, NAME, reference)
     if scenario == "booking_timeout":
-        return answer_lost()
+        return gateway_timeout()
     if twin is not None:
         details = {"order_id": twin.order_no, "waybill_id": twin.awb, "reference_id": reference}
         return _refuse(400, 40002060, "reference_id was used before", details)
-    return answer_json(_build_order(made)) if made else _refuse(500, 50000001, "Internal error")
+    return json_response(_build_order(booking)) if booking else _refuse(500, 50000001, "Internal error")
 
 
-def _find_problem(asked: dict[str, Any]) -> str | None:
+def _find_problem(body: dict[str, Any]) -> str | None:
     for side in ("origin", "destination"):
         for part in ("contact_name", "contact_phone", "address"):
-            if not asked.get(f"{side}_{part}"):
+            if not body.get(f"{side}_{part}"):
                 return f"{side}_{part} is required"
-    if not asked.get("reference_id"):
+    if not body.get("reference_id"):
         return "reference_id is required"
-    known = {(code, service) for code, _ in COURIERS for service, _ in _SERVICES.values()}
-    if (asked.get("courier_company"), asked.get("courier_type")) not in known:
+    offered = {(code, service) for code, _ in COURIERS for service, _ in _SERVICES.values()}
+    if (body.get("courier_company"), body.get("courier_type")) not in offered:
         return "courier_company or courier_type is not valid"
-    return None if _distance(asked) is not None else "The postal codes are not known"
+    return None if _distance(body) is not None else "The postal codes are not known"
 
 
-async def _track(kit: AppContext, company_id: int, order_no: str) -> HookAnswer:
-    async with kit.database.connection() as db:
+async def _track(context: AppContext, company_id: int, order_no: str) -> HookAnswer:
+    async with context.database.connection() as db:
         booking = await bookings.find(db, company_id, NAME, order_no)
     if booking is None or booking.order_no != order_no:
         return _refuse(404, 40402001, "Order not found")
-    return answer_down() if booking.scenario == "carrier_down" else answer_json(_build_order(booking))
+    return service_unavailable() if booking.scenario == "carrier_down" else json_response(_build_order(booking))
 
 
-async def _cancel(kit: AppContext, company_id: int, order_no: str, asked: dict[str, Any]) -> HookAnswer:
-    if not asked.get("cancellation_reason_code"):
+async def _cancel(context: AppContext, company_id: int, order_no: str, body: dict[str, Any]) -> HookAnswer:
+    if not body.get("cancellation_reason_code"):
         return _refuse(400, 40002001, "cancellation_reason_code is required")
-    async with kit.database.transaction() as tx:
+    async with context.database.transaction() as tx:
         booking = await bookings.lock(tx, company_id, NAME, order_no)
         if booking is None or booking.order_no != order_no:
             return _refuse(404, 40402001, "Order not found")
         if booking.scenario == "carrier_down":
-            return answer_down()
+            return service_unavailable()
         if booking.state.state != "confirmed" or booking.scenario == "cancel_refused":
             return _refuse(400, 40002042, "The order can not be cancelled")
-        is_slow, reason = booking.scenario == "cancel_slow", str(asked.get("cancellation_reason") or "")
+        is_slow, reason = booking.scenario == "cancel_slow", str(body.get("cancellation_reason") or "")
         if not is_cancelling(booking.steps):
             steps = cancel(booking.steps, booking.now, reason, "silently" if is_slow else None)
-            await bookings.change_course(kit, tx, booking, steps, build_posting)
-    return answer_lost() if is_slow else answer_json({"success": True, "id": order_no, "status": "cancelled"})
+            await bookings.replace_steps(context, tx, booking, steps, build_posting)
+    return gateway_timeout() if is_slow else json_response({"success": True, "id": order_no, "status": "cancelled"})
 
 
 def _build_order(booking: Booking) -> dict[str, Any]:
-    told = [step for step in booking.past if step.state in _WORDS]
+    reported = [step for step in booking.past if step.state in _WORDS]
     has_waybill = has_reached(booking.steps, booking.now, LABELLED)
     history = [
         {"note": step.state, "status": _WORDS[step.state], "updated_at": step.at.isoformat(timespec="milliseconds")}
-        for step in told
+        for step in reported
     ]
     courier = {
         "tracking_id": f"T{booking.order_no[-12:]}",
         "waybill_id": booking.awb if has_waybill else None,
-        "company": booking.asked.get("courier_company"),
-        "type": booking.asked.get("courier_type"),
+        "company": booking.body.get("courier_company"),
+        "type": booking.body.get("courier_type"),
         "link": _link(booking),
         "history": history,
     }
-    km = _distance(booking.asked) or Decimal(0)
+    km = _distance(booking.body) or Decimal(0)
     return {
         "success": True,
         "object": "order",
         "id": booking.order_no,
-        "status": _WORDS[told[-1].state],
-        "price": int(_find_price(booking.asked)),
+        "status": _WORDS[reported[-1].state],
+        "price": int(_find_price(booking.body)),
         "currency": "IDR",
         "courier": courier,
         "delivery": {"distance": float(km), "distance_unit": "kilometer"},
@@ -233,44 +242,44 @@ def _build_order(booking: Booking) -> dict[str, Any]:
 
 def _refuse(status: int, code: int, error: str, details: dict[str, Any] | None = None) -> HookAnswer:
     body: dict[str, Any] = {"success": False, "error": error, "code": code}
-    return answer_json(body | ({"details": details} if details else {}), status)
+    return json_response(body | ({"details": details} if details else {}), status)
 
 
-def _item(asked: dict[str, Any]) -> dict[str, Any]:
-    items = asked.get("items")
+def _item(body: dict[str, Any]) -> dict[str, Any]:
+    items = body.get("items")
     return items[0] if isinstance(items, list) and items and isinstance(items[0], dict) else {}
 
 
-def _weigh(asked: dict[str, Any]) -> int:
-    item = _item(asked)
+def _weigh(body: dict[str, Any]) -> int:
+    item = _item(body)
     measures = (number(item.get(name)) for name in ("length", "width", "height"))
     return prices.build_chargeable_kg(number(item.get("weight")) / 1000, *measures)
 
 
-def _distance(asked: dict[str, Any]) -> Decimal | None:
-    origin, destination = _find_spot(asked, "origin"), _find_spot(asked, "destination")
+def _distance(body: dict[str, Any]) -> Decimal | None:
+    origin, destination = _find_spot(body, "origin"), _find_spot(body, "destination")
     return prices.build_distance(origin, destination) if origin and destination else None
 
 
-def _find_spot(asked: dict[str, Any], side: str) -> SandboxPoint | None:
-    place = places.find_by_zip(str(asked.get(f"{side}_postal_code") or ""))
+def _find_spot(body: dict[str, Any], side: str) -> SandboxPoint | None:
+    place = places.find_by_zip(str(body.get(f"{side}_postal_code") or ""))
     if place is not None:
         return place.centre
-    point = asked.get(f"{side}_coordinate") or {name: asked.get(f"{side}_{name}") for name in ("latitude", "longitude")}
+    point = body.get(f"{side}_coordinate") or {name: body.get(f"{side}_{name}") for name in ("latitude", "longitude")}
     lat, lng = point.get("latitude"), point.get("longitude")
     return SandboxPoint(float(lat), float(lng)) if lat is not None and lng is not None else None
 
 
-def _find_price(asked: dict[str, Any]) -> Decimal:
-    km = _distance(asked) or Decimal(0)
+def _find_price(body: dict[str, Any]) -> Decimal:
+    km = _distance(body) or Decimal(0)
     services = {
-        _SERVICES[express.service][0]: express.price for express in prices.list_express_prices(km, _weigh(asked))
+        _SERVICES[express.service][0]: express.price for express in prices.list_express_prices(km, _weigh(body))
     }
-    return services.get(str(asked.get("courier_type")), Decimal(0))
+    return services.get(str(body.get("courier_type")), Decimal(0))
 
 
 def _link(booking: Booking) -> str:
     return f"https://sandbox.example/biteship/{booking.order_no}"
 
 
-SIMULATOR = CarrierSimulator("express", answer, build_posting)
+SIMULATOR = CarrierSimulator("express", serve, build_posting)

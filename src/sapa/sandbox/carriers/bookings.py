@@ -1,4 +1,4 @@
-"""What the simulators of carriers remember, and what they call back with."""
+"""The simulated carriers' bookings and callbacks."""
 
 import base64
 from collections.abc import Callable, Mapping, Sequence
@@ -24,11 +24,11 @@ from sapa.sandbox.carriers.scenarios import (
 )
 
 MARK = "x-sandbox-booking"
-"""A callback's header that tells whose it is, so that it can be replaced while it waits."""
+"""The callback header with its booking, so that pending callbacks can be replaced."""
 
 
 class Booking(Struct, frozen=True):
-    """A booking as its simulator sees it at one moment."""
+    """A booking as its simulator sees it now."""
 
     company_id: int
     adapter: str
@@ -36,7 +36,7 @@ class Booking(Struct, frozen=True):
     order_no: str
     awb: str
     scenario: str | None
-    asked: dict[str, Any]
+    body: dict[str, Any]
     steps: list[ScenarioStep]
     booked_at: datetime
     now: datetime
@@ -52,23 +52,23 @@ class Booking(Struct, frozen=True):
 
 
 class Posting(Struct, frozen=True):
-    """A callback in a carrier's own form."""
+    """A callback in the carrier's format."""
 
     headers: dict[str, str]
     body: bytes
 
 
 Build = Callable[[AppContext, Booking, ScenarioStep], Posting | None]
-"""How a simulator tells of a step; None when that carrier says nothing of it."""
+"""Builds the callback of a step; None if the carrier sends none."""
 
-KEPT_DAYS = 90
+RETENTION_DAYS = 90
 
 
 async def book(
-    kit: AppContext, tx: Tx, company_id: int, adapter: str, kind: Kind, reference: str, scenario: str | None,
-    asked: Mapping[str, Any], build: Build,
+    context: AppContext, tx: Tx, company_id: int, adapter: str, kind: Kind, reference: str, scenario: str | None,
+    body: Mapping[str, Any], build: Build,
 ) -> Booking | None:  # fmt: skip
-    """None when the reference was booked before, which is counted."""
+    """None if the reference was booked before, which is counted."""
     now = await get_now(tx, company_id)
     steps = build_steps(kind, scenario, now)
     number = build_number(company_id, adapter, reference)
@@ -79,19 +79,19 @@ async def book(
         f"SBX-{number[:16]}",
         f"SBX{number[16:28]}",
         scenario,
-        dict(asked),
+        dict(body),
         steps,
         now,
         now,
     )
-    made = await queries.insert_booking(
-        tx, company_id, adapter, reference, booking.order_no, booking.awb, scenario, msgspec.json.encode(asked),
+    is_new = await queries.insert_booking(
+        tx, company_id, adapter, reference, booking.order_no, booking.awb, scenario, msgspec.json.encode(body),
         msgspec.json.encode(steps), now,
     )  # fmt: skip
-    if not made:
+    if not is_new:
         await queries.count_request(tx, company_id, adapter, reference)
         return None
-    await _schedule(kit, tx, booking, steps[1:], build)
+    await _schedule(context, tx, booking, steps[1:], build)
     return booking
 
 
@@ -107,44 +107,46 @@ async def lock(tx: Tx, company_id: int, adapter: str, key: str) -> Booking | Non
 
 
 async def list_bookings(db: Connection, company_id: int) -> list[Booking]:
-    """All that a company's simulators took on, the oldest first."""
+    """All bookings of a company's simulators, oldest first."""
     now = await get_now(db, company_id)
     return [_read(row, company_id, now) for row in await queries.list_bookings(db, company_id)]
 
 
-async def forget_old(database: Database) -> None:
-    """By the real time: a test clock that is moved on for months takes nothing away from whoever tests with it."""
+async def purge_old(database: Database) -> None:
+    """By real time, so that moving a test clock ahead deletes nothing."""
     async with database.connection() as db:
-        await queries.purge_bookings(db, KEPT_DAYS)
+        await queries.purge_bookings(db, RETENTION_DAYS)
 
 
-async def change_course(kit: AppContext, tx: Tx, booking: Booking, steps: list[ScenarioStep], build: Build) -> Booking:
-    """Another course from here on: what waits to be told is replaced by what is to be told now."""
-    is_told = {(step.state, step.at) for step in booking.past}
+async def replace_steps(
+    context: AppContext, tx: Tx, booking: Booking, steps: list[ScenarioStep], build: Build
+) -> Booking:
+    """Replaces the steps and the pending callbacks."""
+    posted = {(step.state, step.at) for step in booking.past}
     await queries.drop_waiting(tx, booking.company_id, _mark(booking), booking.now)
     changed = msgspec.structs.replace(booking, steps=steps)
     await queries.set_steps(tx, booking.company_id, booking.adapter, booking.reference, msgspec.json.encode(steps))
-    await _schedule(kit, tx, changed, [step for step in steps if (step.state, step.at) not in is_told], build)
+    await _schedule(context, tx, changed, [step for step in steps if (step.state, step.at) not in posted], build)
     return changed
 
 
-async def _schedule(kit: AppContext, tx: Tx, booking: Booking, steps: Sequence[ScenarioStep], build: Build) -> None:
+async def _schedule(context: AppContext, tx: Tx, booking: Booking, steps: Sequence[ScenarioStep], build: Build) -> None:
     if booking.scenario == "carrier_down":
         return
-    path = "/hooks/carriers/" + build_secret(kit, booking.company_id, f"hook/{booking.adapter}")
-    told = [(step, posting) for step in steps if (posting := build(kit, booking, step))]
-    delays = [max(0.0, (step.at - booking.now).total_seconds()) for step, _ in told]
+    path = "/hooks/carriers/" + build_secret(context, booking.company_id, f"hook/{booking.adapter}")
+    postings = [(step, posting) for step in steps if (posting := build(context, booking, step))]
+    delays = [max(0.0, (step.at - booking.now).total_seconds()) for step, _ in postings]
     if booking.scenario == "webhook_out_of_order":
         delays = _swap(delays)
     times = 2 if booking.scenario == "webhook_duplicate" else 1
-    for delay, (_, posting) in zip(delays, told, strict=True):
+    for delay, (_, posting) in zip(delays, postings, strict=True):
         headers = {"content-type": "application/json", **posting.headers, MARK: _mark(booking)}
         for _ in range(times):
             await callbacks.schedule(tx, booking.company_id, path, headers, posting.body, delay)
 
 
 def _swap(delays: list[float]) -> list[float]:
-    """Each second one overtakes the one before it."""
+    """Swaps each pair."""
     swapped = delays.copy()
     for first in range(0, len(delays) - 1, 2):
         swapped[first], swapped[first + 1] = delays[first + 1] + 0.5, delays[first + 1]

@@ -1,4 +1,4 @@
-"""Plays Dash Electric: its paths, its answers, its callbacks."""
+"""Simulates Dash Electric: its paths, responses and callbacks."""
 
 import hmac
 from decimal import Decimal
@@ -11,8 +11,15 @@ from sapa.sandbox import areas, prices
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.areas import SandboxPoint
 from sapa.sandbox.carriers import bookings, people
-from sapa.sandbox.carriers.answers import answer_down, answer_json, answer_lost, find_trouble, number, read_json
 from sapa.sandbox.carriers.bookings import Booking, Posting
+from sapa.sandbox.carriers.responses import (
+    find_failure,
+    gateway_timeout,
+    json_response,
+    number,
+    read_json,
+    service_unavailable,
+)
 from sapa.sandbox.carriers.scenarios import (
     ScenarioStep,
     cancel,
@@ -42,7 +49,7 @@ _WORDS = {
     "returned": "RETURNED",
     "lost": "FAILED",
 }
-"""It has one word for all that goes wrong."""
+"""It has one word for every failure."""
 
 _REASONS = {
     "no_driver": "No driver could be found",
@@ -53,29 +60,29 @@ _REASONS = {
 _BEFORE_PICKUP = frozenset({"finding_driver", "driver_assigned", "picking_up"})
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
+async def serve(context: AppContext, call: HookCall) -> HookAnswer:
     path = call.path.removeprefix(PREFIX)
     if (call.method, path) == ("POST", "/v1/auth/providers/token"):
-        return _grant(kit, read_json(call))
-    company_id = find_company_id(kit, call.headers.get("authorization", "").removeprefix("Bearer "), _TOKEN)
+        return _grant(context, read_json(call))
+    company_id = find_company_id(context, call.headers.get("authorization", "").removeprefix("Bearer "), _TOKEN)
     if company_id is None:
         return _refuse(401, "UNAUTHORIZED", "The token is invalid or has expired")
     if (call.method, path) == ("POST", "/v1/deliveries/quotes"):
         return await _quote(read_json(call))
     if (call.method, path) == ("POST", _DELIVERIES):
-        return await _book(kit, company_id, read_json(call))
+        return await _book(context, company_id, read_json(call))
     number = path.removeprefix(f"{_DELIVERIES}/")
     if number != path and call.method == "GET":
-        return await _track(kit, company_id, number)
+        return await _track(context, company_id, number)
     if number != path and call.method == "DELETE":
-        return await _cancel(kit, company_id, number, call.query.get("reason", ""))
+        return await _cancel(context, company_id, number, call.query.get("reason", ""))
     return _refuse(404, "NOT_FOUND", "There is no such path")
 
 
-def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
+def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
     if step.state not in _WORDS:
         return None
-    token = build_secret(kit, booking.company_id, f"{NAME}/callback_token")
+    token = build_secret(context, booking.company_id, f"{NAME}/callback_token")
     return Posting({"authorization": f"Bearer {token}"}, msgspec.json.encode(_build_delivery(booking, step)))
 
 
@@ -87,13 +94,13 @@ def _build_delivery(booking: Booking, step: ScenarioStep) -> dict[str, Any]:
         "photoUrl": driver.photo,
         "vehicle": {"licensePlate": driver.plate},
     }
-    km = _distance(booking.asked) or Decimal(0)
+    km = _distance(booking.body) or Decimal(0)
     return {
         "deliveryID": booking.order_no,
         "providerOrderID": booking.reference,
         "status": _WORDS[step.state],
-        "serviceType": booking.asked.get("serviceType"),
-        "amount": int(_find_price(booking.asked.get("serviceType"), km, booking.asked) or 0),
+        "serviceType": booking.body.get("serviceType"),
+        "amount": int(_find_price(booking.body.get("serviceType"), km, booking.body) or 0),
         "currency": "IDR",
         "distance": float(km),
         "trackingURL": f"https://sandbox.example/dash/{booking.order_no}",
@@ -102,7 +109,7 @@ def _build_delivery(booking: Booking, step: ScenarioStep) -> dict[str, Any]:
         "timestamp": step.at.isoformat(timespec="milliseconds"),
         "reason": step.reason or _REASONS.get(step.state),
         "cancelledBy": step.by,
-        "receiverName": booking.asked["recipient"].get("firstName") if step.state == "delivered" else None,
+        "receiverName": booking.body["recipient"].get("firstName") if step.state == "delivered" else None,
     }
 
 
@@ -113,26 +120,26 @@ def _build_media(booking: Booking, step: ScenarioStep) -> list[dict[str, str]]:
     return [{"type": kind, "url": f"https://sandbox.example/dash/{booking.order_no}/{kind}.jpg"} for kind in kinds]
 
 
-def _grant(kit: AppContext, asked: dict[str, Any]) -> HookAnswer:
-    company_id = find_company_id(kit, str(asked.get("client_secret") or ""), f"{NAME}/client_secret")
-    expected = build_secret(kit, company_id, f"{NAME}/client_key") if company_id is not None else ""
-    given = str(asked.get("client_key") or "")
-    if company_id is None or not hmac.compare_digest(expected.encode(), given.encode()):
+def _grant(context: AppContext, body: dict[str, Any]) -> HookAnswer:
+    company_id = find_company_id(context, str(body.get("client_secret") or ""), f"{NAME}/client_secret")
+    expected = build_secret(context, company_id, f"{NAME}/client_key") if company_id is not None else ""
+    received = str(body.get("client_key") or "")
+    if company_id is None or not hmac.compare_digest(expected.encode(), received.encode()):
         return _refuse(401, "UNAUTHORIZED", "The client key or secret is wrong")
-    return answer_json({"token": build_secret(kit, company_id, _TOKEN)})
+    return json_response({"token": build_secret(context, company_id, _TOKEN)})
 
 
-async def _quote(asked: dict[str, Any]) -> HookAnswer:
-    trouble = await find_trouble(_package(asked).get("price"))
-    if trouble is not None:
-        return trouble
-    km = _distance(asked)
+async def _quote(body: dict[str, Any]) -> HookAnswer:
+    failure = await find_failure(_package(body).get("price"))
+    if failure is not None:
+        return failure
+    km = _distance(body)
     if km is None:
         return _refuse(400, "BAD_REQUEST", "coordinates are required")
-    if not _is_served(asked):
+    if not _is_served(body):
         return _refuse(422, "OUT_OF_COVERAGE", "The origin is outside the service area")
-    found = {kind: _find_price(kind, km, asked) for kind in ("INSTANT", "SAME_DAY")}
-    return answer_json(
+    found = {kind: _find_price(kind, km, body) for kind in ("INSTANT", "SAME_DAY")}
+    return json_response(
         {
             "quotes": [
                 {
@@ -149,91 +156,93 @@ async def _quote(asked: dict[str, Any]) -> HookAnswer:
     )
 
 
-async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
-    reference = str(asked.get("providerOrderID") or "")
-    problem = _find_problem(asked)
+async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+    reference = str(body.get("providerOrderID") or "")
+    problem = _find_problem(body)
     if problem or not reference:
         return _refuse(400, "BAD_REQUEST", problem or "providerOrderID is required")
-    if not _is_served(asked):
+    if not _is_served(body):
         return _refuse(422, "OUT_OF_COVERAGE", "The origin is outside the service area")
-    scenario = find_scenario(asked["destination"].get("notes"), asked["origin"].get("notes"))
+    scenario = find_scenario(body["destination"].get("notes"), body["origin"].get("notes"))
     if scenario == "booking_rejected":
         return _refuse(422, "INSUFFICIENT_BALANCE", "The balance is not sufficient")
     if scenario == "booking_timeout_not_booked":
-        return answer_lost()
-    async with kit.database.transaction() as tx:
-        made = await bookings.book(kit, tx, company_id, NAME, "instant", reference, scenario, asked, build_posting)
+        return gateway_timeout()
+    async with context.database.transaction() as tx:
+        booking = await bookings.book(
+            context, tx, company_id, NAME, "instant", reference, scenario, body, build_posting
+        )
     if scenario == "booking_timeout":
-        return answer_lost()
-    if made is None:
+        return gateway_timeout()
+    if booking is None:
         return _refuse(409, "DUPLICATE_ORDER", "providerOrderID was used before")
-    return answer_json(_build_delivery(made, made.steps[0]), 201)
+    return json_response(_build_delivery(booking, booking.steps[0]), 201)
 
 
-def _find_problem(asked: dict[str, Any]) -> str | None:
+def _find_problem(body: dict[str, Any]) -> str | None:
     for name in ("sender", "recipient", "origin", "destination"):
-        if not isinstance(asked.get(name), dict):
+        if not isinstance(body.get(name), dict):
             return f"{name} is required"
     for name in ("sender", "recipient"):
-        if not asked[name].get("firstName") or not str(asked[name].get("phone") or "").startswith("+62"):
+        if not body[name].get("firstName") or not str(body[name].get("phone") or "").startswith("+62"):
             return f"{name} needs firstName and a phone number with +62"
-    if asked.get("serviceType") not in {"INSTANT", "SAME_DAY"} or asked.get("serviceCategory") != "EXPRESS":
+    if body.get("serviceType") not in {"INSTANT", "SAME_DAY"} or body.get("serviceCategory") != "EXPRESS":
         return "serviceType or serviceCategory is not valid"
-    return None if _distance(asked) is not None else "coordinates are required"
+    return None if _distance(body) is not None else "coordinates are required"
 
 
-async def _track(kit: AppContext, company_id: int, key: str) -> HookAnswer:
-    async with kit.database.connection() as db:
+async def _track(context: AppContext, company_id: int, key: str) -> HookAnswer:
+    async with context.database.connection() as db:
         booking = await bookings.find(db, company_id, NAME, key)
     if booking is None or booking.order_no != key:
         return _refuse(404, "NOT_FOUND", "There is no such delivery")
     if booking.scenario == "carrier_down":
-        return answer_down()
-    told = [step for step in booking.past if step.state in _WORDS]
-    return answer_json(_build_delivery(booking, told[-1]))
+        return service_unavailable()
+    reported = [step for step in booking.past if step.state in _WORDS]
+    return json_response(_build_delivery(booking, reported[-1]))
 
 
-async def _cancel(kit: AppContext, company_id: int, key: str, reason: str) -> HookAnswer:
-    async with kit.database.transaction() as tx:
+async def _cancel(context: AppContext, company_id: int, key: str, reason: str) -> HookAnswer:
+    async with context.database.transaction() as tx:
         booking = await bookings.lock(tx, company_id, NAME, key)
         if booking is None or booking.order_no != key:
             return _refuse(404, "NOT_FOUND", "There is no such delivery")
         if booking.scenario == "carrier_down":
-            return answer_down()
+            return service_unavailable()
         if booking.state.state not in _BEFORE_PICKUP or booking.scenario == "cancel_refused":
             return _refuse(409, "NOT_CANCELLABLE", "The delivery can no longer be cancelled")
         is_slow = booking.scenario == "cancel_slow"
         if not is_cancelling(booking.steps):
             steps = cancel(booking.steps, booking.now, reason, "silently" if is_slow else None)
-            await bookings.change_course(kit, tx, booking, steps, build_posting)
-    return answer_lost() if is_slow else HookAnswer(204)
+            await bookings.replace_steps(context, tx, booking, steps, build_posting)
+    return gateway_timeout() if is_slow else HookAnswer(204)
 
 
 def _refuse(status: int, code: str, message: str) -> HookAnswer:
-    return answer_json({"code": code, "message": message}, status)
+    return json_response({"code": code, "message": message}, status)
 
 
-def _is_served(asked: dict[str, Any]) -> bool:
-    city = areas.find_city(str(asked["origin"].get("city") or ""))
+def _is_served(body: dict[str, Any]) -> bool:
+    city = areas.find_city(str(body["origin"].get("city") or ""))
     return city is not None and city.id in areas.PICKUP_CITIES
 
 
-def _package(asked: dict[str, Any]) -> dict[str, Any]:
-    packages = asked.get("packages")
+def _package(body: dict[str, Any]) -> dict[str, Any]:
+    packages = body.get("packages")
     return packages[0] if isinstance(packages, list) and packages and isinstance(packages[0], dict) else {}
 
 
-def _distance(asked: dict[str, Any]) -> Decimal | None:
+def _distance(body: dict[str, Any]) -> Decimal | None:
     try:
-        ends = [asked[end]["coordinates"] for end in ("origin", "destination")]
+        ends = [body[end]["coordinates"] for end in ("origin", "destination")]
         origin, destination = (SandboxPoint(float(end["latitude"]), float(end["longitude"])) for end in ends)
     except (KeyError, TypeError, ValueError):
         return None
     return prices.build_distance(origin, destination)
 
 
-def _find_price(kind: object, km: Decimal, asked: dict[str, Any]) -> Decimal | None:
-    kg = number(_package(asked).get("weight"))
+def _find_price(kind: object, km: Decimal, body: dict[str, Any]) -> Decimal | None:
+    kg = number(_package(body).get("weight"))
     if kind == "INSTANT":
         return prices.find_instant_price("bike", km, kg)
     return prices.find_electric_price(km, kg)
@@ -244,4 +253,4 @@ def _find_driver(booking: Booking, step: ScenarioStep) -> people.Person | None:
     return people.choose(booking.reference, step.driver) if has_driver else None
 
 
-SIMULATOR = CarrierSimulator("instant", answer, build_posting)
+SIMULATOR = CarrierSimulator("instant", serve, build_posting)

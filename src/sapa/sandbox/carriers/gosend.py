@@ -1,4 +1,4 @@
-"""Plays GoSend: its paths, its answers, its callbacks."""
+"""Simulates GoSend: its paths, responses and callbacks."""
 
 import asyncio
 from decimal import Decimal
@@ -11,18 +11,18 @@ from sapa.sandbox import prices
 from sapa.sandbox.accounts import build_secret, find_company_id
 from sapa.sandbox.areas import SandboxPoint
 from sapa.sandbox.carriers import bookings, people
-from sapa.sandbox.carriers.answers import (
+from sapa.sandbox.carriers.bookings import Booking, Posting
+from sapa.sandbox.carriers.responses import (
     DOWN_VALUE,
     SLOW_SECONDS,
     SLOW_VALUE,
-    answer_down,
-    answer_json,
-    answer_lost,
+    gateway_timeout,
+    json_response,
     local_text,
     milliseconds,
     read_json,
+    service_unavailable,
 )
-from sapa.sandbox.carriers.bookings import Booking, Posting
 from sapa.sandbox.carriers.scenarios import (
     ScenarioStep,
     cancel,
@@ -53,29 +53,29 @@ _WORDS = {
     "cancelled": "cancelled",
     "no_driver": "no_driver",
 }
-"""It has no word for a parcel that is back: it stays `rejected`, with a photo of the hand-over."""
+"""It has no word for a returned parcel: it stays `rejected`, with a hand-over photo."""
 
 _BEFORE_PICKUP = frozenset({"finding_driver", "driver_assigned", "picking_up"})
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
-    company_id = find_company_id(kit, call.headers.get("pass-key", ""), f"{NAME}/pass_key")
-    if company_id is None or call.headers.get("client-id") != build_secret(kit, company_id, f"{NAME}/client_id"):
+async def serve(context: AppContext, call: HookCall) -> HookAnswer:
+    company_id = find_company_id(context, call.headers.get("pass-key", ""), f"{NAME}/pass_key")
+    if company_id is None or call.headers.get("client-id") != build_secret(context, company_id, f"{NAME}/client_id"):
         return _refuse(401, "Invalid Client-ID or Pass-Key")
     path = call.path.removeprefix(PREFIX)
     if (call.method, path) == ("GET", "/gokilat/v10/calculate/price"):
         return await _price(call.query)
     if (call.method, path) == ("POST", _BOOKING):
-        return await _book(kit, company_id, read_json(call))
+        return await _book(context, company_id, read_json(call))
     if (call.method, path) == ("PUT", f"{_BOOKING}/cancel"):
-        return await _cancel(kit, company_id, str(read_json(call).get("orderNo") or ""))
+        return await _cancel(context, company_id, str(read_json(call).get("orderNo") or ""))
     for prefix in (f"{_BOOKING}/orderno/", f"{_BOOKING}/storeOrderId/"):
         if call.method == "GET" and path.startswith(prefix):
-            return await _track(kit, company_id, path.removeprefix(prefix))
+            return await _track(context, company_id, path.removeprefix(prefix))
     return _refuse(404, "Not Found")
 
 
-def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
+def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
     word = _WORDS.get(step.state)
     if word is None:
         return None
@@ -90,7 +90,7 @@ def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Post
         "booking_id": booking.order_no,
         "status": word,
         "cancelled_by": step.by,
-        "booking_type": booking.asked.get("shipment_method"),
+        "booking_type": booking.body.get("shipment_method"),
         "driver_name": driver.name if driver else None,
         "driver_phone": driver.phone if driver else None,
         "driver_photo_url": driver.photo if driver else None,
@@ -103,18 +103,18 @@ def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Post
         "pod_url": f"{_tracking_url(booking)}/pod.jpg" if step.state in {"delivered", "returned"} else None,
         "store_order_id": booking.reference,
     }
-    token = build_secret(kit, booking.company_id, f"{NAME}/callback_token")
+    token = build_secret(context, booking.company_id, f"{NAME}/callback_token")
     return Posting({"authorization": token}, msgspec.json.encode(body))
 
 
 async def _price(query: dict[str, str]) -> HookAnswer:
-    """A quote tells no value of the parcel: the last digits of where it goes stand for it."""
+    """A quote has no declared value: the last digits of the destination replace it."""
     origin, destination = _parse_point(query.get("origin")), _parse_point(query.get("destination"))
     if origin is None or destination is None:
         return _refuse(400, "origin and destination must be lat,lng")
     latitude = query["destination"].split(",")[0]
     if latitude.endswith(str(DOWN_VALUE)):
-        return answer_down()
+        return service_unavailable()
     if latitude.endswith(str(SLOW_VALUE)):
         await asyncio.sleep(SLOW_SECONDS)
     km = prices.build_distance(origin, destination)
@@ -122,7 +122,7 @@ async def _price(query: dict[str, str]) -> HookAnswer:
         "Instant": prices.find_instant_price("bike", km, Decimal(1)),
         "SameDay": prices.find_same_day_price(km, Decimal(1)),
     }
-    return answer_json({method: _build_method(method, km, price) for method, price in found.items()})
+    return json_response({method: _build_method(method, km, price) for method, price in found.items()})
 
 
 def _build_method(method: str, km: Decimal, price: Decimal | None) -> dict[str, Any]:
@@ -137,31 +137,33 @@ def _build_method(method: str, km: Decimal, price: Decimal | None) -> dict[str, 
     }
 
 
-async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
-    routes = asked.get("routes")
+async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+    routes = body.get("routes")
     route = routes[0] if isinstance(routes, list) and routes and isinstance(routes[0], dict) else {}
     reference = str(route.get("storeOrderId") or "")
-    problem = _find_problem(asked, route)
+    problem = _find_problem(body, route)
     if problem:
         return _refuse(400, problem)
     scenario = find_scenario(route.get("destinationNote"), route.get("originNote"))
     if scenario == "booking_rejected":
         return _refuse(400, "Insufficient balance")
     if scenario == "booking_timeout_not_booked":
-        return answer_lost()
-    async with kit.database.transaction() as tx:
-        made = await bookings.book(kit, tx, company_id, NAME, "instant", reference, scenario, asked, build_posting)
+        return gateway_timeout()
+    async with context.database.transaction() as tx:
+        booking = await bookings.book(
+            context, tx, company_id, NAME, "instant", reference, scenario, body, build_posting
+        )
     if scenario == "booking_timeout":
-        return answer_lost()
-    if made is None:
+        return gateway_timeout()
+    if booking is None:
         return _refuse(400, "storeOrderId was used before")
-    number = int.from_bytes(made.order_no.encode()[-4:])
-    method = asked["shipment_method"]
-    return answer_json({"id": number, "orderNo": made.order_no, "bookingType": method, "storeOrderId": reference})
+    number = int.from_bytes(booking.order_no.encode()[-4:])
+    method = body["shipment_method"]
+    return json_response({"id": number, "orderNo": booking.order_no, "bookingType": method, "storeOrderId": reference})
 
 
-def _find_problem(asked: dict[str, Any], route: dict[str, Any]) -> str | None:
-    if asked.get("shipment_method") not in _METHODS or asked.get("paymentType") != 3:
+def _find_problem(body: dict[str, Any], route: dict[str, Any]) -> str | None:
+    if body.get("shipment_method") not in _METHODS or body.get("paymentType") != 3:
         return "shipment_method and paymentType are not valid"
     for name in ("originContactName", "originAddress", "destinationContactName", "destinationAddress", "storeOrderId"):
         if not route.get(name):
@@ -174,24 +176,24 @@ def _find_problem(asked: dict[str, Any], route: dict[str, Any]) -> str | None:
     return None if is_placed else "originLatLong and destinationLatLong are required"
 
 
-async def _track(kit: AppContext, company_id: int, key: str) -> HookAnswer:
-    async with kit.database.connection() as db:
+async def _track(context: AppContext, company_id: int, key: str) -> HookAnswer:
+    async with context.database.connection() as db:
         booking = await bookings.find(db, company_id, NAME, key)
     if booking is None:
         return _refuse(404, "Booking not found")
     if booking.scenario == "carrier_down":
-        return answer_down()
-    told = [step for step in booking.past if step.state in _WORDS]
-    step, times = told[-1], {step.state: local_text(step.at) for step in told}
+        return service_unavailable()
+    reported = [step for step in booking.past if step.state in _WORDS]
+    step, times = reported[-1], {step.state: local_text(step.at) for step in reported}
     driver = _find_driver(booking, step)
     closed = next(
         (times[state] for state in ("delivered", "cancelled", "no_driver", "returning") if state in times), None
     )
-    return answer_json(
+    return json_response(
         {
             "orderNo": booking.order_no,
             "status": _WORDS[step.state],
-            "bookingType": booking.asked.get("shipment_method"),
+            "bookingType": booking.body.get("shipment_method"),
             "driverName": driver.name if driver else None,
             "driverPhone": driver.phone if driver else None,
             "driverPhoto": driver.photo if driver else None,
@@ -210,24 +212,24 @@ async def _track(kit: AppContext, company_id: int, key: str) -> HookAnswer:
     )
 
 
-async def _cancel(kit: AppContext, company_id: int, order_no: str) -> HookAnswer:
-    async with kit.database.transaction() as tx:
+async def _cancel(context: AppContext, company_id: int, order_no: str) -> HookAnswer:
+    async with context.database.transaction() as tx:
         booking = await bookings.lock(tx, company_id, NAME, order_no)
         if booking is None:
             return _refuse(404, "Booking not found")
         if booking.scenario == "carrier_down":
-            return answer_down()
+            return service_unavailable()
         if booking.state.state not in _BEFORE_PICKUP or booking.scenario == "cancel_refused":
             return _refuse(400, "Booking can not be cancelled anymore")
         is_slow = booking.scenario == "cancel_slow"
         if not is_cancelling(booking.steps):
             steps = cancel(booking.steps, booking.now, "Cancelled by the client", "silently" if is_slow else None)
-            await bookings.change_course(kit, tx, booking, steps, build_posting)
-    return answer_lost() if is_slow else answer_json({"statusCode": 200, "message": "Booking cancelled"})
+            await bookings.replace_steps(context, tx, booking, steps, build_posting)
+    return gateway_timeout() if is_slow else json_response({"statusCode": 200, "message": "Booking cancelled"})
 
 
 def _refuse(status: int, reason: str) -> HookAnswer:
-    return answer_json({"errors": [{"message": reason}]}, status, {"Error-Message": reason})
+    return json_response({"errors": [{"message": reason}]}, status, {"Error-Message": reason})
 
 
 def _find_driver(booking: Booking, step: ScenarioStep) -> people.Person | None:
@@ -236,7 +238,7 @@ def _find_driver(booking: Booking, step: ScenarioStep) -> people.Person | None:
 
 
 def _route(booking: Booking) -> dict[str, Any]:
-    route: dict[str, Any] = booking.asked["routes"][0]
+    route: dict[str, Any] = booking.body["routes"][0]
     return route
 
 
@@ -247,7 +249,7 @@ def _distance(route: dict[str, Any]) -> Decimal:
 
 def _find_price(booking: Booking) -> Decimal:
     km = _distance(_route(booking))
-    if booking.asked.get("shipment_method") == "SameDay":
+    if booking.body.get("shipment_method") == "SameDay":
         return prices.find_same_day_price(km, Decimal(1)) or Decimal(0)
     return prices.find_instant_price("bike", km, Decimal(1)) or Decimal(0)
 
@@ -264,4 +266,4 @@ def _parse_point(text: object) -> SandboxPoint | None:
     return SandboxPoint(lat, lng)
 
 
-SIMULATOR = CarrierSimulator("instant", answer, build_posting)
+SIMULATOR = CarrierSimulator("instant", serve, build_posting)

@@ -1,4 +1,4 @@
-"""Plays KiriminAja: its paths, its answers, its callbacks."""
+"""Simulates KiriminAja: its paths, responses and callbacks."""
 
 from collections.abc import Awaitable, Callable
 from decimal import Decimal
@@ -10,16 +10,16 @@ from sapa.context import AppContext
 from sapa.sandbox import areas, prices
 from sapa.sandbox.accounts import find_company_id
 from sapa.sandbox.carriers import bookings
-from sapa.sandbox.carriers.answers import (
-    answer_down,
-    answer_json,
-    answer_lost,
-    find_trouble,
+from sapa.sandbox.carriers.bookings import Booking, Posting
+from sapa.sandbox.carriers.responses import (
+    find_failure,
+    gateway_timeout,
+    json_response,
     local_text,
     number,
     read_json,
+    service_unavailable,
 )
-from sapa.sandbox.carriers.bookings import Booking, Posting
 from sapa.sandbox.carriers.scenarios import (
     LABELLED,
     ScenarioStep,
@@ -75,19 +75,19 @@ _METHODS = {
 Handler = Callable[[AppContext, int, dict[str, Any]], Awaitable[HookAnswer]]
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
+async def serve(context: AppContext, call: HookCall) -> HookAnswer:
     key = call.headers.get("authorization", "").removeprefix("Bearer ")
-    company_id = find_company_id(kit, key, f"{NAME}/api_key")
+    company_id = find_company_id(context, key, f"{NAME}/api_key")
     if company_id is None:
-        return answer_json({"status": False, "text": "Unauthenticated."}, 401)
+        return json_response({"status": False, "text": "Unauthenticated."}, 401)
     handler = _HANDLERS.get(call.path.removeprefix(PREFIX))
     if handler is None or call.method != "POST":
-        return answer_json({"status": False, "text": "Not found"}, 404)
-    return await handler(kit, company_id, {**call.query, **read_json(call)})
+        return json_response({"status": False, "text": "Not found"}, 404)
+    return await handler(context, company_id, {**call.query, **read_json(call)})
 
 
-def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
-    """What has no method of its own is told with its code, as a parcel's status."""
+def build_posting(context: AppContext, booking: Booking, step: ScenarioStep) -> Posting | None:
+    """A status without a callback method of its own is sent as a code."""
     parcel: dict[str, Any] = {"order_id": booking.reference, "awb": booking.awb}
     if step.state in _METHODS:
         method, field = _METHODS[step.state]
@@ -99,16 +99,16 @@ def build_posting(kit: AppContext, booking: Booking, step: ScenarioStep) -> Post
     return Posting({}, msgspec.json.encode(body))
 
 
-async def _list_couriers(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
-    return answer_json({"status": True, "datas": [{"code": code, "name": name} for code, name in COURIERS]})
+async def _list_couriers(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+    return json_response({"status": True, "datas": [{"code": code, "name": name} for code, name in COURIERS]})
 
 
 def _list_areas(level: int, field: str, parent: str | None, found: str) -> Handler:
-    async def handle(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
-        if parent is not None and parent not in asked:
-            return answer_json({"status": False, "text": f"The {parent} field is required.", "code": 422})
+    async def handle(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+        if parent is not None and parent not in body:
+            return json_response({"status": False, "text": f"The {parent} field is required.", "code": 422})
         rows = []
-        for place in areas.list_places(level, asked.get(parent) if parent else None):
+        for place in areas.list_areas(level, body.get(parent) if parent else None):
             kind, _, bare = place.name.partition(" ")
             is_city = level == areas.CITIES and kind in {"Kota", "Kabupaten"}
             row: dict[str, Any] = {"id": place.id, field: bare if is_city else place.name}
@@ -119,29 +119,29 @@ def _list_areas(level: int, field: str, parent: str | None, found: str) -> Handl
             if place.zip:
                 row["postal_code"] = place.zip
             rows.append(row)
-        return answer_json({"status": True, "text": "Success", found: rows})
+        return json_response({"status": True, "text": "Success", found: rows})
 
     return handle
 
 
-async def _price(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
-    trouble = await find_trouble(asked.get("item_value"))
-    if trouble is not None:
-        return trouble
-    origin, destination = asked.get("origin"), asked.get("destination")
-    if not (areas.find_place(origin) and areas.find_place(destination)):
-        return answer_json({"status": False, "text": "Area origin atau destination tidak ditemukan", "code": 422})
+async def _price(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+    failure = await find_failure(body.get("item_value"))
+    if failure is not None:
+        return failure
+    origin, destination = body.get("origin"), body.get("destination")
+    if not (areas.find_area(origin) and areas.find_area(destination)):
+        return json_response({"status": False, "text": "Area origin atau destination tidak ditemukan", "code": 422})
     km = prices.build_area_distance(str(origin), str(destination))
-    kg = prices.build_chargeable_kg(number(asked.get("weight")) / 1000)
-    insurance = prices.build_insurance_fee(number(asked.get("item_value"))) if asked.get("insurance") else Decimal(0)
-    wanted = asked.get("courier") or []
+    kg = prices.build_chargeable_kg(number(body.get("weight")) / 1000)
+    insurance = prices.build_insurance_fee(number(body.get("item_value"))) if body.get("insurance") else Decimal(0)
+    wanted = body.get("courier") or []
     results = [
         _build_result(code, name, express, insurance)
         for code, name in COURIERS
         if code in wanted
         for express in prices.list_express_prices(km, kg)
     ]
-    return answer_json({"status": True, "text": "success", "results": results})
+    return json_response({"status": True, "text": "success", "results": results})
 
 
 def _build_result(code: str, name: str, express: prices.Express, insurance: Decimal) -> dict[str, Any]:
@@ -162,74 +162,76 @@ def _build_result(code: str, name: str, express: prices.Express, insurance: Deci
     }
 
 
-async def _book(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
-    packages = asked.get("packages")
+async def _book(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+    packages = body.get("packages")
     package = packages[0] if isinstance(packages, list) and packages and isinstance(packages[0], dict) else {}
     reference = package.get("order_id")
     if not isinstance(reference, str) or not 1 <= len(reference) <= 20 or not reference[0].isalpha():
-        return answer_json(
+        return json_response(
             {"status": False, "text": "order_id must have a prefix and at most 20 characters", "code": 422}
         )
-    problem = _find_problem(asked, package)
+    problem = _find_problem(body, package)
     if problem:
-        return answer_json({"status": False, "text": problem, "code": 422})
-    scenario = find_scenario(package.get("note"), asked.get("address"))
+        return json_response({"status": False, "text": problem, "code": 422})
+    scenario = find_scenario(package.get("note"), body.get("address"))
     if scenario == "booking_rejected":
-        return answer_json({"status": False, "text": "Saldo kredit tidak mencukupi", "code": 4002})
+        return json_response({"status": False, "text": "Saldo kredit tidak mencukupi", "code": 4002})
     if scenario == "booking_timeout_not_booked":
-        return answer_lost()
-    async with kit.database.transaction() as tx:
-        made = await bookings.book(kit, tx, company_id, NAME, "express", reference, scenario, package, build_posting)
+        return gateway_timeout()
+    async with context.database.transaction() as tx:
+        booking = await bookings.book(
+            context, tx, company_id, NAME, "express", reference, scenario, package, build_posting
+        )
     if scenario == "booking_timeout":
-        return answer_lost()
-    if made is None:
-        return answer_json({"status": False, "text": f"order_id {reference} already exists", "code": 422})
+        return gateway_timeout()
+    if booking is None:
+        return json_response({"status": False, "text": f"order_id {reference} already exists", "code": 422})
     detail = {
         "order_id": reference,
-        "kj_order_id": made.order_no,
+        "kj_order_id": booking.order_no,
         "awb": None,
         "service": package.get("service"),
         "service_type": package.get("service_type"),
     }
-    return answer_json(
+    return json_response(
         {
             "status": True,
             "text": "Success",
             "payment_status": "paid",
             "qr_url": None,
             "details": [detail],
-            "pickup_number": f"SBX-P-{made.order_no[-10:]}",
+            "pickup_number": f"SBX-P-{booking.order_no[-10:]}",
         }
     )
 
 
-def _find_problem(asked: dict[str, Any], package: dict[str, Any]) -> str | None:
-    """What KiriminAja's own validation would say."""
-    for given, name, least, most in (
-        (asked, "name", 1, 50),
-        (asked, "address", 10, 200),
-        (asked, "phone", 9, 13),
+def _find_problem(body: dict[str, Any], package: dict[str, Any]) -> str | None:
+    """KiriminAja's own validation."""
+    for part, name, least, most in (
+        (body, "name", 1, 50),
+        (body, "address", 10, 200),
+        (body, "phone", 9, 13),
         (package, "destination_name", 1, 50),
         (package, "destination_address", 10, 255),
         (package, "destination_phone", 9, 13),
     ):
-        if not least <= len(str(given.get(name) or "")) <= most:
+        if not least <= len(str(part.get(name) or "")) <= most:
             return f"The {name} must be between {least} and {most} characters."
     if len(str(package.get("note") or "")) > 50:
         return "The note may not be greater than 50 characters."
-    for given, name in ((asked, "kecamatan_id"), (package, "destination_kecamatan_id")):
-        if areas.find_place(given.get(name)) is None:
+    for part, name in ((body, "kecamatan_id"), (package, "destination_kecamatan_id")):
+        if areas.find_area(part.get(name)) is None:
             return f"The selected {name} is invalid."
     return None if number(package.get("item_value")) >= 1000 else "The item_value must be at least 1000."
 
 
-async def _track(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
-    async with kit.database.connection() as db:
-        booking = await bookings.find(db, company_id, NAME, str(asked.get("order_id") or ""))
+async def _track(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+    async with context.database.connection() as db:
+        booking = await bookings.find(db, company_id, NAME, str(body.get("order_id") or ""))
     if booking is None:
-        return answer_json({"status": False, "text": "Paket tidak ditemukan", "code": 2})
+        return json_response({"status": False, "text": "Paket tidak ditemukan", "code": 2})
     if booking.scenario == "carrier_down":
-        return answer_down()
+        return service_unavailable()
     has_awb = has_reached(booking.steps, booking.now, LABELLED)
     histories = [
         {
@@ -237,39 +239,39 @@ async def _track(kit: AppContext, company_id: int, asked: dict[str, Any]) -> Hoo
             "status": _WORDS[_CODES.get(step.state, 500)],
             "status_code": _CODES.get(step.state, 500),
             "driver": "",
-            "receiver": booking.asked.get("destination_name", "") if step.state == "delivered" else "",
+            "receiver": booking.body.get("destination_name", "") if step.state == "delivered" else "",
         }
         for step in reversed(booking.past)
     ]
     details = {
         "awb": booking.awb if has_awb else None,
         "order_id": booking.reference,
-        "service": booking.asked.get("service"),
-        "service_name": booking.asked.get("service_type"),
+        "service": booking.body.get("service"),
+        "service_name": booking.body.get("service_type"),
         "delivered": booking.state.state == "delivered",
         "images": {"camera_img": None, "signature_img": None, "pop_img": None},
     }
     code = _CODES.get(booking.state.state, 500)
-    return answer_json(
+    return json_response(
         {"status": True, "text": _WORDS[code], "status_code": code, "details": details, "histories": histories}
     )
 
 
-async def _cancel(kit: AppContext, company_id: int, asked: dict[str, Any]) -> HookAnswer:
-    if not 5 <= len(str(asked.get("reason") or "")) <= 200:
-        return answer_json({"status": False, "text": "The reason must be between 5 and 200 characters.", "code": 422})
-    async with kit.database.transaction() as tx:
-        booking = await bookings.lock(tx, company_id, NAME, str(asked.get("awb") or ""))
+async def _cancel(context: AppContext, company_id: int, body: dict[str, Any]) -> HookAnswer:
+    if not 5 <= len(str(body.get("reason") or "")) <= 200:
+        return json_response({"status": False, "text": "The reason must be between 5 and 200 characters.", "code": 422})
+    async with context.database.transaction() as tx:
+        booking = await bookings.lock(tx, company_id, NAME, str(body.get("awb") or ""))
         if booking is None:
-            return answer_json({"status": False, "text": "AWB tidak ditemukan", "code": 2})
+            return json_response({"status": False, "text": "AWB tidak ditemukan", "code": 2})
         if booking.scenario == "carrier_down":
-            return answer_down()
+            return service_unavailable()
         if booking.state.state != "confirmed" or booking.scenario == "cancel_refused":
-            return answer_json({"status": False, "text": "Paket tidak dapat dibatalkan", "code": 422})
+            return json_response({"status": False, "text": "Paket tidak dapat dibatalkan", "code": 422})
         slow: Slow | None = "aloud" if booking.scenario == "cancel_slow" else None
-        steps = cancel(booking.steps, booking.now, str(asked["reason"]), slow)
-        await bookings.change_course(kit, tx, booking, steps, build_posting)
-    return answer_json(
+        steps = cancel(booking.steps, booking.now, str(body["reason"]), slow)
+        await bookings.replace_steps(context, tx, booking, steps, build_posting)
+    return json_response(
         {"status": True, "text": "Success", "data": {"success": "pending", "date": local_text(booking.now)}}
     )
 
@@ -287,4 +289,4 @@ _HANDLERS: dict[str, Handler] = {
 }
 
 
-SIMULATOR = CarrierSimulator("express", answer, build_posting)
+SIMULATOR = CarrierSimulator("express", serve, build_posting)

@@ -1,4 +1,4 @@
-"""Who drives for the simulators: nobody real, and always the same for a booking."""
+"""The simulators' drivers: fictional, and always the same for a booking."""
 
 from hashlib import sha256
 
@@ -15,7 +15,7 @@ class Person(Struct, frozen=True):
 
 
 def choose(reference: str, number: int) -> Person:
-    """The first driver of a booking, or the one that came in their place."""
+    """The first driver of a booking, or a replacement."""
     place = (sha256(reference.encode()).digest()[0] + number) % len(_NAMES)
     return Person(
         name=f"{_NAMES[place]} (sandbox)",

@@ -1,4 +1,4 @@
-"""How the simulators of carriers remember their bookings."""
+"""SQL of the simulated carriers' bookings."""
 
 from datetime import datetime
 
@@ -57,7 +57,7 @@ DROP_WAITING = sql(
      WHERE company_id = $1 AND headers->>'x-sandbox-booking' = $2 AND due_at > $3"""
 )
 
-COMPANIES_TO_FORGET = sql(
+COMPANIES_TO_PURGE = sql(
     """
     SELECT c.company_id
       FROM companies c
@@ -66,7 +66,7 @@ COMPANIES_TO_FORGET = sql(
     crosses="the worker looks for old bookings over all test environments, then forgets them company by company",
 )
 
-FORGET = sql("DELETE FROM sandbox_bookings WHERE company_id = $1 AND booked_at < now() - make_interval(days => $2)")
+PURGE = sql("DELETE FROM sandbox_bookings WHERE company_id = $1 AND booked_at < now() - make_interval(days => $2)")
 
 
 async def get_now(db: Connection, company_id: int) -> datetime:
@@ -77,7 +77,7 @@ async def insert_booking(
     tx: Tx, company_id: int, adapter: str, reference: str, order_no: str, awb: str, scenario: str | None,
     asked: bytes, steps: bytes, booked_at: datetime,
 ) -> bool:  # fmt: skip
-    """False when the reference was booked before."""
+    """False if the reference was booked before."""
     made = await INSERT.run(tx, company_id, adapter, reference, order_no, awb, scenario, asked, steps, booked_at)
     return made > 0
 
@@ -103,10 +103,10 @@ async def set_steps(tx: Tx, company_id: int, adapter: str, reference: str, steps
 
 
 async def drop_waiting(tx: Tx, company_id: int, mark: str, now: datetime) -> None:
-    """Callbacks of a booking that have not been posted yet."""
+    """Deletes callbacks that have not been posted yet."""
     await DROP_WAITING.run(tx, company_id, mark, now)
 
 
 async def purge_bookings(db: Connection, days: int) -> None:
-    for (company_id,) in await db.fetch(COMPANIES_TO_FORGET.text, days):
-        await FORGET.run(db, company_id, days)
+    for (company_id,) in await db.fetch(COMPANIES_TO_PURGE.text, days):
+        await PURGE.run(db, company_id, days)

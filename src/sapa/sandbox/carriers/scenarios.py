@@ -1,4 +1,4 @@
-"""What becomes of a simulated booking and when: known from the moment it is booked, changed only by who steps in."""
+"""The steps of a simulated booking: fixed when it is booked, changed only by a cancellation or an advance."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -9,10 +9,10 @@ from msgspec import Struct
 
 Kind = Literal["instant", "express"]
 Slow = Literal["aloud", "silently"]
-"""Whether a carrier that takes its time over a cancellation has a word for that."""
+"""Whether a carrier that cancels slowly reports it meanwhile."""
 
 LABELLED = "labelled"
-"""Not a state of a shipment: the moment at which an express parcel gets its awb."""
+"""Not a status of a shipment: an express parcel gets its awb."""
 
 LABEL_SECONDS = 0.5
 LATE_LABEL_SECONDS = 60.0
@@ -37,7 +37,7 @@ SCENARIOS = (
     "slow_quote",
 )
 
-_COURSES: dict[Kind, dict[str, list[tuple[str, float]]]] = {
+_SCENARIO_STEPS: dict[Kind, dict[str, list[tuple[str, float]]]] = {
     "instant": {
         "ordinary": [
             ("finding_driver", 0),
@@ -75,22 +75,22 @@ _COURSES: dict[Kind, dict[str, list[tuple[str, float]]]] = {
 
 
 class ScenarioStep(Struct, frozen=True, omit_defaults=True):
-    """A state, from when on, and what belongs to it."""
+    """A state, its time and its details."""
 
     state: str
     at: datetime
     driver: int = 0
-    """The first driver, or the one who came in their place."""
+    """0 for the first driver, then their replacements."""
     by: str | None = None
     reason: str | None = None
 
 
 class UnknownState(Exception):
-    """A state that the simulator cannot be moved to; the text names those that it can."""
+    """A state that the simulator cannot reach; the message lists those it can."""
 
 
 def find_scenario(*texts: str | None) -> str | None:
-    """The first `#sim:name` in what a shipment says."""
+    """The first `#sim:name` in the texts."""
     for word in " ".join(text for text in texts if text).replace("(", " ").replace(")", " ").split():
         name = word.removeprefix("#sim:")
         if name != word and name in SCENARIOS:
@@ -99,10 +99,10 @@ def find_scenario(*texts: str | None) -> str | None:
 
 
 def build_steps(kind: Kind, scenario: str | None, booked_at: datetime) -> list[ScenarioStep]:
-    courses = _COURSES[kind]
-    course = courses.get(scenario or "ordinary", courses["ordinary"])
+    scenarios = _SCENARIO_STEPS[kind]
+    planned = scenarios.get(scenario or "ordinary", scenarios["ordinary"])
     steps: list[ScenarioStep] = []
-    for state, seconds in course:
+    for state, seconds in planned:
         is_next = state == "driver_assigned" and any(step.state == state for step in steps)
         driver = (steps[-1].driver if steps else 0) + int(is_next)
         by = "driver" if scenario == "driver_cancels" and state == "cancelled" else None
@@ -114,12 +114,12 @@ def build_steps(kind: Kind, scenario: str | None, booked_at: datetime) -> list[S
 
 
 def list_past(steps: Sequence[ScenarioStep], now: datetime) -> list[ScenarioStep]:
-    """What was booked was booked, also when the clock was turned back since."""
+    """The first step always counts, even if the clock was set back since."""
     return [step for n, step in enumerate(steps) if n == 0 or step.at <= now]
 
 
 def find_state(steps: Sequence[ScenarioStep], now: datetime) -> ScenarioStep:
-    """The last that has come; labels are no state."""
+    """The latest state; labels are not states."""
     return next(step for step in reversed(list_past(steps, now)) if step.state != LABELLED)
 
 
@@ -127,42 +127,45 @@ def has_reached(steps: Sequence[ScenarioStep], now: datetime, *states: str) -> b
     return any(step.state in states for step in list_past(steps, now))
 
 
-def hasten(steps: Sequence[ScenarioStep], now: datetime, kind: Kind, to: str | None) -> list[ScenarioStep]:
-    """The next state comes now, or all up to a given one; what follows them comes as much earlier."""
-    past, coming = list_past(steps, now), [step for step in steps[1:] if step.at > now]
-    last = next((n for n, step in enumerate(coming) if step.state != LABELLED and to in {None, step.state}), None)
+def advance_steps(steps: Sequence[ScenarioStep], now: datetime, kind: Kind, to: str | None) -> list[ScenarioStep]:
+    """Makes the next state due now, or all up to the given one, and moves the later ones forward by as much."""
+    past, upcoming = list_past(steps, now), [step for step in steps[1:] if step.at > now]
+    last = next((n for n, step in enumerate(upcoming) if step.state != LABELLED and to in {None, step.state}), None)
     if last is None:
-        return [*past, *_build_detour(coming, now, kind, to)]
-    earlier = coming[last].at - now
+        return [*past, *_build_jump(upcoming, now, kind, to)]
+    earlier = upcoming[last].at - now
     since, count = min(past[-1].at, now), last + 1
     moved = [
-        msgspec.structs.replace(step, at=since + (now - since) * n / count) for n, step in enumerate(coming[:count], 1)
+        msgspec.structs.replace(step, at=since + (now - since) * n / count)
+        for n, step in enumerate(upcoming[:count], 1)
     ]
-    rest = [msgspec.structs.replace(step, at=step.at - earlier) for step in coming[count:]]
+    rest = [msgspec.structs.replace(step, at=step.at - earlier) for step in upcoming[count:]]
     return [*past, *moved, *rest]
 
 
-def _build_detour(coming: Sequence[ScenarioStep], now: datetime, kind: Kind, to: str | None) -> list[ScenarioStep]:
-    """To a state that this course does not come to by itself: it ends there."""
-    known = sorted({state for course in _COURSES[kind].values() for state, _ in course} | {"cancelled", "on_hold"})
+def _build_jump(upcoming: Sequence[ScenarioStep], now: datetime, kind: Kind, to: str | None) -> list[ScenarioStep]:
+    """Jumps to a state that this scenario does not reach, and ends there."""
+    states = sorted(
+        {state for planned in _SCENARIO_STEPS[kind].values() for state, _ in planned} | {"cancelled", "on_hold"}
+    )
     if to is None:
         raise UnknownState("nothing follows the state that it is in")
-    if to not in known:
-        raise UnknownState(f"must be one of {', '.join(known)}")
-    labels = [msgspec.structs.replace(step, at=now) for step in coming if step.state == LABELLED]
+    if to not in states:
+        raise UnknownState(f"must be one of {', '.join(states)}")
+    labels = [msgspec.structs.replace(step, at=now) for step in upcoming if step.state == LABELLED]
     return [*labels, ScenarioStep(to, now)]
 
 
 def cancel(steps: Sequence[ScenarioStep], now: datetime, reason: str, slow: Slow | None) -> list[ScenarioStep]:
-    """The client stepped in: nothing of what was to come does. A slow carrier thinks about it first."""
+    """Drops the remaining steps. A slow carrier cancels later."""
     past, labels = list_past(steps, now), [step for step in steps if step.at > now and step.state == LABELLED]
     done = ScenarioStep("cancelled", now, by="client", reason=reason)
-    thinking = [msgspec.structs.replace(done, state="cancelling")] if slow == "aloud" else []
+    pending = [msgspec.structs.replace(done, state="cancelling")] if slow == "aloud" else []
     if slow is not None:
         done = msgspec.structs.replace(done, at=now + timedelta(seconds=SLOW_CANCEL_SECONDS))
-    return [*past, *sorted([*thinking, done, *labels], key=lambda step: step.at)]
+    return [*past, *sorted([*pending, done, *labels], key=lambda step: step.at)]
 
 
 def is_cancelling(steps: Sequence[ScenarioStep]) -> bool:
-    """Whether the client's cancellation is done or on its way."""
+    """Whether the client has cancelled, or the cancellation is pending."""
     return any(step.state == "cancelled" and step.by == "client" for step in steps)

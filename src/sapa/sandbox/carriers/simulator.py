@@ -1,4 +1,4 @@
-"""What the simulator of a carrier consists of."""
+"""The interface of a carrier's simulator."""
 
 from collections.abc import Awaitable, Callable
 
@@ -12,8 +12,8 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 
 class CarrierSimulator(Struct, frozen=True):
     kind: Kind
-    """How a booking goes on by itself."""
-    answer: Callable[[AppContext, HookCall], Awaitable[HookAnswer]]
-    """Plays the carrier's API."""
+    """The kind of steps that its bookings take."""
+    serve: Callable[[AppContext, HookCall], Awaitable[HookAnswer]]
+    """Serves the carrier's API."""
     build_posting: Build
-    """Writes the carrier's callbacks."""
+    """Builds the carrier's callbacks."""

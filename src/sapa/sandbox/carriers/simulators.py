@@ -1,4 +1,4 @@
-"""The simulators of carriers, and where they listen. A carrier's simulator is the module here that has its name."""
+"""The carriers' simulators and their routes. A carrier's simulator is the module of the same name."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -12,4 +12,4 @@ SIMULATORS: Mapping[str, CarrierSimulator] = {
     name: import_module(f"{__package__}.{name}").SIMULATOR for name in CARRIERS
 }
 
-HOOKS: list[Hook[AppContext]] = [Hook(f"/sandbox/{name}/", simulator.answer) for name, simulator in SIMULATORS.items()]
+HOOKS: list[Hook[AppContext]] = [Hook(f"/sandbox/{name}/", simulator.serve) for name, simulator in SIMULATORS.items()]

@@ -51,17 +51,17 @@ class SubDistrictsQuery(ProvincesQuery, frozen=True, kw_only=True, rename="camel
 
 
 @routes.get("/coverage/provinces", scope=Scope.ORDERS_READ, raises=RAISES)
-async def list_provinces(errand: OutboundCall, query: ProvincesQuery) -> list[CoverageArea]:
+async def list_provinces(call: OutboundCall, query: ProvincesQuery) -> list[CoverageArea]:
     """List the provinces that a provider serves.
 
     The first step of the chain that leads to the ids of districts and sub-districts, which express parcels need. Ids
     are the carrier's own: pass them on unchanged.
     """
-    return await _list(errand, query, "provinces", None)
+    return await _list(call, query, "provinces", None)
 
 
 @routes.get("/coverage/cities", scope=Scope.ORDERS_READ, raises=RAISES)
-async def list_cities(errand: OutboundCall, query: CitiesQuery) -> list[CoverageArea]:
+async def list_cities(call: OutboundCall, query: CitiesQuery) -> list[CoverageArea]:
     """List the cities and regencies of a province.
 
     With `provider=ev_courier`: the cities in which it fetches parcels, without a province; one of them is the
@@ -69,24 +69,24 @@ async def list_cities(errand: OutboundCall, query: CitiesQuery) -> list[Coverage
     """
     if query.province_id is None and not PROVIDERS[query.provider].has_pickup_cities:
         raise Invalid.field("provinceId", "is required; /shipping/coverage/provinces lists them")
-    return await _list(errand, query, "cities", query.province_id)
+    return await _list(call, query, "cities", query.province_id)
 
 
 @routes.get("/coverage/districts", scope=Scope.ORDERS_READ, raises=RAISES)
-async def list_districts(errand: OutboundCall, query: DistrictsQuery) -> list[CoverageArea]:
+async def list_districts(call: OutboundCall, query: DistrictsQuery) -> list[CoverageArea]:
     """List the districts (kecamatan) of a city."""
-    return await _list(errand, query, "districts", query.city_id)
+    return await _list(call, query, "districts", query.city_id)
 
 
 @routes.get("/coverage/sub-districts", scope=Scope.ORDERS_READ, raises=RAISES)
-async def list_sub_districts(errand: OutboundCall, query: SubDistrictsQuery) -> list[CoverageArea]:
+async def list_sub_districts(call: OutboundCall, query: SubDistrictsQuery) -> list[CoverageArea]:
     """List the sub-districts (kelurahan) of a district."""
-    return await _list(errand, query, "sub-districts", query.district_id)
+    return await _list(call, query, "sub-districts", query.district_id)
 
 
-async def _list(errand: OutboundCall, query: ProvincesQuery, level: Level, parent: str | None) -> list[CoverageArea]:
+async def _list(call: OutboundCall, query: ProvincesQuery, level: Level, parent: str | None) -> list[CoverageArea]:
     if query.search is not None and not query.search.strip():
         raise Invalid.field("search", "must hold more than blanks")
     wanted = AreaRequest(query.provider, level, parent)
-    found = await actions.list_coverage(errand.context, errand.company, wanted, query.search)
+    found = await actions.list_coverage(call.context, call.company, wanted, query.search)
     return [CoverageArea(area.id, area.name, area.parent_id, area.zip) for area in found]

@@ -1,4 +1,4 @@
-"""Files of places: four lists as CSV in a package's tarball, a zip or a folder, read without unpacking anything."""
+"""Area files: four CSV lists in a package's tarball, a zip or a folder, read without extracting."""
 
 import csv
 import tarfile
@@ -16,33 +16,33 @@ from msgspec import Struct
 from sapa.shipping.areas.types import AreaRow, UnusableAreas
 
 LISTS = {"provinces.csv": 2, "regencies.csv": 4, "districts.csv": 6, "villages.csv": 10}
-"""The lists from the widest places to the narrowest, and how many digits their codes have. Islands are left out."""
+"""The lists from the widest level to the narrowest, and the number of digits of their codes. Islands are left out."""
 
 PUBLISHED = {
     "PhNSIl5T7swVwwWxJOFMtCaeHAF9TUu0HLDf+36EIWZro9j7au83AFIJiBQGL+iRsBDA2OlpJ5fjiqxNYndzOQ==": "idn-area-data 4.0.1",
 }
-"""The digests of tarballs whose contents were looked at."""
+"""Digests of reviewed tarballs."""
 
 MOST_BYTES = 64 * 1_048_576
 _LONGEST_NAME = 200
-_WANTED = (*LISTS, "package.json", "LICENSE.md")
+_MEMBERS = (*LISTS, "package.json", "LICENSE.md")
 
 ReadMember = Callable[[str], bytes | None]
-"""The content of a file by its name inside the archive or folder."""
+"""Returns a member of the archive or folder by its name."""
 
 
 class AreaFile(Struct, frozen=True):
     name: str
     sha512: str
     is_published: bool
-    """Whether it is, byte for byte, a file that was looked at before."""
+    """Whether it is, byte for byte, a reviewed file."""
     licence: str | None
-    """What the file itself says of its licence."""
+    """The licence text inside the file."""
     lists: Mapping[str, bytes]
 
 
 def read_area_file(path: Path) -> AreaFile:
-    """Raises UnusableAreas, and OSError when it cannot be read."""
+    """Raises UnusableAreas, or OSError if the file cannot be read."""
     if path.is_dir():
         members = _read_folder(path)
         content = b"".join(members.get(name, b"") for name in LISTS)
@@ -63,18 +63,18 @@ def read_area_file(path: Path) -> AreaFile:
 
 
 def parse_areas(file: AreaFile) -> list[AreaRow]:
-    """Every place once and below its parent; raises UnusableAreas with the line that is not."""
+    """Every area once and after its parent; raises UnusableAreas with the offending line."""
     codes = {0}
     rows: list[AreaRow] = []
     for level, (name, digits) in enumerate(LISTS.items(), 1):
-        known = len(rows)
+        count = len(rows)
         for line, row in _parse_list(name, file.lists[name], level, digits):
             if row.code in codes or row.parent not in codes:
                 problem = "is there twice" if row.code in codes else "has no parent in the list before"
                 raise UnusableAreas(f"{name}, line {line}: the code {row.code} {problem}.")
             codes.add(row.code)
             rows.append(row)
-        if len(rows) == known:
+        if len(rows) == count:
             raise UnusableAreas(f"{name} names no place at all.")
     return rows
 
@@ -83,11 +83,11 @@ def _parse_list(name: str, content: bytes, level: int, digits: int) -> Iterator[
     try:
         lines = csv.DictReader(StringIO(content.decode("utf-8-sig"), newline=""), strict=True)
         for record in lines:
-            code, words = (record.get("code") or "").replace(".", ""), (record.get("name") or "").strip()
-            if not (code.isascii() and code.isdigit() and len(code) == digits and 0 < len(words) <= _LONGEST_NAME):
+            code, text = (record.get("code") or "").replace(".", ""), (record.get("name") or "").strip()
+            if not (code.isascii() and code.isdigit() and len(code) == digits and 0 < len(text) <= _LONGEST_NAME):
                 raise UnusableAreas(f"{name}, line {lines.line_num}: a code of {digits} digits and a name are needed.")
             parent = int(code[: _parent_digits(digits)] or 0)
-            yield lines.line_num, AreaRow(int(code), level, parent, words)
+            yield lines.line_num, AreaRow(int(code), level, parent, text)
     except (UnicodeDecodeError, csv.Error) as error:
         raise UnusableAreas(f"{name} cannot be read: {error}.") from None
 
@@ -98,20 +98,20 @@ def _parent_digits(digits: int) -> int:
 
 def _read_title(package: bytes | None) -> str | None:
     try:
-        said = msgspec.json.decode(package or b"", type=dict[str, object])
+        manifest = msgspec.json.decode(package or b"", type=dict[str, object])
     except msgspec.DecodeError:
         return None
-    return f"{said.get('name', 'areas')} {said.get('version', '')}".strip()[:_LONGEST_NAME]
+    return f"{manifest.get('name', 'areas')} {manifest.get('version', '')}".strip()[:_LONGEST_NAME]
 
 
 def _read_folder(path: Path) -> dict[str, bytes]:
-    places = (path, path / "data", path / "package" / "data", path / "package")
+    folders = (path, path / "data", path / "package" / "data", path / "package")
     found = {}
-    for name in _WANTED:
-        file = next((place / name for place in places if (place / name).is_file()), None)
+    for name in _MEMBERS:
+        file = next((folder / name for folder in folders if (folder / name).is_file()), None)
         if file is not None:
-            with file.open("rb") as opened:
-                found[name] = _read_bounded(name, opened)
+            with file.open("rb") as stream:
+                found[name] = _read_bounded(name, stream)
     return found
 
 
@@ -128,10 +128,10 @@ def _read_tarball(content: bytes) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     with tarfile.open(fileobj=BytesIO(content), mode="r:*") as archive:
         for member in archive:
-            name = _find_wanted(member.name)
-            opened = archive.extractfile(member) if name and member.isfile() else None
-            if name and opened:
-                found[name] = _read_bounded(name, opened)
+            name = _find_member(member.name)
+            stream = archive.extractfile(member) if name and member.isfile() else None
+            if name and stream:
+                found[name] = _read_bounded(name, stream)
     return found
 
 
@@ -139,14 +139,14 @@ def _read_zip(content: bytes) -> dict[str, bytes]:
     found: dict[str, bytes] = {}
     with zipfile.ZipFile(BytesIO(content)) as archive:
         for path in archive.namelist():
-            if name := _find_wanted(path):
-                with archive.open(path) as opened:
-                    found[name] = _read_bounded(name, opened)
+            if name := _find_member(path):
+                with archive.open(path) as stream:
+                    found[name] = _read_bounded(name, stream)
     return found
 
 
-def _find_wanted(path: str) -> str | None:
-    """The lists wherever they lie; of what is called package.json or LICENSE.md, the package's and the data's own."""
+def _find_member(path: str) -> str | None:
+    """Lists from any folder; package.json and LICENSE.md only from the package's own."""
     folder, _, name = path.rpartition("/")
     if name in LISTS:
         return name
@@ -155,8 +155,8 @@ def _find_wanted(path: str) -> str | None:
     return name if name == "LICENSE.md" and folder.rpartition("/")[2] == "data" else None
 
 
-def _read_bounded(name: str, opened: IO[bytes]) -> bytes:
-    content = opened.read(MOST_BYTES + 1)
+def _read_bounded(name: str, stream: IO[bytes]) -> bytes:
+    content = stream.read(MOST_BYTES + 1)
     if len(content) > MOST_BYTES:
         raise UnusableAreas(f"{name} is larger than {MOST_BYTES:,} bytes.")
     return content

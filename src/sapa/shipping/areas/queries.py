@@ -1,4 +1,4 @@
-"""How places are stored: the installation's dictionary, and what carriers said of the places they serve."""
+"""SQL of areas: the installation's dictionary and the coverage cache."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from sapa.db.sql import sql
 from sapa.shipping.areas.types import AreaDataset, AreaRow
 from sapa.shipping.carriers.interface import CarrierArea
 
-_LOCK = 0xA5EA5  # any number that nothing else in the database takes an advisory lock on
+_LOCK = 0xA5EA5  # any number that no other advisory lock uses
 _DICTIONARY = "the dictionary of places belongs to no company"
 
 
@@ -23,7 +23,7 @@ class AreaChanges(Struct, frozen=True):
     updated: int
 
 
-TAKE_TURN = sql("SELECT pg_advisory_xact_lock($1)", crosses=_DICTIONARY)
+LOCK_CHANGES = sql("SELECT pg_advisory_xact_lock($1)", crosses=_DICTIONARY)
 
 LIST_DATASETS = sql(
     "SELECT name, sha512, areas, imported_at FROM area_datasets ORDER BY id DESC LIMIT $1",
@@ -37,9 +37,9 @@ INSERT_DATASET = sql(
     crosses=_DICTIONARY,
 )
 
-CLEAR_ARRIVALS = sql("DELETE FROM area_arrivals", crosses=_DICTIONARY)
+CLEAR_STAGING = sql("DELETE FROM area_arrivals", crosses=_DICTIONARY)
 
-TAKE_IN = sql(
+UPSERT_AREAS = sql(
     """
     WITH changed AS (
         INSERT INTO areas AS a (code, level, parent, name)
@@ -54,7 +54,7 @@ TAKE_IN = sql(
     crosses=_DICTIONARY,
 )
 
-RETIRE_VANISHED = sql(
+RETIRE_MISSING = sql(
     """
     UPDATE areas
        SET retired_at = now()
@@ -83,7 +83,7 @@ FIND_CACHED = sql(
     row=CachedCoverage,
 )
 
-KEEP = sql(
+SAVE = sql(
     """
     INSERT INTO coverage_cache (company_id, adapter, level, parent, areas)
     VALUES ($1, $2, $3, $4, $5)
@@ -91,9 +91,9 @@ KEEP = sql(
 )
 
 
-async def take_turn(tx: Tx) -> None:
-    """Two files at the same time would mix."""
-    await TAKE_TURN.value(tx, _LOCK)
+async def lock_changes(tx: Tx) -> None:
+    """One import at a time."""
+    await LOCK_CHANGES.value(tx, _LOCK)
 
 
 async def find_latest_dataset(db: Connection) -> AreaDataset | None:
@@ -101,33 +101,33 @@ async def find_latest_dataset(db: Connection) -> AreaDataset | None:
 
 
 async def list_datasets(db: Connection, limit: int) -> list[AreaDataset]:
-    """The latest first."""
+    """Newest first."""
     return await LIST_DATASETS.all(db, limit)
 
 
 async def insert_dataset(tx: Tx, name: str, sha512: str, areas: int) -> AreaDataset:
-    (made,) = await INSERT_DATASET.all(tx, name, sha512, areas)
-    return made
+    (created,) = await INSERT_DATASET.all(tx, name, sha512, areas)
+    return created
 
 
-async def clear_arrivals(tx: Tx) -> None:
-    await CLEAR_ARRIVALS.run(tx)
+async def clear_staging(tx: Tx) -> None:
+    await CLEAR_STAGING.run(tx)
 
 
-async def take_in(tx: Tx, rows: Sequence[AreaRow]) -> AreaChanges:
-    """How many of these places are new, and how many are another now."""
+async def upsert_areas(tx: Tx, rows: Sequence[AreaRow]) -> AreaChanges:
+    """Returns how many are new and how many changed."""
     await tx.copy_records_to_table("area_arrivals", records=rows, columns=list(AreaRow._fields))
-    (changes,) = await TAKE_IN.all(tx, [row.code for row in rows])
+    (changes,) = await UPSERT_AREAS.all(tx, [row.code for row in rows])
     return changes
 
 
-async def retire_vanished(tx: Tx) -> int:
-    """How many places are there no longer."""
-    return await RETIRE_VANISHED.run(tx)
+async def retire_missing(tx: Tx) -> int:
+    """Returns how many were retired."""
+    return await RETIRE_MISSING.run(tx)
 
 
 async def list_areas(db: Connection, level: int, parent: int) -> list[CarrierArea]:
-    """Of the dictionary, by name."""
+    """From the dictionary, by name."""
     return await LIST_AREAS.all(db, parent, level)
 
 
@@ -136,10 +136,10 @@ async def has_areas(db: Connection) -> bool:
 
 
 async def find_cached(
-    db: Connection, company_id: int, adapter: str, level: str, parent: str, fresh_days: int, kept_days: int
+    db: Connection, company_id: int, adapter: str, level: str, parent: str, fresh_days: int, max_age_days: int
 ) -> CachedCoverage | None:
-    return await FIND_CACHED.find(db, company_id, adapter, level, parent, fresh_days, kept_days)
+    return await FIND_CACHED.find(db, company_id, adapter, level, parent, fresh_days, max_age_days)
 
 
-async def keep(db: Connection, company_id: int, adapter: str, level: str, parent: str, areas: bytes) -> None:
-    await KEEP.run(db, company_id, adapter, level, parent, areas)
+async def save_coverage(db: Connection, company_id: int, adapter: str, level: str, parent: str, areas: bytes) -> None:
+    await SAVE.run(db, company_id, adapter, level, parent, areas)

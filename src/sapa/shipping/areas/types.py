@@ -1,4 +1,4 @@
-"""Places: what they look like in answers, in files and in the dictionary."""
+"""Areas as responses, files and the dictionary represent them."""
 
 from typing import Annotated, NamedTuple
 
@@ -22,7 +22,7 @@ class CoverageArea(Struct, frozen=True, rename="camel"):
 
 
 class AreaRow(NamedTuple):
-    """A place of a file; its code without dots, 0 for the parent of a province."""
+    """An area of a file. The code has no dots; a province's parent is 0."""
 
     code: int
     level: int
@@ -51,7 +51,7 @@ class AreaImport(Struct, frozen=True, rename="camel"):
 
 
 class AreaRequest(Struct, frozen=True):
-    """A list of places: of a level, within a place of the level above."""
+    """A list of areas: a level, and the parent in the level above."""
 
     provider: str
     level: Level

@@ -1,5 +1,5 @@
-"""Bookings with carriers: intended before the first byte leaves, sent once, and looked after until the outcome is
-known."""
+"""Bookings with carriers: the intent is stored before the request is sent, the request is sent once, and the attempt is
+tracked until its outcome is known."""
 
 import secrets
 
@@ -41,31 +41,31 @@ from sapa.values.ids import ALPHABET
 
 MOST_SENDS = 3
 PAUSE_SECONDS = 0.2
-LOOKS = (5.0, 30.0, 120.0, 600.0, 3_600.0)
-"""Seconds after sending at which the carrier is asked for a booking whose outcome is not known; hourly after that."""
+LOOKUP_SECONDS = (5.0, 30.0, 120.0, 600.0, 3_600.0)
+"""Seconds after sending at which the carrier is asked for a booking with an unknown outcome; hourly after that."""
 WATCH_HOURS = 24
-CERTAIN_SECONDS = 120.0
-"""So long a booking may take to show up at the carrier."""
-CERTAIN_LOOKS = 2
+CONCLUSIVE_SECONDS = 120.0
+"""How long a booking may take to become visible at the carrier."""
+CONCLUSIVE_LOOKUPS = 2
 OPEN = frozenset({"pending", "sent", "unknown"})
-LEFT_BEHIND = (
+BOOKING_FIELDS = (
     "driver", "awb", "order_no", "booking_id", "pickup_number", "tracking_url", "status_code", "problem", "poll_at",
     "cancellation_reason", "cancelled_by", "cancelled_source", "event_timestamp",
 )  # fmt: skip
-"""What a booking that is over leaves behind on its shipment."""
+"""Fields of a shipment that a finished booking leaves set."""
 
 log = structlog.get_logger()
 
 find_by_reference = queries.find_by_reference
 find_by_order_no = queries.find_by_order_no
-revive = queries.revive
-wake = queries.wake
-list_turned_back = queries.list_turned_back
-bring_back = queries.bring_back
+reopen = queries.reopen
+make_due = queries.make_due
+list_rewound = queries.list_rewound
+reschedule = queries.reschedule
 
 
 def new_reference() -> str:
-    """Ours, for the carrier to know it by: letters first and short, as the strictest of them demands."""
+    """Short and starting with letters, as the strictest carrier demands."""
     return "SP" + "".join(secrets.choice(ALPHABET.upper()) for _ in range(16))
 
 
@@ -74,7 +74,7 @@ def is_booked(stored: StoredShipment) -> bool:
 
 
 def check_bookable(stored: StoredShipment) -> None:
-    """Raises when a new booking cannot begin now."""
+    """Raises if a new booking cannot begin now."""
     if stored.shipping_status in {"booking", "booking_unknown"}:
         raise BookingInProgress
     if stored.shipping_status not in BOOKABLE:
@@ -84,19 +84,19 @@ def check_bookable(stored: StoredShipment) -> None:
 
 
 def check_pickup(stored: StoredShipment, now: str) -> None:
-    """What was to be picked up before now cannot be any more."""
+    """Raises if the scheduled pickup time has passed."""
     if stored.pickup_schedule is not None and stored.pickup_schedule < now:
         raise Invalid.field("pickupSchedule", "is in the past by now; send another with triggerBooking, or null")
 
 
 async def begin(tx: Tx, company: Company, stored: StoredShipment, adapter: str) -> BookingStart:
-    """The intent, in the transaction that holds the shipment's lock."""
+    """Stores the intent, in the transaction that holds the shipment's lock."""
     start = await intend(tx, company, stored, adapter)
     return BookingStart(await store(tx, company, stored, start.stored), start.attempt)
 
 
 async def intend(tx: Tx, company: Company, stored: StoredShipment, adapter: str) -> BookingStart:
-    """The shipment as it is to be stored with its intent. What an earlier booking left behind is over."""
+    """The shipment with the intent applied, not saved yet. Fields of an earlier booking are cleared."""
     check_bookable(stored)
     check_pickup(stored, (await shipments.get_clock(tx, company.id)).now)
     attempt = await queries.insert_attempt(tx, company.id, stored.id, new_reference(), adapter)
@@ -107,30 +107,29 @@ async def intend(tx: Tx, company: Company, stored: StoredShipment, adapter: str)
 
 
 def without_booking(stored: StoredShipment) -> StoredShipment:
-    """As if no carrier had ever heard of it."""
-    return msgspec.structs.replace(stored, **dict.fromkeys(LEFT_BEHIND), needs_action=False)
+    return msgspec.structs.replace(stored, **dict.fromkeys(BOOKING_FIELDS), needs_action=False)
 
 
-async def put_back(tx: Tx, company: Company, stored: StoredShipment) -> StoredShipment:
-    """Waiting for a person to book it. What the carrier still says of an earlier booking is not about this."""
+async def return_to_awaiting(tx: Tx, company: Company, stored: StoredShipment) -> StoredShipment:
+    """Waits for a person to book it. Events of an earlier booking no longer apply."""
     await queries.close(tx, company.id, stored.id)
     after = msgspec.structs.replace(without_booking(stored), shipping_status="awaiting", reference=None, adapter=None)
     return await store(tx, company, stored, after)
 
 
 async def send(
-    kit: AppContext, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
+    context: AppContext, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
 ) -> Outcome | None:
-    """Asks the carrier, once. None when another process is at it."""
+    """Sends the booking once. None if another process is sending it."""
 
     async def claim_and_ask() -> Outcome | None:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             if not await queries.claim(db, attempt):
                 return None
-        return await _ask(kit, connected, stored, attempt)
+        return await _ask(context, connected, stored, attempt)
 
     async def unclaim() -> None:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             await queries.unclaim(db, attempt)
 
     try:
@@ -140,7 +139,7 @@ async def send(
 
 
 async def _ask(
-    kit: AppContext, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
+    context: AppContext, connected: ConnectedCarrier, stored: StoredShipment, attempt: BookingAttempt
 ) -> Outcome:
     try:
         outcome: Outcome = await connected.carrier.book(connected.connection, build_request(stored), attempt.reference)
@@ -153,36 +152,36 @@ async def _ask(
     except Exception:
         log.exception("booking broke off", shipment=stored.id, reference=attempt.reference)
         outcome = Unsure("The answer could not be read.")
-    await call_log.record(kit.database, connected.connection, "book", attempt.reference, outcome)
+    await call_log.record(context.database, connected.connection, "book", attempt.reference, outcome)
     if isinstance(outcome, Booked):
-        async with kit.database.connection() as db:
-            await queries.note_answer(db, attempt, outcome)
+        async with context.database.connection() as db:
+            await queries.record_response(db, attempt, outcome)
     return outcome
 
 
 async def settle(
     tx: Tx, company: Company, shipment_id: str, number: int, outcome: Outcome | None, by: str
 ) -> StoredShipment:
-    """What came of an attempt; what another process or a callback settled before stays so."""
+    """Applies the outcome of an attempt; an outcome settled before by another process or a callback stays."""
     stored = await shipments.lock_shipment(tx, company.id, shipment_id)
     attempt = await queries.get_attempt(tx, company.id, shipment_id, number)
-    is_wanted = stored.reference == attempt.reference and stored.shipping_status in NOT_BOOKED_YET
+    is_current = stored.reference == attempt.reference and stored.shipping_status in NOT_BOOKED_YET
     if isinstance(outcome, Booked):
-        return await _settle_booked(tx, company, stored, attempt, outcome, is_wanted, by)
+        return await _settle_booked(tx, company, stored, attempt, outcome, is_current, by)
     if outcome is None or attempt.state not in OPEN:
         return stored
-    return await _settle_otherwise(tx, company, stored, attempt, outcome, is_wanted, by)
+    return await _settle_unbooked(tx, company, stored, attempt, outcome, is_current, by)
 
 
 async def _settle_booked(
-    tx: Tx, company: Company, stored: StoredShipment, attempt: BookingAttempt, booked: Booked, is_wanted: bool, by: str
+    tx: Tx, company: Company, stored: StoredShipment, attempt: BookingAttempt, booked: Booked, is_current: bool, by: str
 ) -> StoredShipment:
-    await queries.note_answer(tx, attempt, booked)
-    if attempt.state == "succeeded":  # a callback was faster, or a person
+    await queries.record_response(tx, attempt, booked)
+    if attempt.state == "succeeded":  # a callback or a person settled it first
         await queries.settle_attempt(tx, attempt, "succeeded", by=by)
         return await store(tx, company, stored, with_numbers(stored, booked))
-    if is_wanted:
-        # Whoever told that it was booked may not have told its number: the carrier is asked for it.
+    if is_current:
+        # The booking may be confirmed without a number: the carrier is asked for it.
         due_in = None if booked.order_no or booked.awb or attempt.order_no else 0.0
         await queries.settle_attempt(tx, attempt, "succeeded", by=by, due_in=due_in)
         clock = await shipments.get_clock(tx, company.id)
@@ -194,28 +193,29 @@ async def _settle_booked(
 async def flag_unwanted(
     tx: Tx, company: Company, stored: StoredShipment, attempt: BookingAttempt, fate: str
 ) -> StoredShipment:
-    words = f"The carrier goes on with an earlier booking ({attempt.reference}); {fate}"
-    return await store(tx, company, stored, msgspec.structs.replace(stored, needs_action=True, problem=words))
+    message = f"The carrier goes on with an earlier booking ({attempt.reference}); {fate}"
+    return await store(tx, company, stored, msgspec.structs.replace(stored, needs_action=True, problem=message))
 
 
-async def _settle_otherwise(
+async def _settle_unbooked(
     tx: Tx,
     company: Company,
     stored: StoredShipment,
     attempt: BookingAttempt,
     outcome: Rejected | BookingNotFound | Unsure,
-    is_wanted: bool,
+    is_current: bool,
     by: str,
 ) -> StoredShipment:
     if isinstance(outcome, Unsure):
-        status, state, error, due_in = "booking_unknown", "unknown", outcome.reason, max(0.0, LOOKS[0] - attempt.age)
+        status, state, error = "booking_unknown", "unknown", outcome.reason
+        due_in: float | None = max(0.0, LOOKUP_SECONDS[0] - attempt.age)
     elif isinstance(outcome, BookingNotFound):
         status, state, error = "booking_failed", "failed", "The carrier knows nothing of the booking."
-        due_in = LOOKS[-1]
+        due_in = LOOKUP_SECONDS[-1]
     else:
         status, state, error, due_in = "booking_failed", "failed", outcome.reason, None
     await queries.settle_attempt(tx, attempt, state, error=error, by=by, due_in=due_in)
-    if not is_wanted or stored.shipping_status == status:
+    if not is_current or stored.shipping_status == status:
         return stored
     needs_action = status == "booking_failed"
     after = msgspec.structs.replace(stored, shipping_status=status, problem=error, needs_action=needs_action)
@@ -234,45 +234,45 @@ def _with_booking(stored: StoredShipment, booked: Booked, clock: CompanyClock) -
 
 
 def with_numbers(stored: StoredShipment, booked: Booked) -> StoredShipment:
-    """What the carrier's answer told, where nothing newer is known."""
+    """Fills in the numbers of the response where the shipment has none yet."""
     names = ("order_no", "booking_id", "awb", "pickup_number", "payment_id", "tracking_url", "status_code", "distance")
-    known = {name: getattr(stored, name) for name in names}
-    news = {name: getattr(booked, name) if value is None else value for name, value in known.items()}
-    return msgspec.structs.replace(stored, **news, driver=stored.driver or encode_driver(booked.driver))
+    values = {name: getattr(stored, name) for name in names}
+    changes = {name: getattr(booked, name) if value is None else value for name, value in values.items()}
+    return msgspec.structs.replace(stored, **changes, driver=stored.driver or encode_driver(booked.driver))
 
 
 async def settle_by_event(tx: Tx, company: Company, reference: str | None, source: str) -> None:
-    """An event of the carrier shows that it took the booking."""
+    """A carrier event proves that the booking was accepted."""
     attempt = await queries.find_by_reference(tx, company.id, reference)
     if attempt is not None:
         await queries.settle_attempt(tx, attempt, "succeeded", by=source)
 
 
-async def resolve(tx: Tx, company: Company, stored: StoredShipment, given: BookingResolution) -> StoredShipment:
-    """What a person found out at the carrier."""
+async def resolve(tx: Tx, company: Company, stored: StoredShipment, resolution: BookingResolution) -> StoredShipment:
+    """Applies what a person learned from the carrier."""
     if stored.shipping_status != "booking_unknown":
         raise InvalidMove(f"Only a booking_unknown shipment can be resolved; it is {stored.shipping_status}.")
     attempt = await queries.find_by_reference(tx, company.id, stored.reference)
     if attempt is None:
         raise InvalidMove("There is no booking to resolve.")
     outcome: Booked | BookingNotFound = BookingNotFound()
-    if given.outcome == "booked":
-        is_named = given.order_no or attempt.order_no
+    if resolution.outcome == "booked":
+        is_named = resolution.order_no or attempt.order_no
         if not is_named and not CARRIERS[attempt.adapter].finds_by_reference:
-            words = "is required: the carrier can be asked by its own order number only"
-            raise Invalid.field("resolveBooking.orderNo", words)
-        outcome = Booked("confirmed", order_no=given.order_no)
+            message = "is required: the carrier can be asked by its own order number only"
+            raise Invalid.field("resolveBooking.orderNo", message)
+        outcome = Booked("confirmed", order_no=resolution.order_no)
     return await settle(tx, company, stored.id, attempt.number, outcome, "user")
 
 
-async def book(kit: AppContext, company: Company, id: str) -> StoredShipment:
-    """From the intent to the outcome, for people who book at the console or by a command. What is booked stays so."""
-    async with kit.database.connection() as db:
+async def book(context: AppContext, company: Company, id: str) -> StoredShipment:
+    """Books from start to end, for the console and the command line. A booked shipment stays as it is."""
+    async with context.database.connection() as db:
         stored = await shipments.get_stored(db, company.id, id)
         if PROVIDERS[stored.provider].is_local:
             raise NotBookable(f"{stored.provider} has no carrier to book with; triggerBooking confirms it.")
-        connected = await get_carrier(kit, db, company, stored.provider)
-    async with kit.database.transaction() as tx:
+        connected = await get_carrier(context, db, company, stored.provider)
+    async with context.database.transaction() as tx:
         stored = await shipments.lock_shipment(tx, company.id, id)
         if is_booked(stored):
             return stored
@@ -280,6 +280,6 @@ async def book(kit: AppContext, company: Company, id: str) -> StoredShipment:
         start = await begin(tx, company, stored, connected.carrier.name)
     if start.attempt is None:
         return start.stored
-    outcome = await send(kit, connected, start.stored, start.attempt)
-    async with kit.database.transaction() as tx:
+    outcome = await send(context, connected, start.stored, start.attempt)
+    async with context.database.transaction() as tx:
         return await settle(tx, company, id, start.attempt.number, outcome, "user")

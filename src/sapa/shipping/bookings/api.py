@@ -34,7 +34,7 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
     ],
 )  # fmt: skip
 async def cancel_shipment(
-    errand: OutboundCall, id: ShipmentId, body: CancelIn = CancelIn()
+    call: OutboundCall, id: ShipmentId, body: CancelIn = CancelIn()
 ) -> Shipment | Accepted[Shipment]:
     """Cancel a shipment.
 
@@ -44,21 +44,21 @@ async def cancel_shipment(
     the answer is a 502 and the shipment is `cancelling` until it is settled; when the carrier takes its time to decide,
     a 202. Cancelling again changes nothing.
     """
-    company = errand.company
-    async with errand.context.database.connection() as db:
+    company = call.company
+    async with call.context.database.connection() as db:
         now = await shipments.get_stored(db, company.id, id)
-        needs_carrier = cancel.choose_way(now) == "carrier"
-        connected = await get_carrier(errand.context, db, company, now.provider) if needs_carrier else None
+        needs_carrier = cancel.choose_method(now) == "carrier"
+        connected = await get_carrier(call.context, db, company, now.provider) if needs_carrier else None
     if connected is not None and connected.carrier.name != now.adapter:
         raise ProviderNotConnected(f"{now.provider} is served by another carrier now; {now.adapter} has this shipment.")
-    shipment, way = await errand.intend(
+    shipment, method = await call.intend(
         lambda tx: cancel.begin_cancel(tx, company, id, body.reason, "api"), present=lambda begun: begun[0].shipment
     )
-    if way != "carrier" or connected is None:
-        return await errand.conclude(lambda tx: _same(shipment.shipment))
+    if method != "carrier" or connected is None:
+        return await call.conclude(lambda tx: _same(shipment.shipment))
     outcome = await cancel.ask_carrier(connected, shipment, is_first=now.shipping_status != "cancelling")
     if isinstance(outcome, CarrierAway | CancelRefused):
-        await errand.transact(lambda tx: cancel.settle_cancel(tx, company, shipment, outcome))
+        await call.transact(lambda tx: cancel.settle_cancel(tx, company, shipment, outcome))
         if isinstance(outcome, CancelRefused):
             raise NotCancellable(f"The carrier refused the cancellation: {outcome.reason}")
         raise CarrierUnavailable(f"The carrier did not answer; the cancellation is being settled. {outcome}")
@@ -68,7 +68,7 @@ async def cancel_shipment(
         is_pending = isinstance(outcome, CancelPending) and settled.shipping_status == "cancelling"
         return Accepted(settled.shipment) if is_pending else settled.shipment
 
-    return await errand.conclude(conclude)
+    return await call.conclude(conclude)
 
 
 async def _same(shipment: Shipment) -> Shipment:

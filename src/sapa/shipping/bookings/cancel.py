@@ -1,4 +1,4 @@
-"""Cancelling: at the carrier where it has the shipment, locally where it has not."""
+"""Cancelling: at the carrier if it has the shipment, locally otherwise."""
 
 from datetime import datetime, timedelta
 from typing import Literal
@@ -23,35 +23,35 @@ from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
 from sapa.shipping.shipments.actions import store
-from sapa.shipping.shipments.requests import build_shipped
+from sapa.shipping.shipments.requests import build_booked
 from sapa.shipping.shipments.types import LONGEST_CANCEL, DueShipment
 from sapa.shipping.states import ACCEPTED, GONE, UNDER_WAY, is_allowed
 from sapa.shipping.types import BookingInProgress, NotBooked, NotCancellable, StoredShipment, build_instant
 from sapa.values.company import Company
 
-Way = Literal["nothing", "local", "carrier"]
+CancelMethod = Literal["nothing", "local", "carrier"]
 CancelOutcome = Cancelled | CancelPending | CancelRefused | CarrierAway
 
 PAUSES = (5, 30, 120, 600, LONGEST_CANCEL)
-"""Seconds until a carrier that could not say is asked again; the last one from then on."""
-HELP_AFTER_TRIES = 50
+"""Seconds until a carrier without a clear response is asked again; the last value repeats."""
+FLAG_AFTER_TRIES = 50
 DEFAULT_REASON = "Cancelled by the sender"
 TAKEN = ACCEPTED | {"on_hold", "cancelling"}
-"""The carrier has it, also where its number is not known yet."""
+"""Statuses in which the carrier has the shipment, even if its number is not known yet."""
 
 
-TAKEN_SECONDS = 60.0
+LEASE_SECONDS = 60.0
 
 list_cancelling = queries.list_cancelling
 
 
-def choose_way(stored: StoredShipment) -> Way:
-    """How to cancel it, by its provider and how far it has come; raises when it cannot be."""
+def choose_method(stored: StoredShipment) -> CancelMethod:
+    """How to cancel, by provider and status; raises if it cannot be cancelled."""
     status = stored.shipping_status
     if status in GONE:
         return "nothing"
     if PROVIDERS[stored.provider].is_local:
-        return _choose_local_way(stored)
+        return _choose_local_method(stored)
     if PROVIDERS[stored.provider].cancel_needs_awb and stored.awb is None:
         raise NotBooked(_explain_not_booked(stored))
     if status == "booking":
@@ -67,7 +67,7 @@ def choose_way(stored: StoredShipment) -> Way:
     raise NotCancellable(f"The shipment is {status} and cannot be cancelled.")
 
 
-def _choose_local_way(stored: StoredShipment) -> Way:
+def _choose_local_method(stored: StoredShipment) -> CancelMethod:
     status = stored.shipping_status
     if stored.picked_up_at is None and (is_allowed(status, "cancelled", "L") or is_allowed(status, "cancelled", "A")):
         return "local"
@@ -82,18 +82,18 @@ def _explain_not_booked(stored: StoredShipment) -> str:
 
 async def begin_cancel(
     tx: Tx, company: Company, id: str, reason: str | None, source: str
-) -> tuple[StoredShipment, Way]:
-    """What can be cancelled here is cancelled; for the rest the wish is noted, before the carrier is told of it."""
+) -> tuple[StoredShipment, CancelMethod]:
+    """Cancels locally where possible; otherwise stores the intent before the carrier is called."""
     stored = await shipments.lock_shipment(tx, company.id, id)
-    way = choose_way(stored)
-    if way == "nothing" or (way == "carrier" and stored.shipping_status == "cancelling"):
-        return stored, way
+    method = choose_method(stored)
+    if method == "nothing" or (method == "carrier" and stored.shipping_status == "cancelling"):
+        return stored, method
     request = {"cancellation_reason": reason, "cancelled_by": "user", "cancelled_source": source}
-    if way == "local":
+    if method == "local":
         after = msgspec.structs.replace(
             stored, **request, shipping_status="cancelled", needs_action=False, poll_at=None
         )
-        return await store(tx, company, stored, after), way
+        return await store(tx, company, stored, after), method
     clock = await shipments.get_clock(tx, company.id, PAUSES[0] * 6)
     after = msgspec.structs.replace(
         stored,
@@ -102,15 +102,15 @@ async def begin_cancel(
         cancelling_from=stored.shipping_status,
         cancel_due_at=clock.later,
     )
-    return await store(tx, company, stored, after), way
+    return await store(tx, company, stored, after), method
 
 
 async def ask_carrier(connected: ConnectedCarrier, stored: StoredShipment, *, is_first: bool) -> CancelOutcome:
-    """Safe to repeat. Asked again, a carrier may refuse because it was done the first time."""
+    """Safe to repeat. On a retry, a refusal may mean that the first call succeeded."""
     reason = stored.cancellation_reason or DEFAULT_REASON
     try:
-        shipped = await _get_shipped(connected, stored)
-        outcome = await connected.carrier.cancel(connected.connection, shipped, reason)
+        shipment = await _identify(connected, stored)
+        outcome = await connected.carrier.cancel(connected.connection, shipment, reason)
     except CarrierAway as error:
         return error
     except BadCredentials as error:
@@ -120,45 +120,45 @@ async def ask_carrier(connected: ConnectedCarrier, stored: StoredShipment, *, is
     return outcome
 
 
-async def _get_shipped(connected: ConnectedCarrier, stored: StoredShipment) -> BookedShipment:
-    """With a number that the carrier knows it by: a person may have told that it was booked, and not its number."""
-    shipped = build_shipped(stored)
-    if shipped.order_no or shipped.awb:
-        return shipped
-    found = await connected.carrier.find(connected.connection, shipped.reference, stored.service_type)
+async def _identify(connected: ConnectedCarrier, stored: StoredShipment) -> BookedShipment:
+    """Adds a number that the carrier knows: a person may have resolved the booking without one."""
+    shipment = build_booked(stored)
+    if shipment.order_no or shipment.awb:
+        return shipment
+    found = await connected.carrier.find(connected.connection, shipment.reference, stored.service_type)
     if not isinstance(found, Booked):
         raise CarrierAway("it could not say which number the booking has")
-    return msgspec.structs.replace(shipped, order_no=found.order_no, awb=found.awb, booking_id=found.booking_id)
+    return msgspec.structs.replace(shipment, order_no=found.order_no, awb=found.awb, booking_id=found.booking_id)
 
 
-async def settle_due(kit: AppContext, due: DueShipment) -> None:
-    """Asks the carrier again about one cancellation that is due, unless another worker has it."""
-    async with kit.database.connection() as db:
-        if not await queries.take_cancelling(db, due, TAKEN_SECONDS):
+async def settle_due(context: AppContext, due: DueShipment) -> None:
+    """Asks the carrier again about one due cancellation, unless another worker holds it."""
+    async with context.database.connection() as db:
+        if not await queries.lease_cancelling(db, due, LEASE_SECONDS):
             return
         company = await access.get_company(db, due.company_id)
         stored = await shipments.get_stored(db, company.id, due.id)
-        connected = await find_carrier(kit, db, company, stored.provider)
+        connected = await find_carrier(context, db, company, stored.provider)
     if connected is None or connected.carrier.name != stored.adapter:
         outcome: CancelOutcome = CarrierAway("The carrier is not connected any more.")
     else:
         outcome = await ask_carrier(connected, stored, is_first=False)
-    async with kit.database.transaction() as tx:
+    async with context.database.transaction() as tx:
         await settle_cancel(tx, company, stored, outcome, is_watched=False)
 
 
 async def settle_cancel(
     tx: Tx, company: Company, asked: StoredShipment, outcome: CancelOutcome, *, is_watched: bool = True
 ) -> StoredShipment:
-    """What the carrier said of it, unless it was settled otherwise or booked anew meanwhile."""
+    """Applies the carrier's response, unless the shipment was settled or booked again in the meantime."""
     stored = await shipments.lock_shipment(tx, company.id, asked.id)
     if stored.shipping_status != "cancelling" or stored.reference != asked.reference:
         return stored
     clock = await shipments.get_clock(tx, company.id)
     after = build_settled(stored, outcome, clock.now)
     if isinstance(outcome, CancelRefused) and not is_watched:
-        words = f"The carrier refused the cancellation: {outcome.reason}"
-        after = msgspec.structs.replace(after, needs_action=True, problem=words)
+        message = f"The carrier refused the cancellation: {outcome.reason}"
+        after = msgspec.structs.replace(after, needs_action=True, problem=message)
     return await store(tx, company, stored, after)
 
 
@@ -174,8 +174,8 @@ def build_settled(stored: StoredShipment, outcome: CancelOutcome, now: str) -> S
     pause = PAUSES[min(tries, len(PAUSES)) - 1]
     due = build_instant(datetime.fromisoformat(now) + timedelta(seconds=pause))
     stored = msgspec.structs.replace(stored, cancel_tries=tries, cancel_due_at=due)
-    if tries != HELP_AFTER_TRIES:
+    if tries != FLAG_AFTER_TRIES:
         return stored
     reason = "it has not decided yet" if isinstance(outcome, CancelPending) else str(outcome)
-    words = f"It is still open whether the carrier cancels it: {reason}"
-    return msgspec.structs.replace(stored, needs_action=True, problem=words)
+    message = f"It is still open whether the carrier cancels it: {reason}"
+    return msgspec.structs.replace(stored, needs_action=True, problem=message)

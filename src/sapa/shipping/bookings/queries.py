@@ -1,4 +1,4 @@
-"""How bookings are stored: every try, from its intent to its outcome."""
+"""SQL of booking attempts, from the intent to the outcome."""
 
 from sapa.db.due import COMPANY_NOW, build_due, build_in_turn, build_take
 from sapa.db.pool import Connection, Tx
@@ -8,12 +8,12 @@ from sapa.shipping.carriers.interface import Booked
 from sapa.shipping.shipments.types import DueShipment
 
 LEASE_SECONDS = 15.0
-"""How long whoever intends a booking has to begin sending it, before the worker does."""
+"""How long the process that stored an intent has to start sending it, before the worker does."""
 SENDING_SECONDS = 60.0
-"""How long sending may take, before the worker calls the outcome unknown."""
+"""How long sending may take, before the worker treats the outcome as unknown."""
 
 
-# A statement's own names for what it touches: the time of the company that owns the row.
+# The time of the company that owns the row.
 _COLUMNS = ", ".join(f"b.{name}" for name in BookingAttempt.__struct_fields__ if name != "age")
 _NOW = "(SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1)"
 _AGE = f"coalesce(extract(epoch FROM {_NOW} - b.sent_at), 0)::float8 AS age"
@@ -34,7 +34,7 @@ CLOSE = sql(
      WHERE company_id = $1 AND shipment_id = $2 AND state = 'succeeded'"""
 )
 
-# Committed before the first byte leaves: only one process can do it, and once.
+# Committed before the request is sent: only one process can do it, once.
 CLAIM = sql(
     f"""
     UPDATE shipment_bookings
@@ -42,14 +42,14 @@ CLAIM = sql(
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND state = 'pending'"""
 )
 
-# The request certainly never left.
+# The request never left.
 UNCLAIM = sql(
     f"""
     UPDATE shipment_bookings SET state = 'pending', due_at = {_NOW} + make_interval(secs => $4)
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND state = 'sent'"""
 )
 
-NOTE_ANSWER = sql(
+RECORD_RESPONSE = sql(
     """
     UPDATE shipment_bookings
        SET order_no = coalesce($4, order_no), awb = coalesce($5, awb), booking_id = coalesce($6, booking_id)
@@ -81,9 +81,8 @@ FIND_BY_ORDER_NO = sql(
     row=BookingAttempt,
 )
 
-# Taken for a while, so that no other worker looks after it meanwhile. What was sent at an instant that the clock was
-# turned back from counts as sent now.
-TAKE = sql(
+# Leased, so that no other worker processes it. A sent_at from which the clock was set back counts as now.
+LEASE = sql(
     f"""
     UPDATE shipment_bookings b
        SET due_at = {_NOW} + make_interval(secs => $4), sent_at = LEAST(sent_at, {_NOW})
@@ -92,7 +91,7 @@ TAKE = sql(
     row=BookingAttempt,
 )
 
-LOOKED = sql(
+RECORD_LOOKUP = sql(
     f"""
     UPDATE shipment_bookings
        SET looks = looks + 1, not_found = not_found + $4::int, error = $5,
@@ -101,13 +100,13 @@ LOOKED = sql(
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3"""
 )
 
-WAKE = sql(
+MAKE_DUE = sql(
     f"""
     UPDATE shipment_bookings SET due_at = {_NOW}
      WHERE company_id = $1 AND shipment_id = $2 AND number = $3 AND state IN ('unknown', 'failed')"""
 )
 
-REVIVE = sql(
+REOPEN = sql(
     f"""
     UPDATE shipment_bookings
        SET state = 'unwanted', looks = 0, due_at = {_NOW},
@@ -148,7 +147,7 @@ _IS_LOST = f"""(b.due_at > {COMPANY_NOW} + interval '61 minutes'
                 OR (b.due_at IS NOT NULL AND b.sent_at > {COMPANY_NOW} + interval '1 minute')
                 OR (b.due_at > {COMPANY_NOW} + interval '1 minute' AND b.state = 'pending'))"""
 
-LIST_TURNED_BACK = sql(
+LIST_REWOUND = sql(
     f"""
     SELECT c.company_id
       FROM companies c
@@ -157,7 +156,7 @@ LIST_TURNED_BACK = sql(
     crosses="the worker looks for clocks that were turned back over all test environments",
 )
 
-BRING_BACK = sql(
+RESCHEDULE = sql(
     f"""
     UPDATE shipment_bookings b SET due_at = {COMPANY_NOW}
       FROM companies c
@@ -176,25 +175,24 @@ LIST_CANCELLING_IN_TURN = sql(
     crosses="the worker takes cancellations from every company in turn, then settles them one by one",
 )
 
-TAKE_CANCELLING = sql(build_take("shipments", "id", "cancel_due_at"))
+LEASE_CANCELLING = sql(build_take("shipments", "id", "cancel_due_at"))
 
 
 async def insert_attempt(tx: Tx, company_id: int, shipment_id: str, reference: str, adapter: str) -> BookingAttempt:
-    """The next try. What an earlier one booked is over by now."""
+    """Closes the earlier booking and adds the next attempt."""
     await close(tx, company_id, shipment_id)
-    made = await INSERT.find(tx, company_id, shipment_id, reference, adapter, LEASE_SECONDS)
-    if made is None:
+    created = await INSERT.find(tx, company_id, shipment_id, reference, adapter, LEASE_SECONDS)
+    if created is None:
         raise RuntimeError("the attempt was not stored")
-    return made
+    return created
 
 
 async def close(tx: Tx, company_id: int, shipment_id: str) -> None:
-    """What was booked is over."""
     await CLOSE.run(tx, company_id, shipment_id)
 
 
 async def claim(db: Connection, attempt: BookingAttempt) -> bool:
-    """Whether it is ours to send."""
+    """Whether this process may send it."""
     place = (attempt.company_id, attempt.shipment_id, attempt.number)
     return await CLAIM.run(db, *place, SENDING_SECONDS) == 1
 
@@ -204,10 +202,10 @@ async def unclaim(db: Connection, attempt: BookingAttempt) -> None:
     await UNCLAIM.run(db, *place, LEASE_SECONDS)
 
 
-async def note_answer(db: Connection, attempt: BookingAttempt, booked: Booked) -> None:
-    """The carrier's numbers, in a transaction of their own: whatever happens next, they are not lost."""
+async def record_response(db: Connection, attempt: BookingAttempt, booked: Booked) -> None:
+    """In a transaction of its own, so that a later failure does not lose the carrier's numbers."""
     place = (attempt.company_id, attempt.shipment_id, attempt.number)
-    await NOTE_ANSWER.run(db, *place, booked.order_no, booked.awb, booked.booking_id)
+    await RECORD_RESPONSE.run(db, *place, booked.order_no, booked.awb, booked.booking_id)
 
 
 async def settle_attempt(
@@ -231,31 +229,30 @@ async def find_by_reference(db: Connection, company_id: int, reference: str | No
 async def find_by_order_no(
     db: Connection, company_id: int, adapter: str, order_no: str | None
 ) -> BookingAttempt | None:
-    """The newest that a carrier knows by this number."""
+    """The newest attempt with this number."""
     return None if order_no is None else await FIND_BY_ORDER_NO.find(db, company_id, adapter, order_no)
 
 
-async def take(db: Connection, due: DueAttempt, seconds: float) -> BookingAttempt | None:
-    """None when it is not due any more, or another worker has it."""
-    return await TAKE.find(db, due.company_id, due.shipment_id, due.number, seconds)
+async def lease(db: Connection, due: DueAttempt, seconds: float) -> BookingAttempt | None:
+    """None if it is no longer due, or another worker holds it."""
+    return await LEASE.find(db, due.company_id, due.shipment_id, due.number, seconds)
 
 
-async def note_look(
+async def record_lookup(
     db: Connection, attempt: BookingAttempt, *, not_found: bool, error: str | None, next_at: float | None
 ) -> None:
-    """`next_at` counts from when it was sent."""
+    """`next_at` is in seconds since sending."""
     place = (attempt.company_id, attempt.shipment_id, attempt.number)
-    await LOOKED.run(db, *place, int(not_found), error, next_at)
+    await RECORD_LOOKUP.run(db, *place, int(not_found), error, next_at)
 
 
-async def wake(db: Connection, attempt: BookingAttempt) -> None:
-    """To be looked after now."""
-    await WAKE.run(db, attempt.company_id, attempt.shipment_id, attempt.number)
+async def make_due(db: Connection, attempt: BookingAttempt) -> None:
+    await MAKE_DUE.run(db, attempt.company_id, attempt.shipment_id, attempt.number)
 
 
-async def revive(tx: Tx, attempt: BookingAttempt, order_no: str | None, awb: str | None) -> None:
-    """The carrier goes on with it although it was over: to be cancelled there."""
-    await REVIVE.run(tx, attempt.company_id, attempt.shipment_id, attempt.number, order_no, awb)
+async def reopen(tx: Tx, attempt: BookingAttempt, order_no: str | None, awb: str | None) -> None:
+    """The carrier proceeds with a closed booking: it is to be cancelled there."""
+    await REOPEN.run(tx, attempt.company_id, attempt.shipment_id, attempt.number, order_no, awb)
 
 
 async def list_due(db: Connection, most: int) -> list[DueAttempt]:
@@ -264,21 +261,21 @@ async def list_due(db: Connection, most: int) -> list[DueAttempt]:
 
 
 async def list_cancelling(db: Connection, most: int) -> list[DueShipment]:
-    """Cancellations that wait for the carrier's answer."""
+    """Cancellations that wait for the carrier."""
     found = await LIST_CANCELLING.all(db, most)
     return found if len(found) < most else await LIST_CANCELLING_IN_TURN.all(db, most)
 
 
-async def take_cancelling(db: Connection, due: DueShipment, seconds: float) -> bool:
-    """False when it is not due any more, or another worker has it."""
-    return await TAKE_CANCELLING.run(db, due.company_id, due.id, seconds) > 0
+async def lease_cancelling(db: Connection, due: DueShipment, seconds: float) -> bool:
+    """False if it is no longer due, or another worker holds it."""
+    return await LEASE_CANCELLING.run(db, due.company_id, due.id, seconds) > 0
 
 
-async def list_turned_back(db: Connection) -> list[int]:
-    """Companies in which a booking waits for a time that a test clock was turned back from."""
-    return [company_id for (company_id,) in await db.fetch(LIST_TURNED_BACK.text)]
+async def list_rewound(db: Connection) -> list[int]:
+    """Companies whose bookings wait for a time from which a test clock was set back."""
+    return [company_id for (company_id,) in await db.fetch(LIST_REWOUND.text)]
 
 
-async def bring_back(db: Connection, company_id: int) -> None:
-    """What waits for such a time is due now."""
-    await BRING_BACK.run(db, company_id)
+async def reschedule(db: Connection, company_id: int) -> None:
+    """Makes those bookings due now."""
+    await RESCHEDULE.run(db, company_id)

@@ -1,4 +1,4 @@
-"""Bookings that somebody has to look after: not sent yet, of an outcome that nobody knows, or not wanted any more."""
+"""Booking attempts that the worker follows up: not sent yet, with an unknown outcome, or no longer wanted."""
 
 import msgspec
 from msgspec import Struct
@@ -6,7 +6,7 @@ from msgspec import Struct
 from sapa.access import actions as access
 from sapa.context import AppContext
 from sapa.shipping.bookings import actions, queries
-from sapa.shipping.bookings.actions import CERTAIN_LOOKS, CERTAIN_SECONDS, LOOKS, WATCH_HOURS
+from sapa.shipping.bookings.actions import CONCLUSIVE_LOOKUPS, CONCLUSIVE_SECONDS, LOOKUP_SECONDS, WATCH_HOURS
 from sapa.shipping.bookings.types import BookingAttempt, DueAttempt, Outcome, Unsure
 from sapa.shipping.carriers.interface import (
     BadCredentials,
@@ -28,92 +28,92 @@ from sapa.shipping.states import GONE
 from sapa.shipping.types import StoredShipment
 from sapa.values.company import Company
 
-TAKEN_SECONDS = 60.0
+LEASE_SECONDS = 60.0
 HOUR = 3_600.0
 PAUSE_SECONDS = 60.0
-SCHEDULE = (*LOOKS, *(hours * HOUR for hours in range(2, WATCH_HOURS + 1)))
+SCHEDULE = (*LOOKUP_SECONDS, *(hours * HOUR for hours in range(2, WATCH_HOURS + 1)))
 MOST_CANCELS = 1_500
-"""So often a carrier is asked to cancel what nobody wants, once a minute: for a day at least."""
+"""How often a carrier is asked to cancel an unwanted booking, once a minute: at least a day."""
 
 
 list_due = queries.list_due
 
 
 class AlreadyCancelled(Struct, frozen=True):
-    """The carrier had cancelled it already: what it told of it was old."""
+    """The carrier had cancelled it before; the event about it was old."""
 
 
-async def look_after(kit: AppContext, due: DueAttempt) -> None:
-    """The worker's part in one attempt that is due, unless another worker has it."""
-    async with kit.database.connection() as db:
-        attempt = await queries.take(db, due, TAKEN_SECONDS)
+async def process(context: AppContext, due: DueAttempt) -> None:
+    """Processes one due attempt, unless another worker holds it."""
+    async with context.database.connection() as db:
+        attempt = await queries.lease(db, due, LEASE_SECONDS)
         if attempt is None:
             return
         company = await access.get_company(db, due.company_id)
         stored = await shipments.get_stored(db, company.id, due.shipment_id)
-        connected = await find_carrier(kit, db, company, stored.provider)
+        connected = await find_carrier(context, db, company, stored.provider)
     if connected is not None and connected.carrier.name != attempt.adapter:
         connected = None
     if attempt.state == "pending":
-        await _send(kit, company, connected, stored, attempt)
+        await _send(context, company, connected, stored, attempt)
     elif attempt.state == "sent":
-        await _settle(kit, company, attempt, Unsure("Whoever sent it ended before the answer came."))
+        await _settle(context, company, attempt, Unsure("Whoever sent it ended before the answer came."))
     elif attempt.state == "unwanted":
-        await _cancel(kit, company, connected, stored, attempt)
+        await _cancel(context, company, connected, stored, attempt)
     else:
-        await _find(kit, company, connected, stored, attempt)
+        await _find(context, company, connected, stored, attempt)
 
 
-async def _settle(kit: AppContext, company: Company, attempt: BookingAttempt, outcome: Outcome | None) -> None:
-    async with kit.database.transaction() as tx:
+async def _settle(context: AppContext, company: Company, attempt: BookingAttempt, outcome: Outcome | None) -> None:
+    async with context.database.transaction() as tx:
         await actions.settle(tx, company, attempt.shipment_id, attempt.number, outcome, "worker")
 
 
 async def _send(
-    kit: AppContext,
+    context: AppContext,
     company: Company,
     connected: ConnectedCarrier | None,
     stored: StoredShipment,
     attempt: BookingAttempt,
 ) -> None:
-    """Whoever intended it died before sending it."""
+    """The process that stored the intent ended before sending it."""
     if connected is None:
         outcome: Outcome | None = Rejected("PROVIDER_NOT_CONNECTED", "The provider is not connected any more.")
     else:
-        outcome = await actions.send(kit, connected, stored, attempt)
-    await _settle(kit, company, attempt, outcome)
+        outcome = await actions.send(context, connected, stored, attempt)
+    await _settle(context, company, attempt, outcome)
 
 
 async def _find(
-    kit: AppContext,
+    context: AppContext,
     company: Company,
     connected: ConnectedCarrier | None,
     stored: StoredShipment,
     attempt: BookingAttempt,
 ) -> None:
-    """Asks the carrier for a booking by our reference."""
-    answer = await _look(connected, stored, attempt)
-    if isinstance(answer, Booked):
-        await _settle(kit, company, attempt, answer)
+    """Asks the carrier for the booking by our reference."""
+    result = await _look_up(connected, stored, attempt)
+    if isinstance(result, Booked):
+        await _settle(context, company, attempt, result)
         return
-    is_not_found = isinstance(answer, BookingNotFound)
+    is_not_found = isinstance(result, BookingNotFound)
     seen = attempt.not_found + is_not_found
-    if is_not_found and attempt.state == "unknown" and seen >= CERTAIN_LOOKS and attempt.age >= CERTAIN_SECONDS:
-        await _settle(kit, company, attempt, BookingNotFound())
+    if is_not_found and attempt.state == "unknown" and seen >= CONCLUSIVE_LOOKUPS and attempt.age >= CONCLUSIVE_SECONDS:
+        await _settle(context, company, attempt, BookingNotFound())
         return
-    error = answer.reason if isinstance(answer, CannotTell) else None
-    async with kit.database.connection() as db:
-        next_at = build_next_look(attempt)
-        await queries.note_look(db, attempt, not_found=is_not_found, error=error, next_at=next_at)
+    error = result.reason if isinstance(result, CannotTell) else None
+    async with context.database.connection() as db:
+        next_at = build_next_lookup(attempt)
+        await queries.record_lookup(db, attempt, not_found=is_not_found, error=error, next_at=next_at)
     if attempt.state == "unknown" and attempt.age >= HOUR and not stored.needs_action:
-        await _ask_for_help(kit, company, attempt)
+        await _flag_for_action(context, company, attempt)
 
 
-async def _look(
+async def _look_up(
     connected: ConnectedCarrier | None, stored: StoredShipment, attempt: BookingAttempt
 ) -> Booked | BookingNotFound | CannotTell:
     if attempt.state == "unknown" and (attempt.order_no or attempt.awb):
-        # The answer had come and was noted; only what was to follow did not happen.
+        # The response was stored; only the following steps did not happen.
         return Booked("confirmed", order_no=attempt.order_no, awb=attempt.awb, booking_id=attempt.booking_id)
     if connected is None:
         return CannotTell("The carrier is not connected any more.")
@@ -123,44 +123,44 @@ async def _look(
         return CannotTell(str(error))
 
 
-def build_next_look(attempt: BookingAttempt) -> float | None:
-    """In seconds after sending; None when it was watched long enough.
+def build_next_lookup(attempt: BookingAttempt) -> float | None:
+    """In seconds after sending; None if it was watched long enough.
 
-    Looks that were missed are made up for at once; those that were made besides put off nothing.
+    Missed lookups are made up for at once; extra ones delay nothing.
     """
     in_turn = SCHEDULE[attempt.looks + 1 : attempt.looks + 2]
     coming = [seconds for seconds in SCHEDULE if seconds > attempt.age][:1]
     return min((*in_turn, *coming), default=None)
 
 
-async def _ask_for_help(kit: AppContext, company: Company, attempt: BookingAttempt) -> None:
-    async with kit.database.transaction() as tx:
+async def _flag_for_action(context: AppContext, company: Company, attempt: BookingAttempt) -> None:
+    async with context.database.transaction() as tx:
         stored = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
         if stored.shipping_status == "booking_unknown" and stored.reference == attempt.reference:
-            words = "The carrier cannot tell whether it took the booking; look there, then use resolveBooking."
-            await store(tx, company, stored, msgspec.structs.replace(stored, needs_action=True, problem=words))
+            message = "The carrier cannot tell whether it took the booking; look there, then use resolveBooking."
+            await store(tx, company, stored, msgspec.structs.replace(stored, needs_action=True, problem=message))
 
 
 async def _cancel(
-    kit: AppContext,
+    context: AppContext,
     company: Company,
     connected: ConnectedCarrier | None,
     stored: StoredShipment,
     attempt: BookingAttempt,
 ) -> None:
-    """A booking that came through although nobody wants it any more."""
-    verdict = await _ask_to_cancel(connected, stored, attempt)
-    async with kit.database.transaction() as tx:
+    """Cancels a booking that the carrier accepted although it is no longer wanted."""
+    outcome = await _ask_to_cancel(connected, stored, attempt)
+    async with context.database.transaction() as tx:
         now = await shipments.lock_shipment(tx, company.id, attempt.shipment_id)
-        if isinstance(verdict, CarrierAway) and attempt.looks < MOST_CANCELS:
+        if isinstance(outcome, CarrierAway) and attempt.looks < MOST_CANCELS:
             next_at = attempt.age + PAUSE_SECONDS
-            await queries.note_look(tx, attempt, not_found=False, error=str(verdict), next_at=next_at)
+            await queries.record_lookup(tx, attempt, not_found=False, error=str(outcome), next_at=next_at)
             if attempt.reference not in (now.problem or ""):
                 await actions.flag_unwanted(tx, company, now, attempt, "it is being cancelled there.")
             return
-        error = None if isinstance(verdict, Cancelled | AlreadyCancelled) else str(verdict)
+        error = None if isinstance(outcome, Cancelled | AlreadyCancelled) else str(outcome)
         await queries.settle_attempt(tx, attempt, "closed", error=error, by="worker")
-        if not isinstance(verdict, AlreadyCancelled) or attempt.reference in (now.problem or ""):
+        if not isinstance(outcome, AlreadyCancelled) or attempt.reference in (now.problem or ""):
             fate = f"it could not be cancelled there: {error}" if error else "it was cancelled there."
             await actions.flag_unwanted(tx, company, now, attempt, fate)
 
@@ -168,28 +168,28 @@ async def _cancel(
 async def _ask_to_cancel(
     connected: ConnectedCarrier | None, stored: StoredShipment, attempt: BookingAttempt
 ) -> Cancelled | AlreadyCancelled | str | CarrierAway:
-    """Words when it cannot be cancelled; away when it may be asked again."""
+    """A reason if it cannot be cancelled; CarrierAway if it may be asked again."""
     if connected is None:
         return "The carrier is not connected any more."
-    shipped = _build_shipped(stored, attempt)
+    shipment = _build_booked(stored, attempt)
     try:
-        if shipped.awb is None:  # some carriers cancel by it, and assign it later
+        if shipment.awb is None:  # some carriers cancel by awb and assign it later
             found = await connected.carrier.find(connected.connection, attempt.reference, stored.service_type)
-            known = (found.order_no, found.awb, found.booking_id) if isinstance(found, Booked) else (None,) * 3
-            shipped = _build_shipped(stored, attempt, *known)
-        told = (await connected.carrier.track(connected.connection, shipped)).events
-        if told and told[-1].status in GONE:
+            numbers = (found.order_no, found.awb, found.booking_id) if isinstance(found, Booked) else (None,) * 3
+            shipment = _build_booked(stored, attempt, *numbers)
+        events = (await connected.carrier.track(connected.connection, shipment)).events
+        if events and events[-1].status in GONE:
             return AlreadyCancelled()
-        answer = await connected.carrier.cancel(connected.connection, shipped, "Duplicate booking")
+        result = await connected.carrier.cancel(connected.connection, shipment, "Duplicate booking")
     except (CarrierAway, BadCredentials) as error:
         return CarrierAway(str(error))
-    if isinstance(answer, CancelRefused):
-        number = shipped.awb if PROVIDERS[stored.provider].cancels_by_awb_only else shipped.awb or shipped.order_no
-        return answer.reason if number else CarrierAway(answer.reason)
+    if isinstance(result, CancelRefused):
+        number = shipment.awb if PROVIDERS[stored.provider].cancels_by_awb_only else shipment.awb or shipment.order_no
+        return result.reason if number else CarrierAway(result.reason)
     return Cancelled()
 
 
-def _build_shipped(
+def _build_booked(
     stored: StoredShipment,
     attempt: BookingAttempt,
     order_no: str | None = None,

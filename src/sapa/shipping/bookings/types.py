@@ -1,4 +1,4 @@
-"""Bookings: what is known of each attempt to book a shipment with a carrier, and what can come of it."""
+"""Attempts to book a shipment with a carrier, and their outcomes."""
 
 from collections.abc import Sequence
 
@@ -14,7 +14,7 @@ from sapa.shipping.types import StoredShipment
 
 
 class BookingAttempt(Struct, frozen=True):
-    """One try to book a shipment with a carrier."""
+    """One attempt to book a shipment with a carrier."""
 
     company_id: int
     shipment_id: str
@@ -38,27 +38,24 @@ class DueAttempt(Struct, frozen=True):
     number: int
 
 
-# By the real time first, in one index: no company's clock is behind it. statement_timestamp() can be searched for.
-
-
 class BookingContext(Struct, frozen=True):
-    """What was found out before the transaction began, since carriers may have been asked for it."""
+    """What was loaded before the transaction, because carriers may be called for it."""
 
     pickup_cities: Sequence[CarrierArea] = ()
-    """Of a provider that fetches parcels in some cities only."""
+    """If the provider picks up parcels in some cities only."""
     adapter: str | None = None
-    """Of the carrier that is to be booked with."""
+    """The carrier to book with."""
 
 
 class BookingStart(Struct, frozen=True):
-    """A shipment, and the booking that is about to be sent for it, if any."""
+    """A shipment, and the attempt to send for it, if any."""
 
     stored: StoredShipment
     attempt: BookingAttempt | None
 
 
 class Unsure(Struct, frozen=True):
-    """Nobody can tell whether the carrier took it."""
+    """The carrier may or may not have accepted the booking."""
 
     reason: str
 

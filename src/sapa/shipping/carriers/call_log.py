@@ -1,4 +1,5 @@
-"""What carriers answered to bookings, kept before anything else is, so that no transaction takes it along."""
+"""Log of carriers' responses to bookings, written in a transaction of its own, so that a later rollback does not remove
+it."""
 
 from typing import Any
 
@@ -10,7 +11,7 @@ from sapa.shipping.carriers import queries
 from sapa.shipping.carriers.calls import scrub
 from sapa.shipping.carriers.interface import CarrierAccount
 
-KEPT = frozenset(
+LOGGED_FIELDS = frozenset(
     {
         "status",
         "order_no",
@@ -26,16 +27,15 @@ KEPT = frozenset(
         "reason",
     }
 )
-"""The only fields of an outcome that are written down: no people, no phone numbers, nothing of an account."""
+"""The only fields of an outcome that are logged: no personal data, no credentials."""
 
-KEPT_DAYS = 90
-FORGOTTEN_AT_ONCE = 5_000
+RETENTION_DAYS = 90
+PURGE_BATCH = 5_000
 
 
 async def record(
     database: Database, connection: CarrierAccount, operation: str, reference: str, outcome: Struct | BaseException
 ) -> None:
-    """In a small transaction of its own, so that what fails afterwards does not take it along."""
     async with database.connection() as db:
         await queries.insert_call(
             db, connection.company.id, connection.id, connection.adapter, operation, reference,
@@ -46,13 +46,17 @@ async def record(
 def build_details(connection: CarrierAccount, outcome: Struct | BaseException) -> dict[str, Any]:
     if isinstance(outcome, BaseException):
         return {"reason": scrub(connection, str(outcome))}
-    said = {
-        name: value for name in KEPT & set(outcome.__struct_fields__) if (value := getattr(outcome, name)) is not None
+    fields = {
+        name: value
+        for name in LOGGED_FIELDS & set(outcome.__struct_fields__)
+        if (value := getattr(outcome, name)) is not None
     }
-    return {name: scrub(connection, value) if isinstance(value, str) else value for name, value in sorted(said.items())}
+    return {
+        name: scrub(connection, value) if isinstance(value, str) else value for name, value in sorted(fields.items())
+    }
 
 
-async def forget_old(database: Database) -> None:
-    """The worker's job: what carriers answered long ago."""
+async def purge_old(database: Database) -> None:
+    """Deletes old entries."""
     async with database.connection() as db:
-        await queries.purge_calls(db, KEPT_DAYS, FORGOTTEN_AT_ONCE)
+        await queries.purge_calls(db, RETENTION_DAYS, PURGE_BATCH)

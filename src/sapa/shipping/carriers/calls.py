@@ -1,4 +1,4 @@
-"""How adapters call their carriers: in JSON, bounded in time, with the account's secrets kept out of all words."""
+"""How adapters call their carriers: JSON, time limits, and secrets removed from messages."""
 
 import random
 import re
@@ -28,7 +28,7 @@ _BUSY = frozenset({429, 502, 503, 504})
 
 
 class Timeouts(Struct, frozen=True):
-    """How long a call that may be repeated takes at most, all its tries together."""
+    """Limits of a call that may be repeated, for all its tries together."""
 
     seconds: float
     tries: int
@@ -40,7 +40,7 @@ ASKING = Timeouts(seconds=8.0, tries=3)
 
 
 class Request(Struct, frozen=True):
-    """A call in a carrier's own words."""
+    """A request to a carrier."""
 
     method: str
     path: str
@@ -49,73 +49,73 @@ class Request(Struct, frozen=True):
     body: Any = None
 
 
-async def ask(connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
-    """A call that is safe to repeat: again after a moment when the carrier was not reached or too busy.
+async def ask(connection: CarrierAccount, request: Request, timeouts: Timeouts = ASKING) -> ProviderResponse:
+    """A call that is safe to repeat: retried if the carrier was not reached or is busy.
 
-    Raises CarrierAway when no answer came that could mean anything.
+    Raises CarrierAway without a usable response.
     """
     if reason := circuit.enter(connection):
         raise CarrierAway(reason)
     try:
-        answer = await _ask(connection, request, patience)
+        response = await _ask(connection, request, timeouts)
     except CarrierAway:
-        circuit.note_failure(connection)
+        circuit.record_failure(connection)
         raise
-    circuit.forget(connection)
-    return answer
+    circuit.reset(connection)
+    return response
 
 
 class _TryLater(Exception):
-    """The carrier was not reached, or too busy."""
+    """The carrier was not reached, or is busy."""
 
     def __init__(self, reason: str, pause: float | None = None) -> None:
         super().__init__(reason)
         self.pause = random.uniform(0.1, 0.6) if pause is None else pause  # noqa: S311
 
 
-async def _ask(connection: CarrierAccount, request: Request, patience: Timeouts) -> ProviderResponse:
-    ask_once = partial(_ask_once, connection, request, patience, time.monotonic() + patience.seconds)
+async def _ask(connection: CarrierAccount, request: Request, timeouts: Timeouts) -> ProviderResponse:
+    ask_once = partial(_ask_once, connection, request, timeouts, time.monotonic() + timeouts.seconds)
     try:
         return await retry(
-            ask_once, _TryLater, tries=patience.tries, seconds=patience.seconds, pause=lambda failure: failure.pause
+            ask_once, _TryLater, tries=timeouts.tries, seconds=timeouts.seconds, pause=lambda failure: failure.pause
         )
     except _TryLater as failure:
         raise CarrierAway(str(failure)) from None
 
 
-async def _ask_once(connection: CarrierAccount, request: Request, patience: Timeouts, ends: float) -> ProviderResponse:
+async def _ask_once(connection: CarrierAccount, request: Request, timeouts: Timeouts, ends: float) -> ProviderResponse:
     try:
-        answer = await _call(connection, request, max(0.1, ends - time.monotonic()), patience.connect_seconds)
+        response = await _call(connection, request, max(0.1, ends - time.monotonic()), timeouts.connect_seconds)
     except Unclear as error:
         raise CarrierAway(scrub(connection, str(error))) from None
     except NotSent as error:
         raise _TryLater(scrub(connection, str(error))) from None
-    if answer.status in _BUSY:
-        raise _TryLater(f"it answered {answer.status}", _parse_pause(answer))
-    if not (answer.status < 300 or 400 <= answer.status < 500):
-        raise CarrierAway(f"it answered {answer.status}")
-    return answer
+    if response.status in _BUSY:
+        raise _TryLater(f"it answered {response.status}", _parse_pause(response))
+    if not (response.status < 300 or 400 <= response.status < 500):
+        raise CarrierAway(f"it answered {response.status}")
+    return response
 
 
 async def send_once(connection: CarrierAccount, request: Request) -> ProviderResponse:
-    """A call that must not happen twice: NotSent or Unclear as they come, and Unclear for a server's failure.
+    """A call that must not happen twice: raises NotSent or Unclear; a server error is Unclear.
 
-    Of a carrier that is too busy it is certain that it took nothing.
+    A busy carrier (429) has certainly not accepted it.
     """
     if reason := circuit.enter(connection):
         raise NotSent(reason)
     try:
-        answer = await _call(connection, request, BOOK_SECONDS, BOOK_CONNECT_SECONDS)
+        response = await _call(connection, request, BOOK_SECONDS, BOOK_CONNECT_SECONDS)
     except (NotSent, Unclear) as error:
-        circuit.note_failure(connection)
+        circuit.record_failure(connection)
         raise type(error)(scrub(connection, str(error))) from None
-    if answer.status >= 500 or answer.status == 408 or 300 <= answer.status < 400:
-        circuit.note_failure(connection)
-        raise Unclear(f"it answered {answer.status}")
-    circuit.forget(connection)
-    if answer.status == 429:
+    if response.status >= 500 or response.status == 408 or 300 <= response.status < 400:
+        circuit.record_failure(connection)
+        raise Unclear(f"it answered {response.status}")
+    circuit.reset(connection)
+    if response.status == 429:
         raise NotSent("it takes no more bookings for the moment")
-    return answer
+    return response
 
 
 async def _call(
@@ -137,32 +137,32 @@ async def _call(
     )
 
 
-def parse(answer: ProviderResponse, shape: type[Shape]) -> Shape:
-    """The answer's body. Raises Unreadable."""
+def parse(response: ProviderResponse, shape: type[Shape]) -> Shape:
+    """Decodes the body. Raises Unreadable."""
     try:
-        return decode(answer.body, shape)
+        return decode(response.body, shape)
     except Unreadable:
-        raise Unreadable(f"it answered {answer.status} with something that cannot be read") from None
+        raise Unreadable(f"it answered {response.status} with something that cannot be read") from None
 
 
-def read(answer: ProviderResponse, shape: type[Shape]) -> Shape:
-    """The same for a call that may be repeated."""
+def read(response: ProviderResponse, shape: type[Shape]) -> Shape:
+    """Like parse, for a call that may be repeated: raises CarrierAway."""
     try:
-        return parse(answer, shape)
+        return parse(response, shape)
     except Unreadable as error:
         raise CarrierAway(str(error)) from None
 
 
-def read_booking(answer: ProviderResponse, shape: type[Shape]) -> Shape:
-    """The same for a booking: what cannot be read may be a booking all the same."""
+def read_booking(response: ProviderResponse, shape: type[Shape]) -> Shape:
+    """Like parse, for a booking: an unreadable response may still be a booking, so it raises Unclear."""
     try:
-        return parse(answer, shape)
+        return parse(response, shape)
     except Unreadable as error:
         raise Unclear(str(error)) from None
 
 
 class _Consent(Struct, frozen=True):
-    """The ways in which carriers say no with a status that says yes."""
+    """The fields in which carriers refuse with a successful HTTP status."""
 
     success: bool | None = None
     status: Any = None
@@ -171,29 +171,29 @@ class _Consent(Struct, frozen=True):
     statusCode: int | None = None  # noqa: N815 - a carrier's spelling
 
 
-def is_granted(answer: ProviderResponse) -> bool:
-    """Whether a wish was met: the one place that says so. Raises CarrierAway for what is neither a yes nor a no."""
-    if answer.status >= 400 or answer.status == 204:
-        return answer.status == 204
-    said = read(answer, _Consent)
-    is_no = said.success is False or said.status is False or said.errors or said.error
-    return not is_no and (said.statusCode or 0) < 400
+def is_granted(response: ProviderResponse) -> bool:
+    """Whether the carrier did what was requested. Raises CarrierAway if the response says neither."""
+    if response.status >= 400 or response.status == 204:
+        return response.status == 204
+    consent = read(response, _Consent)
+    is_no = consent.success is False or consent.status is False or consent.errors or consent.error
+    return not is_no and (consent.statusCode or 0) < 400
 
 
 def build_segment(number: str) -> str:
-    """A number as one part of a path, whatever stands in it: it never leads to another of the carrier's paths."""
+    """Quotes a number as one path segment, so that it cannot lead to another path."""
     if not number.strip("."):
         raise CarrierAway(f"{number} is no number that it could be asked by")
     return quote(number, safe="")
 
 
 def scrub(connection: CarrierAccount, text: str) -> str:
-    """A carrier's or a library's words without any of the account's secrets in them, and not endless."""
-    return scrub_words(connection.credentials, text)
+    """Removes the account's secrets from a carrier's or a library's message, and shortens it."""
+    return scrub_text(connection.credentials, text)
 
 
-def scrub_words(credentials: Mapping[str, str], text: str) -> str:
-    text = text.encode(errors="replace").decode()  # a header may come in no encoding that could be kept
+def scrub_text(credentials: Mapping[str, str], text: str) -> str:
+    text = text.encode(errors="replace").decode()  # a header may hold bytes that cannot be stored as text
     for secret in sorted(credentials.values(), key=len, reverse=True):
         if len(secret) >= SHORTEST_SECRET:
             text = text.replace(secret, "…")
@@ -202,7 +202,7 @@ def scrub_words(credentials: Mapping[str, str], text: str) -> str:
 
 
 def shorten(text: str, most: int) -> str:
-    """At most so many characters, cut between two words where there are any."""
+    """Cuts at a word boundary if possible."""
     if len(text) <= most:
         return text
     cut = text[: most - 1]
@@ -214,6 +214,6 @@ def join_notes(notes: Sequence[str | None]) -> str:
     return " / ".join(" ".join(note.split()) for note in notes if note and note.strip())
 
 
-def _parse_pause(answer: ProviderResponse) -> float | None:
-    text = answer.headers.get("retry-after", "")
+def _parse_pause(response: ProviderResponse) -> float | None:
+    text = response.headers.get("retry-after", "")
     return float(text) if text.isascii() and text.isdigit() else None

@@ -1,8 +1,7 @@
-"""A carrier that fails again and again is left alone for a while, so that nobody waits for what will not come.
+"""Circuit breaker: a carrier that keeps failing is not called for a while, so that callers do not wait in vain.
 
-What is known of a connection stays in the process that found it out: each learns it from a handful of calls, no call
-pays a read or a write for it, and a process that was wrong is wrong for half a minute. The simulators of a test
-environment are never left alone: they fail on request, one shipment at a time.
+The state is kept per process: each process learns it from a few calls, without a read or a write per call, and recovers
+in half a minute. Simulators are exempt, because they fail on request, one shipment at a time.
 """
 
 import time
@@ -15,50 +14,50 @@ from sapa.outbound.client import Client
 from sapa.shipping.carriers.interface import CarrierAccount
 
 MOST_FAILURES = 5
-REST_SECONDS = 30.0
+OPEN_SECONDS = 30.0
 
 
-class _Trouble(Struct):
+class _CircuitState(Struct):
     failures: int = 0
-    rests_until: float = 0.0
+    open_until: float = 0.0
 
 
-_TROUBLES: WeakKeyDictionary[Client, dict[str, _Trouble]] = WeakKeyDictionary()
-"""Of the connections that one process's client calls, by their ids."""
+_CIRCUITS: WeakKeyDictionary[Client, dict[str, _CircuitState]] = WeakKeyDictionary()
+"""By client and connection id."""
 
 
-def find_rest(connection: CarrierAccount) -> str | None:
-    """Why the carrier is not called now; None when it may be."""
-    trouble = _troubles(connection).get(connection.id)
-    left = 0.0 if trouble is None else trouble.rests_until - time.monotonic()
-    if trouble is None or left <= 0:
+def find_open_reason(connection: CarrierAccount) -> str | None:
+    """Why the carrier is not called now; None if it may be."""
+    state = _circuits(connection).get(connection.id)
+    left = 0.0 if state is None else state.open_until - time.monotonic()
+    if state is None or left <= 0:
         return None
-    return f"it failed {trouble.failures} times in a row and is asked again in {ceil(left)} seconds"
+    return f"it failed {state.failures} times in a row and is asked again in {ceil(left)} seconds"
 
 
 def enter(connection: CarrierAccount) -> str | None:
-    """The same for whoever calls it then: of those who come after the rest one goes ahead, and the others wait."""
-    reason = find_rest(connection)
-    trouble = _troubles(connection).get(connection.id)
-    if reason is None and trouble is not None and trouble.failures >= MOST_FAILURES:
-        trouble.rests_until = time.monotonic() + REST_SECONDS
+    """Like find_open_reason, for the next caller: after the pause one call goes through and the others wait."""
+    reason = find_open_reason(connection)
+    state = _circuits(connection).get(connection.id)
+    if reason is None and state is not None and state.failures >= MOST_FAILURES:
+        state.open_until = time.monotonic() + OPEN_SECONDS
     return reason
 
 
-def note_failure(connection: CarrierAccount) -> None:
-    """No answer came that could mean anything."""
+def record_failure(connection: CarrierAccount) -> None:
+    """There was no usable response."""
     if connection.company.is_test:
         return
-    trouble = _troubles(connection).setdefault(connection.id, _Trouble())
-    trouble.failures += 1
-    if trouble.failures >= MOST_FAILURES:
-        trouble.rests_until = time.monotonic() + REST_SECONDS
+    state = _circuits(connection).setdefault(connection.id, _CircuitState())
+    state.failures += 1
+    if state.failures >= MOST_FAILURES:
+        state.open_until = time.monotonic() + OPEN_SECONDS
 
 
-def forget(connection: CarrierAccount) -> None:
-    """It answered, or somebody wants to see for themselves whether it does."""
-    _troubles(connection).pop(connection.id, None)
+def reset(connection: CarrierAccount) -> None:
+    """The carrier responded, or a person tests the connection."""
+    _circuits(connection).pop(connection.id, None)
 
 
-def _troubles(connection: CarrierAccount) -> dict[str, _Trouble]:
-    return _TROUBLES.setdefault(connection.client, {})
+def _circuits(connection: CarrierAccount) -> dict[str, _CircuitState]:
+    return _CIRCUITS.setdefault(connection.client, {})

@@ -1,4 +1,4 @@
-"""What a carrier's adapter offers, and the words it speaks with the rest of shipping."""
+"""The interface of a carrier's adapter, and its types."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -15,18 +15,18 @@ Level = Literal["provinces", "cities", "districts", "sub-districts"]
 
 
 class CarrierAccount(Struct, frozen=True):
-    """A company's account with a carrier, opened for one call. Never logged, never answered."""
+    """A company's account with a carrier, decrypted for one call. Never logged, never in a response."""
 
     company: Company
     id: str
     adapter: str
     address: str
-    """Where the carrier's API listens."""
+    """The base URL of the carrier's API."""
     credentials: Mapping[str, str]
     client: Client
 
     def __repr__(self) -> str:
-        """Without the credentials, wherever it is printed."""
+        """Leaves the credentials out."""
         return f"Connection({self.adapter} {self.id} of company {self.company.id})"
 
 
@@ -36,7 +36,7 @@ class Coordinates(Struct, frozen=True):
 
 
 class ShippingPoint(Struct, frozen=True):
-    """An end of the way; each carrier needs other parts of it."""
+    """The origin or the destination; each carrier needs other fields of it."""
 
     name: str | None = None
     phone: str | None = None
@@ -55,7 +55,7 @@ class ShippingPoint(Struct, frozen=True):
 
 
 class Parcel(Struct, frozen=True):
-    """What is sent: kilograms, centimetres, and a value in the shipment's currency."""
+    """Weight in kilograms, sizes in centimetres, value in the shipment's currency."""
 
     weight: Decimal
     length: Decimal | None = None
@@ -69,11 +69,11 @@ class Parcel(Struct, frozen=True):
 
 
 class ServiceRequest(Struct, frozen=True):
-    """How it should go."""
+    """The requested service."""
 
     service_type: str | None = None
     service_code: str | None = None
-    """As an offer named it; empty when only its name is known."""
+    """The code of an offer; empty if only its name is known."""
     service_name: str | None = None
     vehicle_type: str | None = None
     bike_fuel_type: str | None = None
@@ -86,16 +86,16 @@ class ServiceRequest(Struct, frozen=True):
 
 
 class ShipmentRequest(Struct, frozen=True):
-    """Everything that a quote or a booking is made from."""
+    """Everything that a quote or a booking needs."""
 
     origin: ShippingPoint
     destination: ShippingPoint
-    goods: Parcel
-    wish: ServiceRequest
+    parcel: Parcel
+    service: ServiceRequest
 
 
 class ServiceOffer(Struct, frozen=True):
-    """A service that a carrier offers for a journey."""
+    """A service that a carrier offers for a shipment."""
 
     service_code: str
     service_name: str
@@ -103,7 +103,7 @@ class ServiceOffer(Struct, frozen=True):
     price: Decimal
     currency: str
     estimate: str | None
-    """In the carrier's words, such as `2-3 days`."""
+    """The carrier's text, such as `2-3 days`."""
     courier: str
     insurance_fee: Decimal | None = None
     distance: Decimal | None = None
@@ -112,7 +112,7 @@ class ServiceOffer(Struct, frozen=True):
 
 
 class QuoteNote(Struct, frozen=True):
-    """Why a service is missing, and how to mend it."""
+    """Why a service is missing, and how to fix the request."""
 
     courier: str
     code: str
@@ -132,7 +132,7 @@ class Driver(Struct, frozen=True):
 
 
 class Booked(Struct, frozen=True):
-    """The carrier took the booking. `status` is a shippingStatus of ours."""
+    """The carrier accepted the booking. `status` is a shippingStatus of ours."""
 
     status: str
     order_no: str | None = None
@@ -148,43 +148,43 @@ class Booked(Struct, frozen=True):
 
 
 class Rejected(Struct, frozen=True):
-    """The carrier said no, for certain: nothing was booked."""
+    """The carrier refused for certain: nothing was booked."""
 
     code: str
     reason: str
 
 
 class BookingNotFound(Struct, frozen=True):
-    """The carrier knows nothing of our reference, and its look-up can be relied on."""
+    """The carrier has no booking with our reference, and its lookup is reliable."""
 
 
 class CannotTell(Struct, frozen=True):
-    """The carrier could not say."""
+    """The lookup has no clear result."""
 
     reason: str
 
 
 class Cancelled(Struct, frozen=True):
-    """The carrier cancelled it, or says that it was cancelled before."""
+    """Cancelled now or before."""
 
 
 class CancelPending(Struct, frozen=True):
-    """The carrier took the cancellation and decides later."""
+    """The carrier accepted the request and decides later."""
 
 
 class CancelRefused(Struct, frozen=True):
     reason: str
     is_sure: bool = True
-    """False when the carrier did not say how it stands: it also refuses what it has cancelled before."""
+    """False if the refusal may mean that it was cancelled before."""
 
 
 class CarrierEvent(Struct, frozen=True):
-    """Something a carrier says happened. Found by our reference, the carrier's order number or the awb."""
+    """An event reported by a carrier. It names our reference, the carrier's order number or the awb."""
 
     dedupe_key: str
     occurred_at: datetime
     status: str | None
-    """A shippingStatus of ours; None when the carrier's word is not known: it is kept and moves nothing."""
+    """A shippingStatus of ours; None for an unknown word, which is recorded without effect."""
     text: str
     """The carrier's own words."""
     reference: str | None = None
@@ -194,25 +194,25 @@ class CarrierEvent(Struct, frozen=True):
     tracking_url: str | None = None
     driver: Driver | None = None
     is_reassignment: bool = False
-    """The carrier found another driver: the way leads back for once."""
+    """Another driver takes over: the status may go back."""
     receiver: str | None = None
     proof: Sequence[str] = ()
     reason: str | None = None
     cancelled_by: str | None = None
     is_present: bool = False
-    """The state that the carrier has it in now; it does not say since when, and `occurred_at` may be too early."""
+    """The present status, without a reliable time: `occurred_at` may be too early."""
 
 
 class TrackingResult(Struct, frozen=True):
-    """What the carrier says right now, oldest event first."""
+    """The carrier's present answer, oldest event first."""
 
     events: Sequence[CarrierEvent]
     was_asked: bool = True
-    """False when there is no number yet that the carrier could be asked by."""
+    """False if there is no number yet to ask by."""
 
 
 class CarrierArea(Struct, frozen=True):
-    """An entry of a carrier's dictionary of places."""
+    """An area of a carrier's dictionary."""
 
     id: int | str
     name: str
@@ -221,7 +221,7 @@ class CarrierArea(Struct, frozen=True):
 
 
 class BookedShipment(Struct, frozen=True):
-    """A shipment as its carrier knows it."""
+    """A shipment by the identifiers that its carrier knows."""
 
     reference: str
     order_no: str | None
@@ -232,7 +232,7 @@ class BookedShipment(Struct, frozen=True):
 
 
 class CarrierAway(Exception):
-    """The carrier did not answer, or not in a way that can be read: the same call may be made again.
+    """There was no usable response: the same call may be made again.
 
     Only raised by calls that are safe to repeat: quote, find, cancel, track, list_areas, verify.
     """
@@ -243,18 +243,18 @@ class BadCredentials(Exception):
 
 
 class Carrier(Protocol):
-    """An adapter. It holds no state: everything comes with the connection.
+    """An adapter. It has no state: everything comes with the connection.
 
-    `book` sends one request. It returns what the carrier said for certain, and raises `sapa.outbound.client.NotSent`
-    when the request certainly never left, `sapa.outbound.client.Unclear` when nobody can tell (no answer, a 5xx, an
-    answer that cannot be read). It never tries again.
+    `book` sends one request. It returns the carrier's certain outcome, raises `sapa.outbound.client.NotSent` if the
+    request certainly never left, and `sapa.outbound.client.Unclear` if the outcome is unknown (no response, a 5xx, an
+    unreadable response). It never retries.
     """
 
     name: str
     provider: str
     label: str
     address: str
-    """The production address; SAPA_UPSTREAM_<NAME> puts another in its place."""
+    """The production address; SAPA_UPSTREAM_<NAME> overrides it."""
     fields: Sequence[AccountField]
     levels: Sequence[Level]
     service_types: Sequence[str]
@@ -267,19 +267,21 @@ class Carrier(Protocol):
         self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
     ) -> Sequence[CarrierArea]: ...
 
-    async def quote(self, connection: CarrierAccount, journey: ShipmentRequest) -> Quote: ...
+    async def quote(self, connection: CarrierAccount, shipment: ShipmentRequest) -> Quote: ...
 
-    async def book(self, connection: CarrierAccount, journey: ShipmentRequest, reference: str) -> Booked | Rejected: ...
+    async def book(
+        self, connection: CarrierAccount, shipment: ShipmentRequest, reference: str
+    ) -> Booked | Rejected: ...
 
     async def find(
         self, connection: CarrierAccount, reference: str, service_type: str | None
     ) -> Booked | BookingNotFound | CannotTell: ...
 
     async def cancel(
-        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
+        self, connection: CarrierAccount, shipment: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused: ...
 
-    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult: ...
+    async def track(self, connection: CarrierAccount, shipment: BookedShipment) -> TrackingResult: ...
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes

@@ -1,4 +1,4 @@
-"""What a carrier offers, and which of it a shipment asks for."""
+"""A carrier's offers, and finding the one that a shipment names."""
 
 from collections.abc import Iterable
 from typing import TypeVar
@@ -20,42 +20,44 @@ Row = TypeVar("Row")
 
 
 def sift_offers(courier: str, rows: Iterable[Raw], shape: type[Row]) -> tuple[list[Row], list[QuoteNote]]:
-    """The rows of a price list that can be read, and a word about the others. Raises CarrierAway without any."""
-    good, odd = sift(rows, shape)
-    return good, list_odd(courier, len(good), odd)
+    """The readable rows of a price list, and notes about the others. Raises CarrierAway if none is readable."""
+    readable, unreadable = sift(rows, shape)
+    return readable, list_unreadable(courier, len(readable), unreadable)
 
 
-def list_odd(courier: str, good: int, odd: int) -> list[QuoteNote]:
-    """What to say of so many rows that cannot be read. Raises CarrierAway when there is no other."""
-    if odd and not good:
+def list_unreadable(courier: str, readable: int, unreadable: int) -> list[QuoteNote]:
+    """Notes about unreadable rows. Raises CarrierAway if no row is readable."""
+    if unreadable and not readable:
         raise CarrierAway("it sent prices that cannot be read")
-    words = f"{odd} of its offers cannot be read and are left out; if one that you need is missing, ask again later."
-    return [QuoteNote(courier, "unreadable", words)] if odd else []
+    words = (
+        f"{unreadable} of its offers cannot be read and are left out; if one that you need is missing, ask again later."
+    )
+    return [QuoteNote(courier, "unreadable", words)] if unreadable else []
 
 
-def find_offer(quote: Quote, wish: ServiceRequest) -> ServiceOffer | Rejected:
-    """By its code, else by its name in any case; a refusal names what there is."""
-    offer = _find_by_code(quote, wish) or _find_by_name(quote, wish)
+def find_offer(quote: Quote, service: ServiceRequest) -> ServiceOffer | Rejected:
+    """By code, else by name ignoring case; a rejection lists the offers."""
+    offer = _find_by_code(quote, service) or _find_by_name(quote, service)
     if offer is not None:
-        return offer if wish.package_handover in offer.package_handover else _refuse_handover(offer, wish)
+        return offer if service.package_handover in offer.package_handover else _refuse_handover(offer, service)
     if quote.offers:
         names = ", ".join(offer.service_name for offer in quote.offers)
         return Rejected(
-            "SERVICE_NOT_OFFERED", f"{wish.service_name or wish.service_code} is not offered; these are: {names}"
+            "SERVICE_NOT_OFFERED", f"{service.service_name or service.service_code} is not offered; these are: {names}"
         )
     reasons = " ".join(note.text for note in quote.notes)
     return Rejected("NO_SERVICE", reasons or "Nothing is offered for this way.")
 
 
-def _find_by_code(quote: Quote, wish: ServiceRequest) -> ServiceOffer | None:
-    return next((offer for offer in quote.offers if offer.service_code == wish.service_code), None)
+def _find_by_code(quote: Quote, service: ServiceRequest) -> ServiceOffer | None:
+    return next((offer for offer in quote.offers if offer.service_code == service.service_code), None)
 
 
-def _find_by_name(quote: Quote, wish: ServiceRequest) -> ServiceOffer | None:
-    wanted = fold(wish.service_name or "")
-    return next((offer for offer in quote.offers if wanted and fold(offer.service_name) == wanted), None)
+def _find_by_name(quote: Quote, service: ServiceRequest) -> ServiceOffer | None:
+    name = fold(service.service_name or "")
+    return next((offer for offer in quote.offers if name and fold(offer.service_name) == name), None)
 
 
-def _refuse_handover(offer: ServiceOffer, wish: ServiceRequest) -> Rejected:
-    ways = " or ".join(offer.package_handover)
-    return Rejected("HANDOVER_NOT_OFFERED", f"{offer.service_name} takes no {wish.package_handover}, only {ways}")
+def _refuse_handover(offer: ServiceOffer, service: ServiceRequest) -> Rejected:
+    options = " or ".join(offer.package_handover)
+    return Rejected("HANDOVER_NOT_OFFERED", f"{offer.service_name} takes no {service.package_handover}, only {options}")

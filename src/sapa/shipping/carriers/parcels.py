@@ -1,4 +1,4 @@
-"""A journey's parts in the forms that carriers ask for."""
+"""Converts parts of a request into the forms that carriers use."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from decimal import ROUND_CEILING, Decimal
@@ -7,22 +7,22 @@ from sapa.shipping.carriers.interface import Coordinates, Parcel
 from sapa.values.phones import BadPhone, parse_phone
 
 WESTERN_TIME = timezone(timedelta(hours=7), "WIB")
-"""Jakarta's, which the carriers' clocks show."""
+"""Jakarta's time, which the carriers use."""
 
 LEAST_GRAMS = 1
 EARLIEST, LATEST = datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC)
-"""Between these lies whatever a carrier tells: before them nothing did, and what is beyond them is yet to come."""
+"""Plausible bounds of a carrier's timestamps."""
 
 _LATEST_MS = int(LATEST.timestamp() * 1000)
 
 
-def grams(goods: Parcel) -> int:
-    return max(LEAST_GRAMS, _up(goods.weight * 1000))
+def grams(parcel: Parcel) -> int:
+    return max(LEAST_GRAMS, _up(parcel.weight * 1000))
 
 
-def volumetric_grams(goods: Parcel, divisor: int = 6) -> int:
-    """Cubic centimetres through the divisor: 6 by road and air, 4 by truck."""
-    return _up((goods.length or 0) * (goods.width or 0) * (goods.height or 0) / Decimal(divisor))
+def volumetric_grams(parcel: Parcel, divisor: int = 6) -> int:
+    """Cubic centimetres divided by the divisor: 6 by road and air, 4 by truck."""
+    return _up((parcel.length or 0) * (parcel.width or 0) * (parcel.height or 0) / Decimal(divisor))
 
 
 def centimetres(length: Decimal | None, least: int = 1) -> int:
@@ -34,12 +34,12 @@ def whole(amount: Decimal | None) -> int:
 
 
 def digits_of_phone(phone: str | None, region: str) -> str:
-    """The country code and the number without a plus: 628123456789."""
+    """Country code and number without a plus: 628123456789."""
     return international_phone(phone, region).removeprefix("+")
 
 
 def international_phone(phone: str | None, region: str) -> str:
-    """E.164; what is no phone number is left for the carrier to refuse."""
+    """E.164; an invalid number is left for the carrier to refuse."""
     try:
         return parse_phone(phone or "", region)
     except BadPhone:
@@ -51,7 +51,7 @@ def written(point: Coordinates) -> str:
 
 
 def parse_local(text: str | None) -> datetime | None:
-    """An instant as carriers write them; Jakarta's time when it names no zone."""
+    """A carrier's timestamp; in Jakarta's time if it names no zone."""
     try:
         found = datetime.fromisoformat(text or "")
     except ValueError:
@@ -60,7 +60,7 @@ def parse_local(text: str | None) -> datetime | None:
 
 
 def parse_milliseconds(instant: int | None) -> datetime | None:
-    """An instant counted from 1970."""
+    """Milliseconds since 1970."""
     return _within(datetime.fromtimestamp(min(instant, _LATEST_MS) / 1000, UTC)) if instant and instant > 0 else None
 
 

@@ -1,4 +1,4 @@
-"""How carriers' answers to bookings are stored."""
+"""SQL of the log of carriers' responses to bookings."""
 
 from sapa.db.pool import Connection
 from sapa.db.sql import sql
@@ -9,7 +9,7 @@ INSERT = sql(
     VALUES ($1, $2, $3, $4, $5, $6, $7)"""
 )
 
-COMPANIES_TO_FORGET = sql(
+COMPANIES_TO_PURGE = sql(
     """
     SELECT c.company_id
       FROM companies c
@@ -18,7 +18,7 @@ COMPANIES_TO_FORGET = sql(
     crosses="the worker looks for old answers over all companies, then forgets them company by company",
 )
 
-FORGET = sql(
+PURGE = sql(
     """
     DELETE FROM carrier_calls
      WHERE company_id = $1 AND id IN (
@@ -36,7 +36,7 @@ async def insert_call(
 
 
 async def purge_calls(db: Connection, days: int, at_once: int) -> None:
-    """In small batches, so that nobody waits for a long delete."""
-    for (company_id,) in await db.fetch(COMPANIES_TO_FORGET.text, days):
-        while await FORGET.run(db, company_id, days, at_once) == at_once:
+    """In small batches, so that no delete runs long."""
+    for (company_id,) in await db.fetch(COMPANIES_TO_PURGE.text, days):
+        while await PURGE.run(db, company_id, days, at_once) == at_once:
             pass

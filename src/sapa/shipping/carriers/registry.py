@@ -1,4 +1,4 @@
-"""The one list of carriers: a new one is a folder, its simulator and a line here."""
+"""The list of carriers. A new one is a folder, its simulator and a line here."""
 
 from collections.abc import Mapping
 
@@ -14,10 +14,10 @@ CARRIERS: Mapping[str, Carrier] = {carrier.name: carrier for carrier in _ALL}
 
 
 def list_providers() -> list[str]:
-    """Those that need an account with a carrier."""
+    """Providers that need an account with a carrier."""
     return list(dict.fromkeys(carrier.provider for carrier in _ALL))
 
 
 def list_adapters(provider: str) -> list[Carrier]:
-    """The carriers that serve a provider; the first is the one unless told otherwise."""
+    """The carriers that serve a provider; the first is the default."""
     return [carrier for carrier in _ALL if carrier.provider == provider]

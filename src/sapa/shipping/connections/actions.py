@@ -1,6 +1,6 @@
-"""A company's accounts with carriers: which adapter serves a provider, and with which credentials.
+"""A company's accounts with carriers: which adapter serves a provider, with which credentials.
 
-In a test environment every provider is connected to its simulator from the start, with nothing stored.
+In a test environment every provider is connected to its simulator, with nothing stored.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -15,7 +15,7 @@ from sapa.db.pool import Connection as Db
 from sapa.db.pool import Tx
 from sapa.http.errors import Invalid
 from sapa.shipping.carriers import circuit
-from sapa.shipping.carriers.calls import scrub_words
+from sapa.shipping.carriers.calls import scrub_text
 from sapa.shipping.carriers.interface import (
     BadCredentials,
     Carrier,
@@ -40,20 +40,20 @@ from sapa.values.company import Company
 HOOKS = "/hooks/carriers/"
 
 Note = Callable[[Tx], Awaitable[None]]
-"""Writes down who changed something."""
+"""Writes the audit entry of the change."""
 
 
-async def find_carrier(kit: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier | None:
-    """The carrier that serves a provider for the company; None when it has no working account."""
+async def find_carrier(context: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier | None:
+    """The carrier that serves a provider for the company; None without a working account."""
     stored = await queries.find(db, company.id, provider)
     if stored is not None:
-        return await _open(kit, company, stored) if stored.status == "connected" else None
+        return await _connect_stored(context, company, stored) if stored.status == "connected" else None
     adapter = get_environment(company).find_adapter(provider)
-    return None if adapter is None else await _open_unstored(kit, company, adapter)
+    return None if adapter is None else await _connect_unstored(context, company, adapter)
 
 
-async def get_carrier(kit: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier:
-    connected = await find_carrier(kit, db, company, provider)
+async def get_carrier(context: AppContext, db: Db, company: Company, provider: str) -> ConnectedCarrier:
+    connected = await find_carrier(context, db, company, provider)
     if connected is None:
         raise ProviderNotConnected(
             f"{provider} is not connected: `sapa carrier connect --company {company.id} --provider {provider}` does it."
@@ -62,29 +62,29 @@ async def get_carrier(kit: AppContext, db: Db, company: Company, provider: str) 
 
 
 async def find_adapter(db: Db, company: Company, provider: str) -> str | None:
-    """The name of the adapter that serves a provider for the company, whether its account works or not."""
+    """The adapter that serves a provider for the company, whether its account works or not."""
     stored = await queries.find(db, company.id, provider)
     if stored is not None:
         return stored.adapter
     return get_environment(company).find_adapter(provider)
 
 
-async def find_by_token(kit: AppContext, db: Db, token: str) -> ConnectedCarrier | None:
-    """Whose callback address a token belongs to."""
-    simulated = TEST.installed.find_token_owner(kit, token)
+async def find_by_token(context: AppContext, db: Db, token: str) -> ConnectedCarrier | None:
+    """The connection that a callback token belongs to."""
+    simulated = TEST.installed.find_token_owner(context, token)
     if simulated is not None:
         company_id, adapter = simulated
-        return await _open_unstored(kit, await get_company(db, company_id), adapter)
+        return await _connect_unstored(context, await get_company(db, company_id), adapter)
     owner = await queries.find_by_token(db, _hash(token))
     if owner is None:
         return None
     company = Company(owner.company_id, owner.environment, owner.region, owner.currency)
     stored = await queries.find_by_id(db, company.id, owner.id)
-    return await _open(kit, company, stored) if stored else None
+    return await _connect_stored(context, company, stored) if stored else None
 
 
-async def list_connected(kit: AppContext, db: Db, company: Company) -> dict[str, str]:
-    """Provider → the name of the adapter that serves it; `custom` and `parcel_carrier` need none and are not listed."""
+async def list_connected(context: AppContext, db: Db, company: Company) -> dict[str, str]:
+    """Provider → adapter; `custom` and `parcel_carrier` need no connection and are not listed."""
     found = _list_unstored(company)
     for stored in await queries.list_all(db, company.id):
         found.pop(stored.provider, None)
@@ -93,44 +93,44 @@ async def list_connected(kit: AppContext, db: Db, company: Company) -> dict[str,
     return found
 
 
-async def note_health(db: Db, company_id: int, connection_id: str, error: str | None) -> None:
-    """What a call of late came to: shown to people, and cleared by the next that goes well."""
-    await queries.note_health(db, company_id, connection_id, error)
+async def record_health(db: Db, company_id: int, connection_id: str, error: str | None) -> None:
+    """Records the result of the last call; the next success clears the error."""
+    await queries.record_health(db, company_id, connection_id, error)
 
 
 async def connect(
-    kit: AppContext,
+    context: AppContext,
     company: Company,
     provider: str,
     adapter: str | None,
-    given: Mapping[str, str],
+    entered: Mapping[str, str],
     verify: bool = True,
     note: Note | None = None,
 ) -> NewCarrierConnection:
-    """Opens an account with a carrier, in place of the one that the provider had. A note is written with it."""
+    """Connects a carrier in place of the provider's former one. The note is written in the same transaction."""
     carrier = get_adapter(provider, adapter)
-    credentials = _check_credentials(kit, company, carrier, given)
+    credentials = _check_credentials(context, company, carrier, entered)
     id = CONNECTION_ID.new()
-    connection = await _build_connection(kit, company, id, carrier, credentials)
+    connection = await _build_connection(context, company, id, carrier, credentials)
     if verify:
         await _verify(carrier, connection)
-    token = get_environment(company).build_token(kit, company.id, carrier.name)
-    async with kit.database.transaction() as tx:
+    token = get_environment(company).build_token(context, company.id, carrier.name)
+    async with context.database.transaction() as tx:
         stored = await queries.replace(
             tx, company.id, id, provider, carrier.name,
-            kit.vault.seal(msgspec.json.encode(credentials), company.id, id),
+            context.vault.seal(msgspec.json.encode(credentials), company.id, id),
             msgspec.json.encode(_public(carrier, credentials)), _hash(token), datetime.now(UTC) if verify else None,
         )  # fmt: skip
         left_behind = await queries.count_open(tx, company.id, provider, carrier.name)
         if note is not None:
             await note(tx)
     return NewCarrierConnection(
-        _build_info(company, stored), f"{kit.settings.server.address}{HOOKS}{token}", left_behind
+        _build_info(company, stored), f"{context.settings.server.address}{HOOKS}{token}", left_behind
     )
 
 
 def get_adapter(provider: str, adapter: str | None) -> Carrier:
-    """The carrier that a connection of this provider would be with."""
+    """The carrier that a connection of this provider would use."""
     fitting = list_adapters(provider)
     if not fitting:
         known = ", ".join(sorted(list_providers()))
@@ -142,31 +142,35 @@ def get_adapter(provider: str, adapter: str | None) -> Carrier:
 
 
 async def list_connections(db: Db, company: Company) -> list[CarrierConnection]:
-    """What is stored, and in a test environment the simulators that stand where nothing is."""
+    """Stored connections, and in a test environment the simulators of the other providers."""
     stored = [_build_info(company, stored) for stored in await queries.list_all(db, company.id)]
     taken = {info.provider for info in stored}
-    played = [
-        _build_played(provider, adapter)
+    simulated = [
+        _build_simulated(provider, adapter)
         for provider, adapter in _list_unstored(company).items()
         if provider not in taken
     ]
-    return sorted([*stored, *played], key=lambda info: info.provider)
+    return sorted([*stored, *simulated], key=lambda info: info.provider)
 
 
-async def check(kit: AppContext, company: Company, provider: str) -> Health:
-    """Asks the carrier whether the account works, and remembers what it said."""
-    async with kit.database.connection() as db:
+async def check(context: AppContext, company: Company, provider: str) -> Health:
+    """Asks the carrier whether the account works, and records the result."""
+    async with context.database.connection() as db:
         stored = await queries.find(db, company.id, provider)
-        connected = await _open(kit, company, stored) if stored else await get_carrier(kit, db, company, provider)
-    status, said = await _ask_health(connected, stored.status if stored else "connected")
+        connected = (
+            await _connect_stored(context, company, stored)
+            if stored
+            else await get_carrier(context, db, company, provider)
+        )
+    status, error = await _ask_health(connected, stored.status if stored else "connected")
     if stored is not None:
-        async with kit.database.transaction() as tx:
-            await queries.note_test(tx, company.id, stored.id, status, said)
-    return Health(provider, connected.carrier.name, said is None, said)
+        async with context.database.transaction() as tx:
+            await queries.record_test(tx, company.id, stored.id, status, error)
+    return Health(provider, connected.carrier.name, error is None, error)
 
 
 async def disconnect(tx: Tx, company: Company, provider: str) -> None:
-    """Forgets an account and its credentials; in a test environment the simulator stands there again."""
+    """Deletes an account and its credentials; a test environment falls back to the simulator."""
     if not await queries.delete(tx, company.id, provider):
         if provider in _list_unstored(company):
             raise Invalid.field(
@@ -176,62 +180,68 @@ async def disconnect(tx: Tx, company: Company, provider: str) -> None:
 
 
 def _list_unstored(company: Company) -> dict[str, str]:
-    """Providers that are connected although nothing is stored, each with its adapter."""
+    """Providers that are connected without a stored account, each with its adapter."""
     environment = get_environment(company)
     return {provider: adapter for provider in list_providers() if (adapter := environment.find_adapter(provider))}
 
 
-async def _open(kit: AppContext, company: Company, stored: StoredCarrierConnection) -> ConnectedCarrier:
+async def _connect_stored(context: AppContext, company: Company, stored: StoredCarrierConnection) -> ConnectedCarrier:
     carrier = CARRIERS[stored.adapter]
-    unsealed = kit.vault.open(stored.sealed, company.id, stored.id)
+    unsealed = context.vault.open(stored.sealed, company.id, stored.id)
     credentials = msgspec.json.decode(unsealed, type=dict[str, str])
-    return ConnectedCarrier(carrier, await _build_connection(kit, company, stored.id, carrier, credentials))
+    return ConnectedCarrier(carrier, await _build_connection(context, company, stored.id, carrier, credentials))
 
 
-async def _open_unstored(kit: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
+async def _connect_unstored(context: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
     carrier = CARRIERS[adapter]
-    credentials = get_environment(company).build_credentials(kit, company.id, carrier)
-    return ConnectedCarrier(carrier, await _build_connection(kit, company, _unstored_id(adapter), carrier, credentials))
+    credentials = get_environment(company).build_credentials(context, company.id, carrier)
+    return ConnectedCarrier(
+        carrier, await _build_connection(context, company, _unstored_id(adapter), carrier, credentials)
+    )
 
 
 async def _build_connection(
-    kit: AppContext, company: Company, id: str, carrier: Carrier, credentials: Mapping[str, str]
+    context: AppContext, company: Company, id: str, carrier: Carrier, credentials: Mapping[str, str]
 ) -> CarrierAccount:
-    address = await get_environment(company).get_address(kit, carrier)
-    return CarrierAccount(company, id, carrier.name, address, credentials, kit.client)
+    address = await get_environment(company).get_address(context, carrier)
+    return CarrierAccount(company, id, carrier.name, address, credentials, context.client)
 
 
 async def _verify(carrier: Carrier, connection: CarrierAccount) -> None:
     try:
         await carrier.verify(connection)
     except BadCredentials as error:
-        raise Invalid(scrub_words(connection.credentials, f"{error}: nothing was connected.")) from None
+        raise Invalid(scrub_text(connection.credentials, f"{error}: nothing was connected.")) from None
     except CarrierAway as error:
-        words = f"{carrier.label} cannot be asked whether the account works: {error}. --no-verify connects it unasked."
-        raise CarrierUnavailable(scrub_words(connection.credentials, words)) from None
+        message = (
+            f"{carrier.label} cannot be asked whether the account works: {error}. --no-verify connects it unasked."
+        )
+        raise CarrierUnavailable(scrub_text(connection.credentials, message)) from None
 
 
 async def _ask_health(connected: ConnectedCarrier, status: str) -> tuple[str, str | None]:
-    """The account's status and what is wrong with it; a carrier that is away says nothing about the account."""
+    """The account's status and error; a carrier that is away does not change the status."""
     credentials = connected.connection.credentials
-    circuit.forget(connected.connection)
+    circuit.reset(connected.connection)
     try:
         await connected.carrier.verify(connected.connection)
     except BadCredentials as error:
-        return "invalid", scrub_words(credentials, str(error))
+        return "invalid", scrub_text(credentials, str(error))
     except CarrierAway as error:
-        return status, scrub_words(credentials, str(error))
+        return status, scrub_text(credentials, str(error))
     return "connected", None
 
 
-def _check_credentials(kit: AppContext, company: Company, carrier: Carrier, given: Mapping[str, str]) -> dict[str, str]:
-    """All that is needed and nothing unknown; a simulator's account is known without being given."""
+def _check_credentials(
+    context: AppContext, company: Company, carrier: Carrier, entered: Mapping[str, str]
+) -> dict[str, str]:
+    """Requires every required field and rejects unknown ones; a simulator's credentials are filled in."""
     names = {field.name for field in carrier.fields}
-    unknown = sorted(set(given) - names)
+    unknown = sorted(set(entered) - names)
     if unknown:
         raise Invalid.field(unknown[0], f"is unknown to {carrier.label}; it takes {', '.join(sorted(names))}")
-    known = get_environment(company).build_credentials(kit, company.id, carrier)
-    credentials = known | {name: value.strip() for name, value in given.items() if value.strip()}
+    known = get_environment(company).build_credentials(context, company.id, carrier)
+    credentials = known | {name: value.strip() for name, value in entered.items() if value.strip()}
     for field in carrier.fields:
         if field.is_required and field.name not in credentials:
             raise Invalid.field(field.name, f"is needed: the {field.label} of the account with {carrier.label}")
@@ -263,7 +273,7 @@ def _build_info(company: Company, stored: StoredCarrierConnection) -> CarrierCon
     )
 
 
-def _build_played(provider: str, adapter: str) -> CarrierConnection:
+def _build_simulated(provider: str, adapter: str) -> CarrierConnection:
     label = CARRIERS[adapter].label
     return CarrierConnection(_unstored_id(adapter), provider, adapter, label, "connected", True, {}, None, None, None)
 

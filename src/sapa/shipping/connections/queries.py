@@ -1,4 +1,4 @@
-"""How accounts with carriers are stored."""
+"""SQL of accounts with carriers."""
 
 from datetime import datetime
 
@@ -31,7 +31,7 @@ FIND_BY_TOKEN = sql(
     crosses="a carrier's callback brings nothing but the token of its address: it tells the company",
 )
 
-# The same carrier goes on calling at the address that it was told, also after a new key was given for it.
+# The carrier keeps calling the address it was given, also after its credentials were replaced.
 REPLACE = sql(
     f"""
     INSERT INTO carrier_connections AS known
@@ -48,7 +48,7 @@ REPLACE = sql(
     row=StoredCarrierConnection,
 )
 
-# What has a time to be asked after is with its carrier.
+# A shipment with a poll or cancellation due is with its carrier.
 COUNT_OPEN = sql(
     """
     SELECT count(*) FROM shipments
@@ -57,14 +57,14 @@ COUNT_OPEN = sql(
 
 DELETE = sql("DELETE FROM carrier_connections WHERE company_id = $1 AND provider = $2")
 
-# Written on change only: a healthy carrier costs no write for each of its answers.
-NOTE_HEALTH = sql(
+# Written on change only, so that a healthy carrier costs no write per response.
+RECORD_HEALTH = sql(
     """
     UPDATE carrier_connections SET last_error = $3
      WHERE company_id = $1 AND id = $2 AND last_error IS DISTINCT FROM $3"""
 )
 
-NOTE_TEST = sql(
+RECORD_TEST = sql(
     """
     UPDATE carrier_connections
        SET status = $3, last_error = $4, verified_at = CASE WHEN $5 THEN now() ELSE verified_at END
@@ -99,7 +99,7 @@ async def replace(
 
 
 async def count_open(tx: Tx, company_id: int, provider: str, adapter: str) -> int:
-    """Shipments on their way with another carrier than this one."""
+    """Shipments under way with another carrier than this one."""
     count: int = await COUNT_OPEN.value(tx, company_id, provider, adapter)
     return count
 
@@ -108,9 +108,9 @@ async def delete(tx: Tx, company_id: int, provider: str) -> bool:
     return await DELETE.run(tx, company_id, provider) > 0
 
 
-async def note_health(db: Connection, company_id: int, id: str, error: str | None) -> None:
-    await NOTE_HEALTH.run(db, company_id, id, error)
+async def record_health(db: Connection, company_id: int, id: str, error: str | None) -> None:
+    await RECORD_HEALTH.run(db, company_id, id, error)
 
 
-async def note_test(tx: Tx, company_id: int, id: str, status: str, error: str | None) -> None:
-    await NOTE_TEST.run(tx, company_id, id, status, error, error is None)
+async def record_test(tx: Tx, company_id: int, id: str, status: str, error: str | None) -> None:
+    await RECORD_TEST.run(tx, company_id, id, status, error, error is None)

@@ -1,4 +1,4 @@
-"""A company's accounts with carriers: what they look like, and what can go wrong."""
+"""A company's accounts with carriers: types and errors."""
 
 from msgspec import Raw, Struct
 
@@ -18,16 +18,16 @@ class ProviderNotConnected(Conflict):
 
 
 class ConnectedCarrier(Struct, frozen=True):
-    """A carrier, and the account to use it with."""
+    """A carrier, and the account to call it with."""
 
     carrier: Carrier
     connection: CarrierAccount
 
     def check_reachable(self) -> None:
-        """Raises before anything is stored for a carrier that is not called for the moment."""
-        if reason := circuit.find_rest(self.connection):
-            words = f"Nothing was booked. {self.carrier.label} is not called for the moment: {reason}."
-            raise CarrierUnavailable(words)
+        """Raises while the circuit breaker is open, before anything is stored."""
+        if reason := circuit.find_open_reason(self.connection):
+            message = f"Nothing was booked. {self.carrier.label} is not called for the moment: {reason}."
+            raise CarrierUnavailable(message)
 
 
 class CarrierConnection(Struct, frozen=True, rename="camel"):
@@ -78,7 +78,7 @@ class StoredCarrierConnection(Struct, frozen=True):
 
 
 class TokenOwner(Struct, frozen=True):
-    """Whose connection a callback's token belongs to."""
+    """The connection that a callback token belongs to."""
 
     company_id: int
     environment: str

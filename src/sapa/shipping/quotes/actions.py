@@ -1,4 +1,4 @@
-"""What a request costs: asked of the provider's carrier, within five seconds, and remembered for some minutes."""
+"""Quotes: requested from the provider's carrier within five seconds, and cached for some minutes."""
 
 import asyncio
 from hashlib import sha256
@@ -18,7 +18,7 @@ from sapa.shipping.carriers.interface import (
     ServiceOffer,
     ShipmentRequest,
 )
-from sapa.shipping.connections.actions import get_carrier, note_health
+from sapa.shipping.connections.actions import get_carrier, record_health
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.quotes import queries
@@ -35,46 +35,46 @@ from sapa.values.company import Company
 from sapa.values.json import encode
 
 ANSWER_SECONDS = 4.7
-"""The whole of it, so that an answer is there in five seconds."""
+"""In total, so that a response is sent within five seconds."""
 
 EXPRESS_MINUTES, INSTANT_MINUTES = 30, 5
-FORGOTTEN_AT_ONCE = 5_000
+PURGE_BATCH = 5_000
 
 _decode = msgspec.json.Decoder(QuoteResult).decode
 
 
 class QuoteLookup(Struct, frozen=True):
-    """A request, who is to price it, and where the price is kept."""
+    """A request, the carrier to price it, and its cache key."""
 
     connected: ConnectedCarrier
     request: ShipmentRequest
     key: bytes
 
 
-async def quote(kit: AppContext, company: Company, body: QuoteIn) -> QuoteResult:
-    """Nothing on offer is an answer with at least one message; raises CarrierUnavailable when nobody could say."""
+async def quote(context: AppContext, company: Company, body: QuoteIn) -> QuoteResult:
+    """Without an offer there is at least one message; raises CarrierUnavailable if the carrier does not respond."""
     request = build_request(company, body)
     if PROVIDERS[body.provider].is_local:
-        words = f"{body.provider} has no price list: give your own fee when you create the shipment."
-        return QuoteResult([], [QuoteMessage(body.provider, "no_price_list", words)])
+        message = f"{body.provider} has no price list: give your own fee when you create the shipment."
+        return QuoteResult([], [QuoteMessage(body.provider, "no_price_list", message)])
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
-            return await _quote(kit, company, body, request)
+            return await _quote(context, company, body, request)
     except TimeoutError:
         raise CarrierUnavailable(f"The carrier of {body.provider} did not answer in time; try again.") from None
 
 
-async def _quote(kit: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> QuoteResult:
-    async with kit.database.connection() as db:
-        connected = await get_carrier(kit, db, company, body.provider)
+async def _quote(context: AppContext, company: Company, body: QuoteIn, request: ShipmentRequest) -> QuoteResult:
+    async with context.database.connection() as db:
+        connected = await get_carrier(context, db, company, body.provider)
         key = sha256(build_key(connected.carrier.name, connected.connection.id, request)).digest()
-        known = await queries.find_quote(db, company.id, key)
-        if known is not None:
-            return _decode(known)
+        cached = await queries.find_quote(db, company.id, key)
+        if cached is not None:
+            return _decode(cached)
         await _check_ends(db, company, connected, request)
     if PROVIDERS[body.provider].has_pickup_cities:
-        request = await _with_pickup_city(kit, company, body.provider, request)
-    return await _ask(kit, company, QuoteLookup(connected, request, key))
+        request = await _with_pickup_city(context, company, body.provider, request)
+    return await _ask(context, company, QuoteLookup(connected, request, key))
 
 
 async def _check_ends(db: Connection, company: Company, connected: ConnectedCarrier, request: ShipmentRequest) -> None:
@@ -85,55 +85,57 @@ async def _check_ends(db: Connection, company: Company, connected: ConnectedCarr
 
 
 async def _with_pickup_city(
-    kit: AppContext, company: Company, provider: str, request: ShipmentRequest
+    context: AppContext, company: Company, provider: str, request: ShipmentRequest
 ) -> ShipmentRequest:
-    """The city as the carrier writes it."""
-    cities = await areas.list_coverage(kit, company, AreaRequest(provider, "cities", None), None)
-    city = get_pickup_city("options.pickupCity", PROVIDERS[provider], request.wish.pickup_city, cities)
-    return msgspec.structs.replace(request, wish=msgspec.structs.replace(request.wish, pickup_city=city.name))
+    """Replaces the city by the carrier's own name for it."""
+    cities = await areas.list_coverage(context, company, AreaRequest(provider, "cities", None), None)
+    city = get_pickup_city("options.pickupCity", PROVIDERS[provider], request.service.pickup_city, cities)
+    return msgspec.structs.replace(request, service=msgspec.structs.replace(request.service, pickup_city=city.name))
 
 
-async def _ask(kit: AppContext, company: Company, lookup: QuoteLookup) -> QuoteResult:
+async def _ask(context: AppContext, company: Company, lookup: QuoteLookup) -> QuoteResult:
     carrier, connection = lookup.connected.carrier, lookup.connected.connection
-    wanted = lookup.request.wish.service_type
+    wanted = lookup.request.service.service_type
     if wanted is not None and wanted not in carrier.service_types:
-        words = f"{wanted} is not offered by {carrier.provider}; it has {', '.join(carrier.service_types)}."
-        return QuoteResult([], [QuoteMessage(carrier.provider, "service_type_not_offered", words)])
+        message = f"{wanted} is not offered by {carrier.provider}; it has {', '.join(carrier.service_types)}."
+        return QuoteResult([], [QuoteMessage(carrier.provider, "service_type_not_offered", message)])
     try:
-        told = await carrier.quote(connection, lookup.request)
+        quote = await carrier.quote(connection, lookup.request)
     except (CarrierAway, BadCredentials) as error:
-        async with kit.database.connection() as db:
-            await note_health(db, company.id, connection.id, str(error))
+        async with context.database.connection() as db:
+            await record_health(db, company.id, connection.id, str(error))
         raise CarrierUnavailable(f"{carrier.label} gave no prices: {error}.") from None
-    result = build_result(lookup, told)
-    async with kit.database.connection() as db:
-        await note_health(db, company.id, connection.id, None)
+    result = build_result(lookup, quote)
+    async with context.database.connection() as db:
+        await record_health(db, company.id, connection.id, None)
         if result.options:
             minutes = _minutes(result)
-            await queries.keep_quote(db, company.id, lookup.key, encode(result), minutes)
+            await queries.save_quote(db, company.id, lookup.key, encode(result), minutes)
     return result
 
 
-def build_result(lookup: QuoteLookup, told: Quote) -> QuoteResult:
-    """The offers, cheapest first, and why there are none if there are none."""
-    notes = [*told.notes, *_list_hints(lookup)]
-    if not told.offers and not told.notes:
-        words = "Nothing is offered for this way with this parcel; try another service type, weight or provider."
-        notes.insert(0, QuoteNote(lookup.connected.carrier.name, "no_service", words))
+def build_result(lookup: QuoteLookup, quote: Quote) -> QuoteResult:
+    """The offers, cheapest first, and messages that explain missing ones."""
+    notes = [*quote.notes, *_list_hints(lookup)]
+    if not quote.offers and not quote.notes:
+        message = "Nothing is offered for this way with this parcel; try another service type, weight or provider."
+        notes.insert(0, QuoteNote(lookup.connected.carrier.name, "no_service", message))
     return QuoteResult(
-        sorted((_build_option(offer) for offer in told.offers), key=lambda option: (option.price, option.service_code)),
+        sorted(
+            (_build_option(offer) for offer in quote.offers), key=lambda option: (option.price, option.service_code)
+        ),
         [QuoteMessage(note.courier, note.code, note.text) for note in notes],
     )
 
 
 def _list_hints(lookup: QuoteLookup) -> list[QuoteNote]:
-    """A price needs districts only; whoever books it should know what else will be asked for."""
+    """A price needs districts only; booking needs sub-districts too, so say so now."""
     ends = {"origin": lookup.request.origin, "destination": lookup.request.destination}
     missing = [f"{name}.subDistrictId" for name, place in ends.items() if place.kelurahan_id is None]
     if PROVIDERS[lookup.connected.carrier.provider].locates_by != "areas" or not missing:
         return []
-    words = f"Booking needs {' and '.join(missing)} too: /shipping/coverage/sub-districts lists them."
-    return [QuoteNote(lookup.connected.carrier.name, "sub_district_missing", words)]
+    message = f"Booking needs {' and '.join(missing)} too: /shipping/coverage/sub-districts lists them."
+    return [QuoteNote(lookup.connected.carrier.name, "sub_district_missing", message)]
 
 
 def _build_option(offer: ServiceOffer) -> QuoteOption:
@@ -153,14 +155,14 @@ def _build_option(offer: ServiceOffer) -> QuoteOption:
 
 
 def _minutes(result: QuoteResult) -> int:
-    """On the road prices change by the minute."""
+    """Prices of instant services change by the minute."""
     is_express = all(option.service_type == "EXPRESS" for option in result.options)
     return EXPRESS_MINUTES if is_express else INSTANT_MINUTES
 
 
-async def forget_expired(database: Database) -> None:
-    """In small batches, so that nobody waits for a long delete."""
-    gone = FORGOTTEN_AT_ONCE
-    while gone == FORGOTTEN_AT_ONCE:
+async def purge_expired(database: Database) -> None:
+    """In small batches, so that no delete runs long."""
+    purged = PURGE_BATCH
+    while purged == PURGE_BATCH:
         async with database.transaction() as tx:
-            gone = await queries.forget_expired(tx, FORGOTTEN_AT_ONCE)
+            purged = await queries.purge_expired(tx, PURGE_BATCH)

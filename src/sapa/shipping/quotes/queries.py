@@ -1,39 +1,39 @@
-"""How quotes are remembered."""
+"""SQL of the quote cache."""
 
 from msgspec import Raw
 
 from sapa.db.pool import Connection, Tx
 from sapa.db.sql import sql
 
-_FORGOTTEN = "the worker forgets what is out of date for every company"
+_EXPIRED = "the worker forgets what is out of date for every company"
 
 FIND = sql("SELECT quote FROM quote_cache WHERE company_id = $1 AND journey = $2 AND expires_at > now()")
 
-KEEP = sql(
+SAVE = sql(
     """
     INSERT INTO quote_cache (company_id, journey, quote, expires_at)
     VALUES ($1, $2, $3, now() + make_interval(mins => $4))
     ON CONFLICT (company_id, journey) DO UPDATE SET quote = excluded.quote, expires_at = excluded.expires_at"""
 )
 
-FORGET = sql(
+PURGE = sql(
     """
     DELETE FROM quote_cache
      WHERE (company_id, journey) IN (
            SELECT company_id, journey FROM quote_cache WHERE expires_at < now() ORDER BY expires_at LIMIT $1)""",
-    crosses=_FORGOTTEN,
+    crosses=_EXPIRED,
 )
 
 
-async def find_quote(db: Connection, company_id: int, journey: bytes) -> Raw | None:
-    found: Raw | None = await FIND.value(db, company_id, journey)
+async def find_quote(db: Connection, company_id: int, key: bytes) -> Raw | None:
+    found: Raw | None = await FIND.value(db, company_id, key)
     return found
 
 
-async def keep_quote(db: Connection, company_id: int, journey: bytes, quote: bytes, minutes: int) -> None:
-    await KEEP.run(db, company_id, journey, quote, minutes)
+async def save_quote(db: Connection, company_id: int, key: bytes, quote: bytes, minutes: int) -> None:
+    await SAVE.run(db, company_id, key, quote, minutes)
 
 
-async def forget_expired(tx: Tx, most: int) -> int:
-    """How many there were, at most so many."""
-    return await FORGET.run(tx, most)
+async def purge_expired(tx: Tx, most: int) -> int:
+    """Deletes at most `most` quotes and returns how many."""
+    return await PURGE.run(tx, most)

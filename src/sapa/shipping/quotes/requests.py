@@ -1,4 +1,4 @@
-"""A quote's question, checked and put into the words that carriers' adapters understand. Pure: no database."""
+"""Validates a quote's body and builds the request for the carriers' adapters. Pure: no database."""
 
 from typing import Any
 
@@ -16,71 +16,71 @@ from sapa.values.money import BadMoney, parse_amount, shorten
 _DIMENSIONS = ("length", "width", "height")
 
 
-def build_request(company: Company, given: QuoteIn) -> ShipmentRequest:
-    """Raises Invalid with the field that its provider lacks, or that cannot be used."""
-    options = given.options
-    validation.check_service_type("options.serviceType", given.provider, options.service_type)
-    origin, destination = _build_place("origin", given.origin), _build_place("destination", given.destination)
+def build_request(company: Company, body: QuoteIn) -> ShipmentRequest:
+    """Raises Invalid for a missing or unusable field."""
+    options = body.options
+    validation.check_service_type("options.serviceType", body.provider, options.service_type)
+    origin, destination = _build_place("origin", body.origin), _build_place("destination", body.destination)
     districts = {"origin.districtId": origin.kecamatan_id, "destination.districtId": destination.kecamatan_id}
-    validation.check_area_ids(given.provider, districts)
+    validation.check_area_ids(body.provider, districts)
     points = {"origin.coordinates": origin.coordinates, "destination.coordinates": destination.coordinates}
-    validation.check_coordinates(given.provider, points)
-    goods = _build_goods(company, given.package)
-    if options.insurance and goods.item_value is None:
+    validation.check_coordinates(body.provider, points)
+    parcel = _build_parcel(company, body.package)
+    if options.insurance and parcel.item_value is None:
         raise Invalid.field("package.itemValue", "is required for an insurance")
-    wish = ServiceRequest(
+    service = ServiceRequest(
         service_type=options.service_type,
         vehicle_type=options.vehicle_type,
-        pickup_city=_one_of("options.pickupCity", options.pickup_city, "pickupCity", given.pickup_city),
+        pickup_city=_one_of("options.pickupCity", options.pickup_city, "pickupCity", body.pickup_city),
         insurance=options.insurance,
         currency=company.currency,
     )
-    return ShipmentRequest(origin, destination, goods, wish)
+    return ShipmentRequest(origin, destination, parcel, service)
 
 
-def _build_place(field: str, given: QuotePlaceIn) -> ShippingPoint:
-    said = {name: _value(getattr(given, name)) for name in ShippingPoint.__struct_fields__}
-    spot = said["coordinates"]
-    said["coordinates"] = spot and Coordinates(spot.lat, spot.lng)
-    said["kecamatan_id"] = _one_of(f"{field}.districtId", given.district_id, "kecamatanId", given.kecamatan_id)
-    said["kelurahan_id"] = _one_of(f"{field}.subDistrictId", given.sub_district_id, "kelurahanId", given.kelurahan_id)
-    return ShippingPoint(**said)
+def _build_place(field: str, place: QuotePlaceIn) -> ShippingPoint:
+    fields = {name: _value(getattr(place, name)) for name in ShippingPoint.__struct_fields__}
+    spot = fields["coordinates"]
+    fields["coordinates"] = spot and Coordinates(spot.lat, spot.lng)
+    fields["kecamatan_id"] = _one_of(f"{field}.districtId", place.district_id, "kecamatanId", place.kecamatan_id)
+    fields["kelurahan_id"] = _one_of(f"{field}.subDistrictId", place.sub_district_id, "kelurahanId", place.kelurahan_id)
+    return ShippingPoint(**fields)
 
 
-def _build_goods(company: Company, given: PackageIn) -> Parcel:
-    said = {name: _value(getattr(given, name)) for name in Parcel.__struct_fields__}
-    if said["weight"] is None:
+def _build_parcel(company: Company, package: PackageIn) -> Parcel:
+    fields = {name: _value(getattr(package, name)) for name in Parcel.__struct_fields__}
+    if fields["weight"] is None:
         raise Invalid.field("package.weight", "is required, in kilograms")
-    validation.check_measure("package.weight", said["weight"], validation.MOST_KG)
+    validation.check_measure("package.weight", fields["weight"], validation.MOST_KG)
     for name in _DIMENSIONS:
-        validation.check_measure(f"package.{name}", said[name], validation.MOST_CM)
+        validation.check_measure(f"package.{name}", fields[name], validation.MOST_CM)
     for name in ("weight", *_DIMENSIONS):
-        said[name] = said[name] and shorten(said[name])
-    if said["item_value"] is not None:
+        fields[name] = fields[name] and shorten(fields[name])
+    if fields["item_value"] is not None:
         try:
-            said["item_value"] = parse_amount(said["item_value"], company.currency)
+            fields["item_value"] = parse_amount(fields["item_value"], company.currency)
         except BadMoney as error:
             raise Invalid.field("package.itemValue", str(error)) from None
-    return Parcel(**said)
+    return Parcel(**fields)
 
 
 def _one_of(field: str, one: Any, other_name: str, other: Any) -> Any:
-    """Two names for the same thing: either will do, and both if they agree."""
+    """Two names of the same field: either may be sent, and both if they agree."""
     other = _value(other)
     if one is not None and other is not None and one != other:
         raise Invalid.field(field, f"contradicts {other_name}, which means the same; give one of them")
     return one if one is not None else other
 
 
-def _value(given: Any | UnsetType) -> Any:
-    return None if given is UNSET else given
+def _value(field: Any | UnsetType) -> Any:
+    return None if field is UNSET else field
 
 
-def build_key(adapter: str, connection_id: str, journey: ShipmentRequest) -> bytes:
-    """The same for journeys that cost the same: who lives at their ends makes no difference."""
-    ends = [_build_end(place) for place in (journey.origin, journey.destination)]
-    goods = msgspec.structs.replace(journey.goods, item_name=None, notes=None)
-    return msgspec.json.encode([adapter, connection_id, *ends, goods, journey.wish])
+def build_key(adapter: str, connection_id: str, request: ShipmentRequest) -> bytes:
+    """The cache key. Names and contacts do not matter, because they do not change the price."""
+    ends = [_build_end(place) for place in (request.origin, request.destination)]
+    parcel = msgspec.structs.replace(request.parcel, item_name=None, notes=None)
+    return msgspec.json.encode([adapter, connection_id, *ends, parcel, request.service])
 
 
 def _build_end(place: ShippingPoint) -> list[Any]:

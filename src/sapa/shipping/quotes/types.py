@@ -1,4 +1,4 @@
-"""Quotes: what is asked, and what is answered."""
+"""Quotes: requests and responses."""
 
 from decimal import Decimal
 from typing import Annotated

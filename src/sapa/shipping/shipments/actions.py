@@ -1,6 +1,6 @@
-"""How a stored shipment changes: every change is saved and announced here, whoever makes it.
+"""How a stored shipment changes: every change is saved and announced here.
 
-The functions that only read and write are the room's queries, offered to the other rooms of shipping.
+Functions that only read or write are the room's queries, exported for the other rooms of shipping.
 """
 
 from datetime import datetime, timedelta
@@ -31,10 +31,10 @@ from sapa.values.company import Company
 from sapa.values.ids import new_id
 from sapa.values.json import encode
 
-LEFT_AT_ONCE = 1_000
+DETACH_BATCH = 1_000
 POLL_DAYS = 45
 SOON, LATER = {"parcel": 3_600, "ride": 60}, LONGEST_POLL
-"""Seconds until a carrier is asked about a shipment; later where it called back by itself."""
+"""Seconds until a carrier is polled; longer after a callback."""
 
 _UNBOOKED = {"draft", "awaiting", *NOT_BOOKED_YET, *GONE, "cancelling"}
 
@@ -49,12 +49,12 @@ get_clock = queries.get_clock
 insert_event = queries.insert_event
 has_event = queries.has_event
 list_events = queries.list_events
-list_turned_back = queries.list_turned_back
-bring_back = queries.bring_back
+list_rewound = queries.list_rewound
+reschedule = queries.reschedule
 
 
 async def store(tx: Tx, company: Company, before: StoredShipment, after: StoredShipment) -> StoredShipment:
-    """Saves a shipment that is locked, and announces what others can see of the change."""
+    """Saves a locked shipment, and announces the visible part of the change."""
     if after == before:
         return before
     is_visible = after.shipment != before.shipment
@@ -71,7 +71,7 @@ async def store(tx: Tx, company: Company, before: StoredShipment, after: StoredS
 
 
 def build_events(before: Shipment, after: StoredShipment) -> list[Event]:
-    """One for every change of state, and a second for those that have a name of their own."""
+    """One event per status change, and a second one for changes with an event of their own."""
     shown, was, now = after.shipment, before.shipping_status, after.shipping_status
     if was == now:
         return [ShipmentUpdated(shown)]
@@ -84,7 +84,7 @@ def build_events(before: Shipment, after: StoredShipment) -> list[Event]:
 
 
 async def record_step(tx: Tx, company: Company, stored: StoredShipment) -> None:
-    """A step by hand, in the history that a carrier would have told otherwise."""
+    """Adds a manual status change to the tracking history."""
     now = datetime.fromisoformat((await queries.get_clock(tx, company.id)).now)
     words = stored.shipping_status.replace("_", " ")
     event = CarrierEvent(dedupe_key=new_id("step_"), occurred_at=now, status=stored.shipping_status, text=words)
@@ -92,7 +92,7 @@ async def record_step(tx: Tx, company: Company, stored: StoredShipment) -> None:
 
 
 async def _fulfil_order(tx: Tx, company: Company, before: StoredShipment, after: StoredShipment) -> None:
-    """Goods that were picked up have left: their order is fulfilled."""
+    """A picked-up shipment fulfils its order."""
     if after.order_id is None or after.shipping_status == before.shipping_status:
         return
     if after.shipping_status == "delivered" or (after.picked_up_at and not before.picked_up_at):
@@ -100,16 +100,15 @@ async def _fulfil_order(tx: Tx, company: Company, before: StoredShipment, after:
 
 
 async def discard(tx: Tx, company: Company, id: str) -> None:
-    """Deletes a draft for good."""
     stored = await queries.lock_shipment(tx, company.id, id)
     if stored.shipping_status != "draft":
         raise NotEditable(f"Only a draft can be discarded; the shipment is {stored.shipping_status}.")
     await queries.delete_shipment(tx, company.id, id)
 
 
-async def leave_store(tx: Tx, company: Company, store_id: str) -> None:
-    """Shipments that name the store name it no longer, and keep their sender."""
-    while left := await queries.leave_store(tx, company.id, store_id, LEFT_AT_ONCE):
+async def detach_store(tx: Tx, company: Company, store_id: str) -> None:
+    """Clears the store of its shipments; they keep their sender."""
+    while left := await queries.detach_store(tx, company.id, store_id, DETACH_BATCH):
         await emit_all(tx, company, [ShipmentUpdated(shipment) for shipment in left])
 
 
@@ -120,7 +119,7 @@ def encode_driver(driver: Driver | None) -> Raw | None:
 
 
 def build_poll_at(shipment: StoredShipment, clock: CompanyClock, source: str | None = None) -> str | None:
-    """When to ask the carrier next, if it sends nothing before; by the company's clock."""
+    """When to poll the carrier next if no callback arrives, by the company's clock."""
     if shipment.reference is None or shipment.shipping_status in TERMINAL | TROUBLED | NOT_BOOKED_YET:
         return None
     real = datetime.fromisoformat(clock.real)

@@ -1,4 +1,4 @@
-"""How shipments are stored."""
+"""SQL of shipments."""
 
 from collections.abc import Mapping, Sequence
 from typing import TypeVar
@@ -55,8 +55,8 @@ INSERT = sql(
 
 _ASSIGNED = ", ".join(f"{name} = {value}" for name, value in zip(_WRITTEN, _VALUES, strict=True))
 
-# The row's lock may have been waited for, so the time is that of the change and never falls behind an earlier one. What
-# nobody sees of a shipment changes without a trace.
+# The update may have waited for the row's lock, so the time is that of the change and never precedes an earlier one.
+# Changes that are not visible leave updated_at as it is.
 SAVE = sql(
     f"""
     WITH changed AS (
@@ -85,7 +85,7 @@ DELETE = sql(
     SELECT $1, 'shipments', cell, -1 FROM deleted"""
 )
 
-LEAVE_STORE = sql(
+DETACH_STORE = sql(
     f"""
     UPDATE shipments
        SET store_location_id = NULL, updated_at = GREATEST(clock_timestamp(), updated_at)
@@ -95,7 +95,7 @@ LEAVE_STORE = sql(
     row=Shipment,
 )
 
-# One value for all: what the folded text holds, and how an id begins.
+# One array for all: the folded search text, and the range of ids.
 _BY_NUMBER = """awb = ({0}::text[])[2] OR order_no = ({0}::text[])[2]
               OR (id >= ({0}::text[])[2] AND id < ({0}::text[])[3])"""
 
@@ -139,7 +139,7 @@ INSERT_EVENT = sql(
 
 HAS_EVENT = sql("SELECT true FROM shipment_events WHERE company_id = $1 AND shipment_id = $2 AND dedupe_key = $3")
 
-# The latest of a carrier that never stops talking.
+# Bounded, because a carrier may send any number of events.
 LIST_EVENTS = sql(
     f"""
     SELECT {", ".join(ShipmentEvent.__struct_fields__)}
@@ -165,7 +165,7 @@ _IS_POLL_LOST = f"""(s.poll_at > {COMPANY_NOW} + make_interval(secs => {LONGEST_
                 AND ({_TAKES_HOURS}
                      OR s.poll_at > {COMPANY_NOW} + make_interval(secs => {LONGEST_POLL["parcel"]})))"""
 
-LIST_TURNED_BACK = sql(
+LIST_REWOUND = sql(
     f"""
     SELECT c.company_id
       FROM companies c
@@ -175,7 +175,7 @@ LIST_TURNED_BACK = sql(
     crosses="the worker looks for clocks that were turned back over all test environments",
 )
 
-BRING_BACK = sql(
+RESCHEDULE = sql(
     f"""
     UPDATE shipments s
        SET poll_at = CASE WHEN {_IS_POLL_LOST} THEN {COMPANY_NOW} ELSE s.poll_at END,
@@ -203,7 +203,7 @@ async def insert_shipment(tx: Tx, company_id: int, stored: StoredShipment) -> St
 
 
 async def save_shipment(tx: Tx, company_id: int, stored: StoredShipment, is_visible: bool) -> StoredShipment:
-    """`stored.cell` is the one it leaves."""
+    """`stored.cell` is the counter cell it leaves."""
     columns = [_search_text(stored), *_written(stored), stored.cell, is_visible]
     return _found(await SAVE.find(tx, company_id, stored.id, *columns))
 
@@ -212,20 +212,20 @@ async def delete_shipment(tx: Tx, company_id: int, id: str) -> None:
     await DELETE.run(tx, company_id, id)
 
 
-async def leave_store(tx: Tx, company_id: int, store_id: str, most: int) -> list[Shipment]:
-    """Some of the shipments that name the store, which they do no longer."""
-    return await LEAVE_STORE.all(tx, company_id, store_id, most)
+async def detach_store(tx: Tx, company_id: int, store_id: str, most: int) -> list[Shipment]:
+    """Clears the store of up to `most` shipments and returns them."""
+    return await DETACH_STORE.all(tx, company_id, store_id, most)
 
 
 async def list_shipments(
     db: Connection, company_id: int, filters: Mapping[str, object], limit: int, offset: int
 ) -> tuple[list[Shipment], int]:
-    """One page, newest first, and how many shipments there are in all."""
+    """One page, newest first, and the total."""
     return await LISTING.page(db, company_id, filters, "createdAt:desc", limit, offset)
 
 
 async def get_clock(db: Connection, company_id: int, seconds: float = 0) -> CompanyClock:
-    """The company's time now, and so many seconds from now."""
+    """The company's time now and in `seconds` seconds."""
     return _found(await NOW.find(db, company_id, float(seconds)))
 
 
@@ -249,19 +249,19 @@ async def list_events(db: Connection, company_id: int, shipment_id: str) -> Sequ
 async def find_by_numbers(
     db: Connection, company_id: int, adapter: str, order_no: str | None, awb: str | None
 ) -> str | None:
-    """The id of the shipment that a carrier knows by these numbers."""
+    """The id of the shipment that the carrier knows by these numbers."""
     found: str | None = await FIND_BY_NUMBERS.value(db, company_id, adapter, order_no, awb)
     return found
 
 
-async def list_turned_back(db: Connection) -> list[int]:
-    """Companies in which a shipment waits for a time that a test clock was turned back from."""
-    return [company_id for (company_id,) in await db.fetch(LIST_TURNED_BACK.text)]
+async def list_rewound(db: Connection) -> list[int]:
+    """Companies whose shipments wait for a time from which a test clock was set back."""
+    return [company_id for (company_id,) in await db.fetch(LIST_REWOUND.text)]
 
 
-async def bring_back(db: Connection, company_id: int) -> None:
-    """What waits for such a time is due now."""
-    await BRING_BACK.run(db, company_id)
+async def reschedule(db: Connection, company_id: int) -> None:
+    """Makes those shipments due now."""
+    await RESCHEDULE.run(db, company_id)
 
 
 def _written(stored: StoredShipment) -> list[object]:

@@ -1,4 +1,4 @@
-"""A stored shipment in the words that carriers' adapters understand. Pure: no database."""
+"""Builds the adapters' requests from a stored shipment. Pure: no database."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -17,7 +17,7 @@ from sapa.shipping.types import NO_PACKAGE, NO_PARTY, Shipment, StoredShipment, 
 
 
 def build_request(shipment: Shipment) -> ShipmentRequest:
-    """What a carrier is asked to do."""
+    """The request to quote or book it."""
     package = NO_PACKAGE if shipment.package is None else read_package(shipment.package)
     parcel = {name: getattr(package, name) for name in Parcel.__struct_fields__}
     service = {name: getattr(shipment, name) for name in ServiceRequest.__struct_fields__}
@@ -25,8 +25,8 @@ def build_request(shipment: Shipment) -> ShipmentRequest:
     return ShipmentRequest(
         origin=_build_point(shipment.sender),
         destination=_build_point(shipment.delivery),
-        goods=Parcel(**{**parcel, "weight": package.weight or Decimal(1)}),
-        wish=ServiceRequest(**service),
+        parcel=Parcel(**{**parcel, "weight": package.weight or Decimal(1)}),
+        service=ServiceRequest(**service),
     )
 
 
@@ -38,8 +38,8 @@ def _build_point(stored: Raw | None) -> ShippingPoint:
     return ShippingPoint(**fields)
 
 
-def build_shipped(stored: StoredShipment) -> BookedShipment:
-    """The shipment as its carrier knows it."""
+def build_booked(stored: StoredShipment) -> BookedShipment:
+    """The identifiers by which its carrier knows it."""
     return BookedShipment(
         reference=stored.reference or stored.id,
         order_no=stored.order_no,

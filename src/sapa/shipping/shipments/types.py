@@ -1,24 +1,24 @@
-"""Shipments as the worker and the history see them."""
+"""Shipments as the worker and the tracking history see them."""
 
 from msgspec import Struct
 
 CALLED, POLLED = "carrier_webhook", "carrier_poll"
-"""How an event came to us."""
+"""The sources of an event."""
 
 LONGEST_CANCEL = 3_600
 LONGEST_POLL = {"parcel": 21_600, "ride": 300}
-"""Seconds: nothing is put off for longer. What is, was put off before a test clock was turned back."""
+"""Seconds: the longest postponements. Anything later was postponed before a test clock was set back."""
 
 
 class DueShipment(Struct, frozen=True):
-    """A shipment that the worker has to act on now."""
+    """A shipment that the worker has to process now."""
 
     company_id: int
     id: str
 
 
 class CompanyClock(Struct, frozen=True):
-    """The company's time, now and some seconds from now, and the time that no test clock moves."""
+    """The company's time, now and some seconds later, and the real time."""
 
     now: str
     later: str
@@ -26,7 +26,7 @@ class CompanyClock(Struct, frozen=True):
 
 
 class ShipmentEvent(Struct, frozen=True):
-    """Something that happened to a shipment, as its history keeps it."""
+    """An event of a shipment's tracking history."""
 
     occurred_at: str
     received_at: str

@@ -1,7 +1,7 @@
-"""What makes a shipment valid, from top to bottom: the body is merged with what is stored, each field is brought into
-the form that is stored, then the whole is held against what its provider needs. Pure: no database.
+"""Validation of a shipment, top to bottom: merge the body with the stored shipment, normalise each field, then check
+the whole against what the provider needs. Pure: no database.
 
-Quotes ask the same of an origin, a destination and a package, and stores of their address.
+Quotes use the same checks for their origin, destination and package, and stores for their address.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -47,7 +47,7 @@ MOST_CM = Decimal(1_000)
 _DECIMAL_PLACES = 3
 
 SOUTH, NORTH, WEST, EAST = -11.5, 6.5, 94.5, 141.5
-"""The country that the carriers serve."""
+"""The bounding box of Indonesia, which the carriers serve."""
 
 AREA_ADVICE = "is required for express parcels; /shipping/coverage lists the ids, from provinces to sub-districts"
 
@@ -59,21 +59,21 @@ _NEEDED_OF_PARTIES = ("name", "phone", "address")
 
 
 class ShipmentFacts(Struct, frozen=True):
-    """What was looked up for a shipment before it is validated."""
+    """What was loaded for a shipment before it is validated."""
 
     sender: tuple[str, Party] | None = None
-    """The store that the shipment starts at, and the sender that it stands for."""
+    """The id of the store, and the sender built from it."""
     order: Order | None = None
     """The order that the body names."""
     clock: CompanyClock | None = None
-    """The company's time, and the latest that a pick-up can be arranged for; only where one is named."""
+    """The company's time and the latest possible pickup; only if a pickup is scheduled."""
     pickup_cities: Sequence[CarrierArea] = ()
     adapter: str | None = None
-    """The carrier in whose lists both ends have to be; only where it goes by areas."""
+    """The carrier whose areas both ends must be in; only if it locates by areas."""
 
 
 def build_shipment(company: Company, body: ShipmentIn, facts: ShipmentFacts) -> StoredShipment:
-    """A new draft. Raises Invalid naming the field that is missing or cannot be used."""
+    """A new draft. Raises Invalid with the field that is missing or unusable."""
     draft = build_draft(company, body.provider)
     if body.options is not None and body.service_type is not UNSET:
         check_service_type("options.serviceType", body.provider, body.options.service_type)
@@ -86,7 +86,7 @@ def build_shipment(company: Company, body: ShipmentIn, facts: ShipmentFacts) -> 
 def revise_shipment(
     company: Company, stored: StoredShipment, patch: ShipmentPatch, facts: ShipmentFacts
 ) -> StoredShipment:
-    """The stored shipment with the changes made. Raises Invalid, and NotEditable once a carrier has it."""
+    """The stored shipment with the patch applied. Raises Invalid, and NotEditable once a carrier has it."""
     shipment = _revise(company, stored, patch, facts)
     if shipment == stored:
         return stored
@@ -101,14 +101,14 @@ def revise_shipment(
 
 
 def list_changed_ends(shipment: StoredShipment, stored: StoredShipment | None) -> dict[str, Party]:
-    """The sender and the receiver, as far as they are others than before."""
+    """The sender and the receiver, if they changed."""
     ends = {"sender": shipment.sender, "delivery": shipment.delivery}
     before = {} if stored is None else {"sender": stored.sender, "delivery": stored.delivery}
     return {field: read_party(end) for field, end in ends.items() if end is not None and end != before.get(field)}
 
 
 def build_draft(company: Company, provider: str) -> StoredShipment:
-    """Nothing is known of it but its provider."""
+    """An empty draft of a provider."""
     fields = {
         **dict.fromkeys(StoredShipment.__struct_fields__),
         **_DEFAULTS,
@@ -124,7 +124,7 @@ def build_draft(company: Company, provider: str) -> StoredShipment:
 
 
 def with_options(body: ShipmentIn) -> ShipmentIn:
-    """The options of a quote count where the shipment's own fields are absent."""
+    """Quote options fill the fields that the shipment does not set itself."""
     options = body.options
     if options is None:
         return body
@@ -149,7 +149,7 @@ def _revise(company: Company, stored: StoredShipment, patch: ShipmentPatch, fact
 
 
 def merge(company: Company, stored: StoredShipment, patch: ShipmentPatch, store: Party | None) -> StoredShipment:
-    """The shipment with the fields of the body; the sender comes from the store where the body leaves it open."""
+    """The shipment with the body's fields; a store provides the sender if the body has none."""
     changes = {name: value for name in ShipmentPatch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
     defaults = {**_DEFAULTS, "currency": company.currency, "provider_label": PROVIDERS[stored.provider].label}
     changes |= {name: defaults[name] for name, value in changes.items() if value is None and name in defaults}
@@ -196,17 +196,17 @@ def _parse_schedule(instant: datetime) -> str:
     return build_instant(instant)
 
 
-def _merge_party(company: Company, field: str, stored: Raw | None, given: Any, store: Party | None) -> Raw | None:
-    if given is None:
+def _merge_party(company: Company, field: str, stored: Raw | None, patch: Any, store: Party | None) -> Raw | None:
+    if patch is None:
         return None
-    if given is UNSET:
+    if patch is UNSET:
         return stored if store is None else encode_party(store)
     before = store or (None if stored is None else read_party(stored))
-    return encode_party(_change_party(company, field, before or NO_PARTY, given))
+    return encode_party(_change_party(company, field, before or NO_PARTY, patch))
 
 
-def _change_party(company: Company, field: str, before: Party, given: PartyIn) -> Party:
-    changes = {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not UNSET}
+def _change_party(company: Company, field: str, before: Party, patch: PartyIn) -> Party:
+    changes = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
     if changes.get("phone") is not None:
         changes["phone"] = parse_phone_field(company, f"{field}.phone", changes["phone"])
     if changes.get("coordinates") is not None:
@@ -222,7 +222,7 @@ def parse_phone_field(company: Company, field: str, text: str) -> str:
 
 
 def check_spot(field: str, spot: Spot) -> None:
-    """That it is a point of the earth; whether it is one that carriers serve is asked by `check_coordinates`."""
+    """Any point on earth; `check_coordinates` checks whether carriers serve it."""
     if not -90 <= spot.lat <= 90 and -90 <= spot.lng <= 90:
         raise Invalid.field(field, "has lat and lng swapped: lat is the one from -90 to 90")
     if not (-90 <= spot.lat <= 90 and -180 <= spot.lng <= 180):
@@ -234,19 +234,19 @@ def encode_party(party: Party) -> Raw:
 
 
 def encode_spot(spot: Spot | None) -> Any:
-    """As JavaScript would print the numbers."""
+    """Numbers as JavaScript prints them."""
     return spot and Raw(encode_values({"lat": spot.lat, "lng": spot.lng}))
 
 
-def _merge_package(stored: Raw | None, given: Any, currency: str) -> Raw | None:
-    if given is UNSET or given is None:
-        return stored if given is UNSET else None
+def _merge_package(stored: Raw | None, patch: Any, currency: str) -> Raw | None:
+    if patch is UNSET or patch is None:
+        return stored if patch is UNSET else None
     before = NO_PACKAGE if stored is None else read_package(stored)
-    return Raw(encode(_change_package(before, given, currency)))
+    return Raw(encode(_change_package(before, patch, currency)))
 
 
-def _change_package(before: Package, given: PackageIn, currency: str) -> Package:
-    changes = {name: value for name in given.__struct_fields__ if (value := getattr(given, name)) is not UNSET}
+def _change_package(before: Package, patch: PackageIn, currency: str) -> Package:
+    changes = {name: value for name in patch.__struct_fields__ if (value := getattr(patch, name)) is not UNSET}
     for name in _MEASURES:
         if changes.get(name) is not None:
             check_measure(f"package.{name}", changes[name], MOST_KG if name == "weight" else MOST_CM)
@@ -257,10 +257,10 @@ def _change_package(before: Package, given: PackageIn, currency: str) -> Package
 
 
 def check_measure(field: str, value: Decimal | None, most: Decimal) -> None:
-    """A weight or a length: above 0, at most `most`, no finer than a gram or a hundredth of a millimetre."""
+    """A weight or a length: above 0, at most `most`, with at most three decimals."""
     if value is None:
         return
-    # Looked at before anything is computed: 1e999999 is a short text and a very long number.
+    # Checked before any arithmetic: 1e999999 is a short text and a very long number.
     if not value.is_finite() or value <= 0 or value.adjusted() > most.adjusted() or value > most:
         raise Invalid.field(field, f"must be more than 0 and at most {most:f}")
     exponent = value.as_tuple().exponent
@@ -287,12 +287,12 @@ def _check_schedule(shipment: StoredShipment, stored: StoredShipment, clock: Com
     if shipment.pickup_schedule in {None, stored.pickup_schedule} or provider.is_local:
         return
     if not clock.now <= str(shipment.pickup_schedule) <= clock.later:
-        words = f"must be in the future and at most {provider.days_ahead} days ahead"
-        raise Invalid.field("pickupSchedule", words)
+        message = f"must be in the future and at most {provider.days_ahead} days ahead"
+        raise Invalid.field("pickupSchedule", message)
 
 
 def _with_pickup_city(shipment: StoredShipment, cities: Sequence[CarrierArea]) -> StoredShipment:
-    """The shipment, once it is certain that the courier fetches parcels in its city."""
+    """Checks that the courier picks up in the shipment's city."""
     provider = PROVIDERS[shipment.provider]
     if not provider.has_pickup_cities:
         return shipment
@@ -302,15 +302,15 @@ def _with_pickup_city(shipment: StoredShipment, cities: Sequence[CarrierArea]) -
 
 
 def get_pickup_city(
-    field: str, provider: ProviderTraits, given: str | None, cities: Iterable[CarrierArea]
+    field: str, provider: ProviderTraits, city_name: str | None, cities: Iterable[CarrierArea]
 ) -> CarrierArea:
-    """The city of the provider's list that is meant, by its id or its name in any case."""
+    """Finds a city by id or by name, ignoring case."""
     advice = f"/shipping/coverage/cities?provider={provider.name} lists the cities"
-    if given is None or not given.strip():
+    if city_name is None or not city_name.strip():
         raise Invalid.field(field, f"is required for {provider.name}; {advice}")
-    wanted = _without_kind(given)
+    wanted = _without_kind(city_name)
     for city in cities:
-        if str(city.id) == given.strip() or _without_kind(city.name) == wanted:
+        if str(city.id) == city_name.strip() or _without_kind(city.name) == wanted:
             return city
     raise Invalid.field(field, f"is not a city in which {provider.name} fetches parcels; {advice}")
 
@@ -320,7 +320,7 @@ def _without_kind(city: str) -> str:
 
 
 def _check_shipment(shipment: StoredShipment) -> None:
-    """That the shipment as a whole has what its provider needs."""
+    """Checks that the shipment as a whole has what its provider needs."""
     provider = PROVIDERS[shipment.provider]
     if shipment.delivery is None:
         raise Invalid.field("delivery", "is required")
@@ -361,7 +361,7 @@ def _check_parties(provider: str, parties: Mapping[str, Party]) -> None:
 
 
 def check_area_ids(provider: str, ids: Mapping[str, int | None]) -> None:
-    """That each of these fields has an id, where the provider goes by ids; `{"origin.districtId": 317106}`."""
+    """Requires an id per field if the provider locates by areas: `{"origin.districtId": 317106}`."""
     for field, id in ids.items():
         if PROVIDERS[provider].locates_by == "areas" and id is None:
             raise Invalid.field(field, AREA_ADVICE)
@@ -376,7 +376,7 @@ class HasCoordinates(Protocol):
 
 
 def check_coordinates(provider: str, ends: Mapping[str, HasCoordinates | None]) -> None:
-    """That each end has usable coordinates, where the provider goes by them; others' must be usable if given."""
+    """Requires coordinates if the provider locates by them; coordinates that are present must be usable."""
     for field, point in ends.items():
         if point is None:
             if PROVIDERS[provider].locates_by == "coordinates":

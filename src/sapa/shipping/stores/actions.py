@@ -1,4 +1,4 @@
-"""How store locations change, and which of them a shipment starts at."""
+"""How store locations change, and which one a shipment starts at."""
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -16,13 +16,13 @@ from sapa.values.company import Company
 async def find_sender(
     tx: Tx, company: Company, id: str | None | UnsetType, *, or_default: bool
 ) -> tuple[str, Party] | None:
-    """The store that is named, or the default one, with itself as a sender."""
+    """The named store, or the default one, and the sender built from it."""
     if isinstance(id, str):
-        store = await queries.hold_store(tx, company.id, id) if LOCATION_ID.matches(id) else None
+        store = await queries.lock_store_shared(tx, company.id, id) if LOCATION_ID.matches(id) else None
         if store is None:
             raise Invalid.field("storeLocationId", "is not the id of a store location")
         return store.id, build_sender(store)
-    default = await queries.hold_default(tx, company.id) if or_default and id is UNSET else None
+    default = await queries.lock_default_shared(tx, company.id) if or_default and id is UNSET else None
     return None if default is None else (default.id, build_sender(default))
 
 
@@ -33,9 +33,9 @@ def build_sender(store: StoreLocation) -> Party:
 
 
 async def create(tx: Tx, company: Company, body: StoreLocationIn) -> StoreLocation:
-    """The first one is the default, unless it says that it is not."""
+    """The first store is the default unless the body says otherwise."""
     id = LOCATION_ID.new()
-    await queries.take_turn(tx, company.id)
+    await queries.lock_changes(tx, company.id)
     fields = {**dict.fromkeys(queries.WRITTEN), **_build_changes(company, body)}
     if body.is_default is UNSET:
         fields["is_default"] = not (await queries.list_stores(tx, company.id, 1, 0))[1]
@@ -45,8 +45,8 @@ async def create(tx: Tx, company: Company, body: StoreLocationIn) -> StoreLocati
 
 
 async def update(tx: Tx, company: Company, id: str, patch: StoreLocationPatch) -> StoreLocation:
-    """Shipments keep the sender that they were made with."""
-    await queries.take_turn(tx, company.id)
+    """Existing shipments keep their sender."""
+    await queries.lock_changes(tx, company.id)
     stored = await queries.lock_store(tx, company.id, id)
     changed = msgspec.structs.replace(stored, **_build_changes(company, patch))
     if changed == stored:
@@ -57,11 +57,11 @@ async def update(tx: Tx, company: Company, id: str, patch: StoreLocationPatch) -
 
 
 async def delete(tx: Tx, company: Company, id: str) -> None:
-    """For good. Shipments that named it name it no longer, and keep their sender."""
+    """Shipments of the store keep their sender."""
     await queries.lock_store(tx, company.id, id)
     if not await queries.delete_store(tx, company.id, id):
         raise NotFound
-    await shipments.leave_store(tx, company, id)
+    await shipments.detach_store(tx, company, id)
 
 
 def _build_changes(company: Company, patch: StoreLocationPatch) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""How store locations are stored."""
+"""SQL of store locations."""
 
 from collections.abc import Mapping
 
@@ -19,10 +19,12 @@ GET = sql(f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND id 
 
 LOCK = sql(f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND id = $2 FOR UPDATE", row=StoreLocation)
 
-# Whoever names a store in a shipment holds on to it: it is not deleted before the shipment is there to be cleared.
-HOLD = sql(f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND id = $2 FOR KEY SHARE", row=StoreLocation)
+# A shipment's store must not be deleted before the shipment is stored and can be cleared.
+LOCK_SHARED = sql(
+    f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND id = $2 FOR KEY SHARE", row=StoreLocation
+)
 
-HOLD_DEFAULT = sql(
+LOCK_DEFAULT_SHARED = sql(
     f"SELECT {_COLUMNS} FROM store_locations WHERE company_id = $1 AND is_default FOR KEY SHARE", row=StoreLocation
 )
 
@@ -45,14 +47,14 @@ UPDATE = sql(
     row=StoreLocation,
 )
 
-# One default for each company: whoever makes one waits for whoever else does.
-STEP_BACK = sql(
+# One default per company: changes of it wait for each other.
+CLEAR_DEFAULT = sql(
     """
     UPDATE store_locations SET is_default = false, updated_at = GREATEST(clock_timestamp(), updated_at)
      WHERE company_id = $1 AND is_default AND id <> $2"""
 )
 
-TAKE_TURN = sql("SELECT pg_advisory_xact_lock(hashtextextended('store locations of ' || $1::bigint, 0))")
+LOCK_CHANGES = sql("SELECT pg_advisory_xact_lock(hashtextextended('store locations of ' || $1::bigint, 0))")
 
 DELETE = sql(
     """
@@ -74,28 +76,28 @@ async def lock_store(tx: Tx, company_id: int, id: str) -> StoreLocation:
     return _found(await LOCK.find(tx, company_id, id))
 
 
-async def hold_store(tx: Tx, company_id: int, id: str) -> StoreLocation | None:
-    """The store, which is not deleted before this transaction ends."""
-    return await HOLD.find(tx, company_id, id)
+async def lock_store_shared(tx: Tx, company_id: int, id: str) -> StoreLocation | None:
+    """The store cannot be deleted before this transaction ends."""
+    return await LOCK_SHARED.find(tx, company_id, id)
 
 
-async def hold_default(tx: Tx, company_id: int) -> StoreLocation | None:
-    return await HOLD_DEFAULT.find(tx, company_id)
+async def lock_default_shared(tx: Tx, company_id: int) -> StoreLocation | None:
+    return await LOCK_DEFAULT_SHARED.find(tx, company_id)
 
 
 async def list_stores(db: Connection, company_id: int, limit: int, offset: int) -> tuple[list[StoreLocation], int]:
-    """One page, newest first, and how many there are in all."""
+    """One page, newest first, and the total."""
     return await LISTING.page(db, company_id, {}, "createdAt:desc", limit, offset)
 
 
-async def take_turn(tx: Tx, company_id: int) -> None:
-    """One default for each company: its changes happen one after another."""
-    await TAKE_TURN.run(tx, company_id)
+async def lock_changes(tx: Tx, company_id: int) -> None:
+    """One change at a time per company, because there is one default."""
+    await LOCK_CHANGES.run(tx, company_id)
 
 
 async def clear_default(tx: Tx, company_id: int, id: str) -> None:
-    """No other store than this one is the default any more."""
-    await STEP_BACK.run(tx, company_id, id)
+    """Clears the default flag of every other store."""
+    await CLEAR_DEFAULT.run(tx, company_id, id)
 
 
 async def insert_store(tx: Tx, company_id: int, id: str, fields: Mapping[str, object]) -> StoreLocation:

@@ -1,4 +1,4 @@
-"""Tracking: what carriers call back with or answer is applied to shipments, and shown together with the history."""
+"""Tracking: applies carriers' events to shipments, and shows them with the history."""
 
 import asyncio
 from collections.abc import Sequence
@@ -15,24 +15,30 @@ from sapa.shipping.carriers.interface import (
     CarrierEvent,
     TrackingResult,
 )
-from sapa.shipping.connections.actions import find_carrier, note_health
+from sapa.shipping.connections.actions import find_carrier, record_health
 from sapa.shipping.connections.types import ConnectedCarrier
 from sapa.shipping.environment import get_environment
 from sapa.shipping.providers import PROVIDERS
 from sapa.shipping.shipments import actions as shipments
-from sapa.shipping.shipments.requests import build_shipped
+from sapa.shipping.shipments.requests import build_booked
 from sapa.shipping.shipments.types import POLLED, CompanyClock, DueShipment, ShipmentEvent
 from sapa.shipping.states import GONE, GROUP_OF, NOT_BOOKED_YET
 from sapa.shipping.tracking import queries
-from sapa.shipping.tracking.status_changes import cap, date, is_from_the_future, judge, read_with
+from sapa.shipping.tracking.status_changes import (
+    build_change,
+    cap_to_now,
+    date_event,
+    is_from_the_future,
+    resolve_status,
+)
 from sapa.shipping.tracking.types import Tracking, TrackingError, TrackingEvent, TrackingProof
 from sapa.shipping.types import StoredShipment
 from sapa.values.company import Company
 
 SECONDS = 10.0
-TAKEN_SECONDS = 60.0
+LEASE_SECONDS = 60.0
 AHEAD_SECONDS = 60
-"""So far a carrier's words may be ahead of the company's clock."""
+"""How far a carrier's clock may be ahead of the company's."""
 NO_NUMBER = "The carrier has told no number yet that it could be asked by."
 UNTRACKED = GONE | {"draft", "awaiting", "booking", "booking_unknown", "booking_failed", "returned", "lost"}
 
@@ -42,15 +48,15 @@ list_untracked = queries.list_untracked
 async def apply_events(
     tx: Tx, company: Company, asked: StoredShipment, events: Sequence[CarrierEvent], source: str
 ) -> StoredShipment:
-    """Each event once, oldest first; what is late or impossible is recorded and moves nothing.
+    """Applies each event once, oldest first; late or impossible ones are recorded without effect.
 
-    `asked` is the shipment as it was when the carrier was asked: of a booking that was replaced since, nothing counts.
+    `asked` is the shipment as it was when the carrier was asked: if it was booked again since, the events are ignored.
     """
     shipment = await shipments.lock_shipment(tx, company.id, asked.id)
     if shipment.reference != asked.reference:
         return shipment
     clock = await shipments.get_clock(tx, company.id, AHEAD_SECONDS)
-    for event in [date(shipment, asked, event) for event in events]:
+    for event in [date_event(shipment, asked, event) for event in events]:
         if not await shipments.has_event(tx, company.id, shipment.id, event.dedupe_key):
             shipment = await _apply(tx, company, shipment, event, source, clock)
     if source == POLLED:
@@ -62,10 +68,10 @@ async def apply_events(
 async def _apply(
     tx: Tx, company: Company, shipment: StoredShipment, event: CarrierEvent, source: str, clock: CompanyClock
 ) -> StoredShipment:
-    event = read_with(shipment, cap(event, clock))
+    event = resolve_status(shipment, cap_to_now(event, clock))
     is_turned_back = get_environment(company).has_movable_clock and is_from_the_future(shipment, event, clock.later)
     dated = msgspec.structs.replace(shipment, event_timestamp=None) if is_turned_back else shipment
-    change = judge(dated, event, source)
+    change = build_change(dated, event, source)
     await shipments.insert_event(tx, company.id, shipment.id, event, source, change.is_applied)
     after = change.shipment
     if not change.is_applied:
@@ -76,22 +82,22 @@ async def _apply(
     return await shipments.store(tx, company, shipment, after)
 
 
-async def poll(kit: AppContext, due: DueShipment) -> None:
-    """Asks the carrier about one shipment that is due, unless another worker has it."""
-    async with kit.database.connection() as db:
-        if not await queries.take_untracked(db, due, TAKEN_SECONDS):
+async def poll(context: AppContext, due: DueShipment) -> None:
+    """Polls the carrier of one due shipment, unless another worker holds it."""
+    async with context.database.connection() as db:
+        if not await queries.lease_untracked(db, due, LEASE_SECONDS):
             return
         company = await access.get_company(db, due.company_id)
         shipment = await shipments.get_stored(db, company.id, due.id)
-        connected = await find_carrier(kit, db, company, shipment.provider)
-    answer = await ask_carrier(connected, shipment)
-    async with kit.database.transaction() as tx:
-        events = answer.events if isinstance(answer, TrackingResult) else ()
+        connected = await find_carrier(context, db, company, shipment.provider)
+    response = await ask_carrier(connected, shipment)
+    async with context.database.transaction() as tx:
+        events = response.events if isinstance(response, TrackingResult) else ()
         await apply_events(tx, company, shipment, events, POLLED)
     if connected is not None:
-        error = answer if isinstance(answer, str) else None
-        async with kit.database.connection() as db:
-            await note_health(db, connected.connection.company.id, connected.connection.id, error)
+        error = response if isinstance(response, str) else None
+        async with context.database.connection() as db:
+            await record_health(db, connected.connection.company.id, connected.connection.id, error)
 
 
 def is_tracked(shipment: StoredShipment) -> bool:
@@ -104,28 +110,28 @@ def is_tracked(shipment: StoredShipment) -> bool:
 
 
 async def ask_carrier(connected: ConnectedCarrier | None, shipment: StoredShipment) -> TrackingResult | str:
-    """What the carrier says, or why it says nothing."""
+    """The carrier's events, or why there are none."""
     if connected is None or connected.carrier.name != shipment.adapter:
         return "The carrier that has it is not connected any more."
     try:
         async with asyncio.timeout(SECONDS):
-            return await connected.carrier.track(connected.connection, build_shipped(shipment))
+            return await connected.carrier.track(connected.connection, build_booked(shipment))
     except (CarrierAway, BadCredentials, TimeoutError) as error:
         return str(error) or "There was no answer in time."
 
 
-async def get_known(db: Connection, company_id: int, id: str) -> Tracking:
-    """Where it was last known to be, without asking the carrier."""
+async def get_last_known(db: Connection, company_id: int, id: str) -> Tracking:
+    """The stored tracking, without asking the carrier."""
     return await build_tracking(db, await shipments.get_stored(db, company_id, id), company_id, None)
 
 
 async def build_tracking(
-    db: Connection, shipment: StoredShipment, company_id: int, told: TrackingResult | str | None
+    db: Connection, shipment: StoredShipment, company_id: int, result: TrackingResult | str | None
 ) -> Tracking:
-    """`told` is what came of asking the carrier; None when there was nobody to ask."""
+    """`result` is the carrier's response; None if there was no carrier to ask."""
     history = await shipments.list_events(db, company_id, shipment.id)
     clock = await shipments.get_clock(db, company_id)
-    missing = NO_NUMBER if isinstance(told, TrackingResult) and not told.was_asked else told
+    missing = NO_NUMBER if isinstance(result, TrackingResult) and not result.was_asked else result
     applied = [event.text for event in history if event.applied]
     return Tracking(
         shipment_id=shipment.id,
@@ -150,27 +156,27 @@ async def build_tracking(
 
 
 def merge_history(events: Sequence[ShipmentEvent]) -> list[ShipmentEvent]:
-    """What a carrier called back with, and told again when it was asked, happened once."""
+    """An event that came both by callback and by polling is shown once."""
     merged: dict[tuple[str | None, ...], ShipmentEvent] = {}
     for n, event in enumerate(events):
-        place = (event.status, event.occurred_at[: len("2026-01-31T09:30:00")]) if event.status else (None, str(n))
-        known = merged.get(place)
-        if known is None:
-            merged[place] = event
-        elif known.source == event.source:
-            merged[*place, str(n)] = event
+        key = (event.status, event.occurred_at[: len("2026-01-31T09:30:00")]) if event.status else (None, str(n))
+        existing = merged.get(key)
+        if existing is None:
+            merged[key] = event
+        elif existing.source == event.source:
+            merged[*key, str(n)] = event
         else:
-            merged[place] = _merge(known, event)
+            merged[key] = _merge(existing, event)
     return list(merged.values())
 
 
 def _merge(one: ShipmentEvent, other: ShipmentEvent) -> ShipmentEvent:
-    shown, rest = (other, one) if other.applied and not one.applied else (one, other)
+    first, second = (other, one) if other.applied and not one.applied else (one, other)
     return msgspec.structs.replace(
-        shown,
-        reason=shown.reason or rest.reason,
-        receiver=shown.receiver or rest.receiver,
-        proof=list(dict.fromkeys([*shown.proof, *rest.proof])),
+        first,
+        reason=first.reason or second.reason,
+        receiver=first.receiver or second.receiver,
+        proof=list(dict.fromkeys([*first.proof, *second.proof])),
     )
 
 

@@ -16,21 +16,21 @@ routes = Routes("/shipping", base=Base.CUSTOMER, tag="Shipping", product="CRM", 
 
 
 @routes.get("/shipments/{id}/tracking", scope=Scope.ORDERS_READ, raises=[ShipmentNotFound])
-async def track_shipment(errand: OutboundCall, id: ShipmentId) -> Tracking:
+async def track_shipment(call: OutboundCall, id: ShipmentId) -> Tracking:
     """Track a shipment.
 
     The carrier is asked now, and its answer put to the history that is known. When it is away the last known state is
     answered, with `stale` true and the reason in `error`.
     """
-    company, kit = errand.company, errand.context
-    async with kit.database.connection() as db:
+    company, context = call.company, call.context
+    async with context.database.connection() as db:
         shipment = await shipments.get_stored(db, company.id, id)
         is_tracked = actions.is_tracked(shipment)
-        connected = await find_carrier(kit, db, company, shipment.provider) if is_tracked else None
-    told = await actions.ask_carrier(connected, shipment) if is_tracked else None
-    if isinstance(told, TrackingResult):
-        events = told.events
+        connected = await find_carrier(context, db, company, shipment.provider) if is_tracked else None
+    result = await actions.ask_carrier(connected, shipment) if is_tracked else None
+    if isinstance(result, TrackingResult):
+        events = result.events
         asked = shipment
-        shipment = await errand.transact(lambda tx: actions.apply_events(tx, company, asked, events, POLLED))
-    async with kit.database.connection() as db:
-        return await actions.build_tracking(db, shipment, company.id, told)
+        shipment = await call.transact(lambda tx: actions.apply_events(tx, company, asked, events, POLLED))
+    async with context.database.connection() as db:
+        return await actions.build_tracking(db, shipment, company.id, result)

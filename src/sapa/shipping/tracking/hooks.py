@@ -1,4 +1,4 @@
-"""What carriers call back with: checked and stored when it comes, applied by the worker, each event once."""
+"""Carriers' callbacks: verified and stored on arrival, applied by the worker, each event once."""
 
 import asyncpg
 import msgspec
@@ -25,11 +25,11 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 from sapa.values.provider_accounts import BadSignature
 
 MOST_BYTES = 256 * 1024
-WAITS = (1, 2, 5, 15, 60, 300, 900, 3_600)
-"""Seconds until a callback is looked at again whose shipment nobody knows yet, or that failed; then no more."""
-KEPT_DAYS = 30
+RETRY_SECONDS = (1, 2, 5, 15, 60, 300, 900, 3_600)
+"""Seconds until a callback that failed, or whose shipment is unknown, is retried; then it is given up."""
+RETENTION_DAYS = 30
 ALIVE = frozenset({"accepted", "in_delivery", "delivered"})
-"""Groups of states in which a carrier goes on with a booking."""
+"""Status groups in which a carrier proceeds with a booking."""
 
 _read_events = msgspec.json.Decoder(list[CarrierEvent]).decode
 
@@ -38,14 +38,14 @@ log = structlog.get_logger()
 list_due = queries.list_due
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
-    """Whatever is properly signed is stored and thanked for, also what cannot be read yet."""
+async def receive_callback(context: AppContext, call: HookCall) -> HookAnswer:
+    """Stores and acknowledges every properly signed callback, even one that cannot be read yet."""
     if call.method != "POST":
         raise MethodNotAllowed(headers={"allow": "POST"})
     if len(call.body) > MOST_BYTES:
         raise PayloadTooLarge("The callback is larger than 256 KiB.")
-    async with kit.database.connection() as db:
-        connected = await find_by_token(kit, db, call.path.removeprefix(HOOKS))
+    async with context.database.connection() as db:
+        connected = await find_by_token(context, db, call.path.removeprefix(HOOKS))
         if connected is None:
             raise NotFound
         events = _read(connected, call)
@@ -65,20 +65,20 @@ def _read(connected: ConnectedCarrier, call: HookCall) -> list[CarrierEvent]:
         return []
 
 
-async def process(kit: AppContext, due: DueCallback) -> None:
-    """In one transaction with the mark that it is done."""
+async def process(context: AppContext, due: DueCallback) -> None:
+    """Applies a callback and marks it as processed in one transaction."""
     stored = None
     try:
-        async with kit.database.transaction() as tx:
+        async with context.database.transaction() as tx:
             stored = await queries.lock_callback(tx, due)
             if stored is not None:
                 await _process(tx, due, stored)
     except (*RETRYABLE, asyncpg.LockNotAvailableError):
-        return  # the next round tries again
+        return  # retried in the next round
     except Exception as error:
         log.exception("a carrier's callback failed", company=due.company_id, callback=due.id)
-        async with kit.database.connection() as db:
-            await _put_off(db, due, stored.tries if stored else 0, type(error).__name__)
+        async with context.database.connection() as db:
+            await _postpone(db, due, stored.tries if stored else 0, type(error).__name__)
 
 
 async def _process(tx: Tx, due: DueCallback, stored: StoredCarrierCallback) -> None:
@@ -90,30 +90,30 @@ async def _process(tx: Tx, due: DueCallback, stored: StoredCarrierCallback) -> N
         if attempt is not None:
             by_shipment.setdefault(attempt.shipment_id, []).append((attempt, event))
         missing += attempt is None
-    in_order = sorted(by_shipment)  # always the same one, so that two never wait for one another
+    in_order = sorted(by_shipment)  # a fixed order, so that two workers cannot deadlock
     failures = [await _try_to_apply(tx, company, id, by_shipment[id]) for id in in_order]
     notes = [f"{missing} not known" if missing else None, *failures]
     if any(notes):
-        await _put_off(tx, due, stored.tries, ", ".join(filter(None, notes)))
+        await _postpone(tx, due, stored.tries, ", ".join(filter(None, notes)))
     else:
         await queries.settle(tx, due, None)
 
 
-async def _put_off(db: Connection, due: DueCallback, tries: int, note: str) -> None:
-    """Until later, or for good once it was tried often enough."""
-    if tries < len(WAITS):
-        await queries.postpone(db, due, float(WAITS[tries]), note)
+async def _postpone(db: Connection, due: DueCallback, tries: int, note: str) -> None:
+    """Retries later, or gives up after the last retry."""
+    if tries < len(RETRY_SECONDS):
+        await queries.postpone(db, due, float(RETRY_SECONDS[tries]), note)
     else:
         await queries.settle(db, due, note)
 
 
 async def _try_to_apply(
-    tx: Tx, company: Company, shipment_id: str, told: list[tuple[BookingAttempt, CarrierEvent]]
+    tx: Tx, company: Company, shipment_id: str, events: list[tuple[BookingAttempt, CarrierEvent]]
 ) -> str | None:
-    """What went wrong, if anything did: what is told of other shipments counts all the same."""
+    """Returns what failed, if anything: the other shipments of the callback are still applied."""
     try:
         async with tx.transaction():
-            await _apply(tx, company, shipment_id, told)
+            await _apply(tx, company, shipment_id, events)
     except (DatabaseAway, *RETRYABLE, *BUSY):
         raise
     except Exception as error:
@@ -123,7 +123,7 @@ async def _try_to_apply(
 
 
 async def _find_attempt(tx: Tx, company: Company, adapter: str, event: CarrierEvent) -> BookingAttempt | None:
-    """The booking that it is about; an awb may be known of the shipment only."""
+    """The booking of the event; an awb may be stored with the shipment only."""
     attempt = await bookings.find_by_reference(tx, company.id, event.reference)
     if attempt is None:
         attempt = await bookings.find_by_order_no(tx, company.id, adapter, event.order_no)
@@ -133,21 +133,21 @@ async def _find_attempt(tx: Tx, company: Company, adapter: str, event: CarrierEv
     return attempt
 
 
-async def _apply(tx: Tx, company: Company, shipment_id: str, told: list[tuple[BookingAttempt, CarrierEvent]]) -> None:
-    """What is told of an earlier booking says nothing of the present one, but may be a sign that it is not over."""
+async def _apply(tx: Tx, company: Company, shipment_id: str, events: list[tuple[BookingAttempt, CarrierEvent]]) -> None:
+    """Events of an earlier booking do not change the shipment, but may show that the booking is still alive."""
     shipment = await shipments.lock_shipment(tx, company.id, shipment_id)
-    present = [event for attempt, event in told if attempt.reference == shipment.reference]
+    present = [event for attempt, event in events if attempt.reference == shipment.reference]
     await apply_events(tx, company, shipment, present, CALLED)
-    for attempt, event in told:
+    for attempt, event in events:
         if attempt.reference == shipment.reference:
             continue
         if GROUP_OF.get(event.status or "") in ALIVE:
-            await bookings.revive(tx, attempt, event.order_no, event.awb)
+            await bookings.reopen(tx, attempt, event.order_no, event.awb)
         else:
-            await bookings.wake(tx, attempt)
+            await bookings.make_due(tx, attempt)
 
 
-async def forget_old(database: Database) -> None:
-    """The worker's job: callbacks that were applied long ago."""
+async def purge_old(database: Database) -> None:
+    """Deletes callbacks that were processed long ago."""
     async with database.connection() as db:
-        await queries.purge_old(db, KEPT_DAYS)
+        await queries.purge_old(db, RETENTION_DAYS)

@@ -1,4 +1,4 @@
-"""How callbacks are stored, and which shipments their carriers have to be asked about."""
+"""SQL of callbacks and of shipments to poll."""
 
 from hashlib import sha256
 
@@ -11,7 +11,7 @@ from sapa.shipping.carriers.interface import CarrierEvent
 from sapa.shipping.shipments.types import DueShipment
 from sapa.shipping.tracking.types import DueCallback, StoredCarrierCallback
 
-# The same again is no news, unless it was given up: what was not known then may be known now.
+# A repeated callback is ignored, unless it was given up: its shipment may be known now.
 INSERT = sql(
     """
     INSERT INTO carrier_callbacks AS known (company_id, adapter, digest, body, events)
@@ -55,12 +55,12 @@ POSTPONE = sql(
      WHERE company_id = $1 AND id = $2"""
 )
 
-COMPANIES_TO_FORGET = sql(
+COMPANIES_TO_PURGE = sql(
     "SELECT DISTINCT company_id FROM carrier_callbacks WHERE received_at < now() - make_interval(days => $1)",
     crosses="the worker looks for old callbacks over all companies, then forgets them company by company",
 )
 
-FORGET = sql(
+PURGE = sql(
     """
     DELETE FROM carrier_callbacks
      WHERE company_id = $1 AND processed_at IS NOT NULL AND received_at < now() - make_interval(days => $2)"""
@@ -78,24 +78,24 @@ LIST_UNTRACKED_IN_TURN = sql(
     crosses="the worker takes shipments from every company in turn, then asks for them one by one",
 )
 
-TAKE_UNTRACKED = sql(build_take("shipments", "id", "poll_at"))
+LEASE_UNTRACKED = sql(build_take("shipments", "id", "poll_at"))
 
 
 async def insert_callback(
     db: Connection, company_id: int, adapter: str, body: bytes, events: list[CarrierEvent]
 ) -> None:
-    """Without its headers, in which carriers send tokens."""
+    """Without its headers, which may carry tokens."""
     await INSERT.run(db, company_id, adapter, sha256(body).digest(), body, msgspec.json.encode(events))
 
 
 async def list_due(db: Connection, most: int) -> list[DueCallback]:
-    """Of each company in the order in which they came."""
+    """In order of arrival per company."""
     found = await LIST_DUE.all(db, most)
     return found if len(found) < most else await LIST_DUE_IN_TURN.all(db, most)
 
 
 async def lock_callback(tx: Tx, due: DueCallback) -> StoredCarrierCallback | None:
-    """None when it is not due any more, or another worker has it."""
+    """None if it is no longer due, or another worker holds it."""
     return await LOCK.find(tx, due.company_id, due.id)
 
 
@@ -108,15 +108,15 @@ async def postpone(db: Connection, due: DueCallback, seconds: float, note: str) 
 
 
 async def purge_old(db: Connection, days: int) -> None:
-    for (company_id,) in await db.fetch(COMPANIES_TO_FORGET.text, days):
-        await FORGET.run(db, company_id, days)
+    for (company_id,) in await db.fetch(COMPANIES_TO_PURGE.text, days):
+        await PURGE.run(db, company_id, days)
 
 
 async def list_untracked(db: Connection, most: int) -> list[DueShipment]:
-    """Shipments of which their carriers have sent nothing for a while."""
+    """Shipments without a recent event."""
     found = await LIST_UNTRACKED.all(db, most)
     return found if len(found) < most else await LIST_UNTRACKED_IN_TURN.all(db, most)
 
 
-async def take_untracked(db: Connection, due: DueShipment, seconds: float) -> bool:
-    return await TAKE_UNTRACKED.run(db, due.company_id, due.id, seconds) > 0
+async def lease_untracked(db: Connection, due: DueShipment, seconds: float) -> bool:
+    return await LEASE_UNTRACKED.run(db, due.company_id, due.id, seconds) > 0

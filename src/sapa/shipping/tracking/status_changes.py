@@ -1,4 +1,4 @@
-"""What a carrier's event makes of a shipment. Pure: no database."""
+"""How a carrier's event changes a shipment. Pure: no database."""
 
 from datetime import datetime
 
@@ -16,43 +16,43 @@ EXPLAINED = TROUBLED | {"on_hold", "delivery_failed", "returning"}
 
 
 class StatusChange(Struct, frozen=True):
-    """What an event makes of a shipment."""
+    """The shipment after an event, and whether the event moved it."""
 
     shipment: StoredShipment
     is_applied: bool
 
 
-def cap(event: CarrierEvent, clock: CompanyClock) -> CarrierEvent:
-    """What is said to happen later counts as happening now: else all that really comes would be late."""
+def cap_to_now(event: CarrierEvent, clock: CompanyClock) -> CarrierEvent:
+    """An event dated in the future counts as now; otherwise every later event would seem late."""
     if build_instant(event.occurred_at) <= clock.later:
         return event
     return msgspec.structs.replace(event, occurred_at=datetime.fromisoformat(clock.now))
 
 
 def is_from_the_future(shipment: StoredShipment, event: CarrierEvent, later: str) -> bool:
-    """A test clock was turned back: what was said at a time that has not come yet does not make news late."""
+    """Whether the last event lies in the future because a test clock was set back: it must not make new events late."""
     return shipment.event_timestamp is not None and build_instant(event.occurred_at) <= later < shipment.event_timestamp
 
 
-def date(shipment: StoredShipment, asked: StoredShipment, event: CarrierEvent) -> CarrierEvent:
-    """A present state is no older than what was known when the carrier was asked, unless there was news meanwhile."""
-    if not event.is_present or shipment.event_timestamp != asked.event_timestamp:
+def date_event(shipment: StoredShipment, before: StoredShipment, event: CarrierEvent) -> CarrierEvent:
+    """A present status is no older than the last event known when the carrier was asked, unless one arrived since."""
+    if not event.is_present or shipment.event_timestamp != before.event_timestamp:
         return event
-    known = datetime.fromisoformat(shipment.event_timestamp or shipment.created_at)
-    occurred_at = max(event.occurred_at, known)
+    existing = datetime.fromisoformat(shipment.event_timestamp or shipment.created_at)
+    occurred_at = max(event.occurred_at, existing)
     key = f"{event.dedupe_key}/{build_instant(occurred_at)}"
     return msgspec.structs.replace(event, occurred_at=occurred_at, dedupe_key=key)
 
 
-def read_with(shipment: StoredShipment, event: CarrierEvent) -> CarrierEvent:
-    """Carriers use one word for giving up before the pick-up and after it; after it the goods are on their way back."""
+def resolve_status(shipment: StoredShipment, event: CarrierEvent) -> CarrierEvent:
+    """Carriers use one word for rejections before and after pickup; after pickup the parcel is returning."""
     if event.status == "rejected" and shipment.picked_up_at is not None:
         return msgspec.structs.replace(event, status="returning")
     return event
 
 
-def judge(shipment: StoredShipment, event: CarrierEvent, source: str) -> StatusChange:
-    """Pure: where the event leads, if it leads anywhere."""
+def build_change(shipment: StoredShipment, event: CarrierEvent, source: str) -> StatusChange:
+    """The change that the event makes, if any."""
     occurred = build_instant(event.occurred_at)
     filled = _fill(shipment, event)
     is_late = shipment.event_timestamp is not None and occurred < shipment.event_timestamp
@@ -60,16 +60,18 @@ def judge(shipment: StoredShipment, event: CarrierEvent, source: str) -> StatusC
         return StatusChange(filled, is_applied=False)
     to = _target(shipment, event)
     who: Who = "R" if event.is_reassignment else "C"
-    told = {"event_timestamp": occurred, "status_code": event.status_code}
+    stamp = {"event_timestamp": occurred, "status_code": event.status_code}
     if to == shipment.shipping_status:
-        return StatusChange(msgspec.structs.replace(_tell(filled, event), **told), is_applied=True)
+        return StatusChange(msgspec.structs.replace(_update_details(filled, event), **stamp), is_applied=True)
     if shipment.shipping_status == "cancelling" and (to in ACCEPTED or to == shipment.cancelling_from):
-        return StatusChange(msgspec.structs.replace(_tell(filled, event), **told, cancelling_from=to), is_applied=True)
+        return StatusChange(
+            msgspec.structs.replace(_update_details(filled, event), **stamp, cancelling_from=to), is_applied=True
+        )
     is_again = shipment.shipping_status == "delivered" and occurred == shipment.event_timestamp
     if is_again or not is_allowed(shipment.shipping_status, to, who):
         return StatusChange(filled, is_applied=False)
     moved = msgspec.structs.replace(
-        _tell(filled, event), **told, shipping_status=to, **_consequences(shipment, event, to)
+        _update_details(filled, event), **stamp, shipping_status=to, **_consequences(shipment, event, to)
     )
     if to in GONE:
         moved = _cancelled(shipment, moved, event, source)
@@ -77,7 +79,7 @@ def judge(shipment: StoredShipment, event: CarrierEvent, source: str) -> StatusC
 
 
 def _target(shipment: StoredShipment, event: CarrierEvent) -> str:
-    """A cancellation that we asked for may have a name of its own."""
+    """The status of a cancellation that we requested depends on the provider."""
     asked_for = PROVIDERS[shipment.provider].cancelled_status
     if event.status == "cancelled" and shipment.shipping_status in {"cancelling", asked_for}:
         return asked_for
@@ -85,7 +87,7 @@ def _target(shipment: StoredShipment, event: CarrierEvent) -> str:
 
 
 def _fill(shipment: StoredShipment, event: CarrierEvent) -> StoredShipment:
-    """Numbers that were not known yet are good news at any time."""
+    """Missing numbers are filled in by any event, even a late one."""
     return msgspec.structs.replace(
         shipment,
         awb=shipment.awb or event.awb,
@@ -94,8 +96,8 @@ def _fill(shipment: StoredShipment, event: CarrierEvent) -> StoredShipment:
     )
 
 
-def _tell(shipment: StoredShipment, event: CarrierEvent) -> StoredShipment:
-    """What the carrier knows better than before; it never takes back a number by leaving it out."""
+def _update_details(shipment: StoredShipment, event: CarrierEvent) -> StoredShipment:
+    """Newer values win; an event never clears a number by leaving it out."""
     return msgspec.structs.replace(
         shipment,
         awb=event.awb or shipment.awb,
@@ -106,11 +108,11 @@ def _tell(shipment: StoredShipment, event: CarrierEvent) -> StoredShipment:
 
 def _driver(shipment: StoredShipment, event: CarrierEvent) -> Driver | None:
     is_new = event.is_reassignment or event.status == "finding_driver"
-    known = None if shipment.driver is None or is_new else read_driver(shipment.driver)
-    if known is None:
+    existing = None if shipment.driver is None or is_new else read_driver(shipment.driver)
+    if existing is None:
         return event.driver
-    said = event.driver or Driver()
-    return Driver(*(getattr(said, name) or getattr(known, name) for name in Driver.__struct_fields__))
+    reported = event.driver or Driver()
+    return Driver(*(getattr(reported, name) or getattr(existing, name) for name in Driver.__struct_fields__))
 
 
 def _consequences(shipment: StoredShipment, event: CarrierEvent, to: str) -> dict[str, object]:
@@ -129,7 +131,7 @@ def _consequences(shipment: StoredShipment, event: CarrierEvent, to: str) -> dic
 
 
 def _cancelled(shipment: StoredShipment, moved: StoredShipment, event: CarrierEvent, source: str) -> StoredShipment:
-    """Who asked for it first, and why, stays as it was said then."""
+    """A cancellation that was requested keeps its requester and reason."""
     if shipment.shipping_status == "cancelling":
         return moved
     return msgspec.structs.replace(

@@ -1,4 +1,4 @@
-"""A journey in Biteship's words, and its words in ours. Pure."""
+"""Builds Biteship's requests and parses its responses. Pure."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -39,19 +39,19 @@ NAME = "biteship"
 SERVICE_TYPE = "EXPRESS"
 
 
-def find_note(journey: ShipmentRequest) -> QuoteNote | None:
-    """Why Biteship cannot be asked, and how to mend it."""
-    if journey.wish.service_type not in {None, SERVICE_TYPE}:
-        words = f"{journey.wish.service_type} is not offered here; use the provider instant_carrier."
+def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
+    """Why Biteship cannot be asked, and how to fix the request."""
+    if shipment.service.service_type not in {None, SERVICE_TYPE}:
+        words = f"{shipment.service.service_type} is not offered here; use the provider instant_carrier."
         return QuoteNote(NAME, "service_type_not_offered", words)
-    if not (_build_spot(journey.origin, "origin") and _build_spot(journey.destination, "destination")):
+    if not (_build_spot(shipment.origin, "origin") and _build_spot(shipment.destination, "destination")):
         words = "zip of the origin and the destination is needed, or the coordinates of both."
         return QuoteNote(NAME, "missing_postal_code", words)
     return None
 
 
 def _build_spot(place: ShippingPoint, side: str) -> dict[str, Any]:
-    """By the postal code where it is known: that is how express couriers find a place."""
+    """By postal code if there is one: express couriers locate by it."""
     if place.zip and place.zip.isascii() and place.zip.isdigit():
         return {f"{side}_postal_code": int(place.zip)}
     if place.coordinates:
@@ -59,15 +59,15 @@ def _build_spot(place: ShippingPoint, side: str) -> dict[str, Any]:
     return {}
 
 
-def build_rates(journey: ShipmentRequest) -> Request:
+def build_rates(shipment: ShipmentRequest) -> Request:
     body = {
-        **_build_spot(journey.origin, "origin"),
-        **_build_spot(journey.destination, "destination"),
+        **_build_spot(shipment.origin, "origin"),
+        **_build_spot(shipment.destination, "destination"),
         "couriers": wire.COURIERS,
-        "items": [_build_item(journey.goods)],
+        "items": [_build_item(shipment.parcel)],
     }
-    if journey.wish.insurance:
-        body["courier_insurance"] = whole(journey.goods.item_value)
+    if shipment.service.insurance:
+        body["courier_insurance"] = whole(shipment.parcel.item_value)
     return Request("POST", wire.RATES, body=body)
 
 
@@ -97,25 +97,25 @@ def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
         estimate=price.duration,
         courier=price.courier_code,
         insurance_fee=price.insurance_fee if insured else None,
-        package_handover=[handover[way] for way in ways if way in handover] or ["PICKUP"],
+        package_handover=[handover[method] for method in ways if method in handover] or ["PICKUP"],
     )
 
 
-def build_book(journey: ShipmentRequest, service_code: str, reference: str, region: str) -> Request:
+def build_book(shipment: ShipmentRequest, service_code: str, reference: str, region: str) -> Request:
     company, _, kind = service_code.partition(":")
     body: dict[str, Any] = {
-        **_build_end(journey.origin, "origin", region),
-        **_build_end(journey.destination, "destination", region),
-        "origin_collection_method": "drop_off" if journey.wish.package_handover == "DROP_OFF" else "pickup",
+        **_build_end(shipment.origin, "origin", region),
+        **_build_end(shipment.destination, "destination", region),
+        "origin_collection_method": "drop_off" if shipment.service.package_handover == "DROP_OFF" else "pickup",
         "courier_company": company,
         "courier_type": kind,
-        **_build_time(journey.wish.pickup_schedule),
+        **_build_time(shipment.service.pickup_schedule),
         "reference_id": reference,
-        "items": [_build_item(journey.goods)],
+        "items": [_build_item(shipment.parcel)],
     }
-    if journey.wish.insurance:
-        body["courier_insurance"] = whole(journey.goods.item_value)
-    if notes := join_notes([journey.goods.notes]):
+    if shipment.service.insurance:
+        body["courier_insurance"] = whole(shipment.parcel.item_value)
+    if notes := join_notes([shipment.parcel.notes]):
         body["order_note"] = notes
     return Request("POST", wire.ORDERS, body=body)
 
@@ -148,17 +148,17 @@ def _build_time(wanted: datetime | None) -> dict[str, str]:
     }
 
 
-def _build_item(goods: Parcel) -> dict[str, Any]:
-    """All of the parcel as one item, since a weight of each is not known."""
+def _build_item(parcel: Parcel) -> dict[str, Any]:
+    """The whole parcel as one item, because items have no weights of their own."""
     return {
-        "name": goods.item_name or "Paket",
-        "description": goods.item_type or goods.item_name or "Paket",
+        "name": parcel.item_name or "Paket",
+        "description": parcel.item_type or parcel.item_name or "Paket",
         "category": wire.LOCAL_CATEGORY,
-        "value": whole(goods.item_value),
-        "length": centimetres(goods.length),
-        "width": centimetres(goods.width),
-        "height": centimetres(goods.height),
-        "weight": grams(goods),
+        "value": whole(parcel.item_value),
+        "length": centimetres(parcel.length),
+        "width": centimetres(parcel.width),
+        "height": centimetres(parcel.height),
+        "weight": grams(parcel),
         "quantity": 1,
     }
 
@@ -184,29 +184,29 @@ def _find_distance(delivery: wire.Delivery | None) -> Decimal | None:
 
 
 def parse_twin(twin: wire.Twin | None, reference: str) -> Booked | None:
-    """An order that stands under our reference already is our booking."""
+    """An existing order with our reference is our booking."""
     if twin is None or not twin.order_id or twin.reference_id != reference:
         return None
     return Booked("confirmed", order_no=twin.order_id, awb=twin.waybill_id or None)
 
 
-def parse_tracked(order: wire.Order, shipped: BookedShipment) -> Sequence[CarrierEvent]:
+def parse_tracked(order: wire.Order, shipment: BookedShipment) -> Sequence[CarrierEvent]:
     courier = order.courier or wire.Courier()
-    history, _ = sift(courier.history or (), wire.Happening)
-    known = [(happening, instant) for happening in history if (instant := parse_local(happening.updated_at))]
+    history, _ = sift(courier.history or (), wire.HistoryEntry)
+    dated = [(entry, instant) for entry in history if (instant := parse_local(entry.updated_at))]
     return [
         CarrierEvent(
-            dedupe_key=f"{order.id}/{happening.status}/{happening.updated_at}",
+            dedupe_key=f"{order.id}/{entry.status}/{entry.updated_at}",
             occurred_at=instant,
-            status=BY_WORD.get(happening.status),
-            text=happening.note or happening.status,
-            reference=order.reference_id or shipped.reference,
+            status=BY_WORD.get(entry.status),
+            text=entry.note or entry.status,
+            reference=order.reference_id or shipment.reference,
             order_no=order.id,
             awb=courier.waybill_id or None,
             tracking_url=courier.link or None,
             driver=_build_driver(courier),
         )
-        for happening, instant in sorted(known, key=lambda pair: pair[1])
+        for entry, instant in sorted(dated, key=lambda pair: pair[1])
     ]
 
 
@@ -229,11 +229,11 @@ def parse_areas(areas: wire.Areas) -> Sequence[CarrierArea]:
 
 
 def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
-    """A changed weight or a new waybill says nothing of the way: it is kept, and moves nothing."""
+    """Weight and waybill changes are recorded without a status."""
     tells = callback.event == "order.status"
-    said = msgspec.json.encode(callback)
+    payload = msgspec.json.encode(callback)
     yield CarrierEvent(
-        dedupe_key=hashlib.sha256(said).hexdigest()[:32],
+        dedupe_key=hashlib.sha256(payload).hexdigest()[:32],
         occurred_at=parse_local(callback.updated_at) or datetime.now(UTC),
         status=BY_WORD.get(callback.status or "") if tells else None,
         text=callback.status or callback.event,

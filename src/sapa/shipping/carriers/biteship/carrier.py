@@ -67,83 +67,83 @@ class Biteship:
     finds_by_reference = False
 
     async def verify(self, connection: CarrierAccount) -> None:
-        answer = await self._ask(connection, Request("GET", wire.COURIERS_PATH))
-        if not is_granted(answer):
-            raise CarrierAway(_parse_problem(connection, answer).reason)
+        response = await self._ask(connection, Request("GET", wire.COURIERS_PATH))
+        if not is_granted(response):
+            raise CarrierAway(_parse_problem(connection, response).reason)
 
     async def list_areas(
         self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
     ) -> Sequence[CarrierArea]:
-        """It has no chain of places, only a search for districts."""
+        """Biteship has no hierarchy of areas, only a search for districts."""
         if level != "districts" or len(search or "") < SHORTEST_SEARCH:
             return ()
-        answer = await self._ask(connection, calls.build_areas(search or ""))
-        if not is_granted(answer):
-            raise CarrierAway(_parse_problem(connection, answer).reason)
-        return calls.parse_areas(read(answer, wire.Areas))
+        response = await self._ask(connection, calls.build_areas(search or ""))
+        if not is_granted(response):
+            raise CarrierAway(_parse_problem(connection, response).reason)
+        return calls.parse_areas(read(response, wire.Areas))
 
-    async def quote(self, connection: CarrierAccount, journey: ShipmentRequest) -> Quote:
-        note = calls.find_note(journey)
+    async def quote(self, connection: CarrierAccount, shipment: ShipmentRequest) -> Quote:
+        note = calls.find_note(shipment)
         if note is not None:
             return Quote((), (note,))
-        answer = await self._ask(connection, calls.build_rates(journey), QUOTING)
-        if answer.status < 400:
-            rates = read(answer, wire.Rates)
+        response = await self._ask(connection, calls.build_rates(shipment), QUOTING)
+        if response.status < 400:
+            rates = read(response, wire.Rates)
             if rates.success:
-                return calls.parse_rates(rates, journey.wish.insurance)
-        return Quote((), (QuoteNote(self.name, "refused", _parse_problem(connection, answer).reason),))
+                return calls.parse_rates(rates, shipment.service.insurance)
+        return Quote((), (QuoteNote(self.name, "refused", _parse_problem(connection, response).reason),))
 
-    async def book(self, connection: CarrierAccount, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
-        note = calls.find_note(journey)
+    async def book(self, connection: CarrierAccount, shipment: ShipmentRequest, reference: str) -> Booked | Rejected:
+        note = calls.find_note(shipment)
         if note is not None:
             return Rejected(note.code.upper(), note.text)
-        service = await self._choose(connection, journey)
+        service = await self._choose(connection, shipment)
         if isinstance(service, Rejected):
             return service
-        request = calls.build_book(journey, service, reference, connection.company.region)
-        answer = await send_once(connection, _signed(connection, request))
-        if answer.status in {401, 403}:
+        request = calls.build_book(shipment, service, reference, connection.company.region)
+        response = await send_once(connection, _signed(connection, request))
+        if response.status in {401, 403}:
             return Rejected("BAD_CREDENTIALS", "Biteship refuses the API key")
-        if answer.status < 400 and read_booking(answer, wire.Verdict).success:
-            return calls.parse_booked(read_booking(answer, wire.Order), journey.wish.package_handover)
-        problem = _parse_problem(connection, answer)
+        if response.status < 400 and read_booking(response, wire.Verdict).success:
+            return calls.parse_booked(read_booking(response, wire.Order), shipment.service.package_handover)
+        problem = _parse_problem(connection, response)
         return calls.parse_twin(problem.twin, reference) or Rejected(problem.code, problem.reason)
 
     async def find(
         self, connection: CarrierAccount, reference: str, service_type: str | None
     ) -> Booked | BookingNotFound | CannotTell:
-        """No search by our reference is known, and its callbacks do not carry it."""
+        """Biteship has no search by reference, and its callbacks do not carry it."""
         return CannotTell("Biteship cannot be asked for our reference; its dashboard shows the order")
 
     async def cancel(
-        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
+        self, connection: CarrierAccount, shipment: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
-        if not shipped.order_no:
+        if not shipment.order_no:
             return CancelRefused("Biteship cancels by its order number, and there is none yet")
-        answer = await self._ask(connection, calls.build_cancel(shipped.order_no, reason))
-        if is_granted(answer):
+        response = await self._ask(connection, calls.build_cancel(shipment.order_no, reason))
+        if is_granted(response):
             return Cancelled()
-        refusal = CancelRefused(_parse_problem(connection, answer).reason)
+        refusal = CancelRefused(_parse_problem(connection, response).reason)
         try:
-            status = (await self._get(connection, shipped.order_no)).status
+            status = (await self._get(connection, shipment.order_no)).status
         except CarrierAway:
             return msgspec.structs.replace(refusal, is_sure=False)
         return Cancelled() if BY_WORD.get(status) in {"cancelled", "no_driver", "rejected"} else refusal
 
-    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult:
-        if not shipped.order_no:
+    async def track(self, connection: CarrierAccount, shipment: BookedShipment) -> TrackingResult:
+        if not shipment.order_no:
             return TrackingResult((), was_asked=False)
-        return TrackingResult(calls.parse_tracked(await self._get(connection, shipped.order_no), shipped))
+        return TrackingResult(calls.parse_tracked(await self._get(connection, shipment.order_no), shipment))
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
     ) -> Sequence[CarrierEvent]:
-        """The first call is an empty one, made to see whether the address answers."""
+        """The first call has an empty body and only checks the address."""
         if not body.strip():
             return ()
         name, expected = credentials.get("signature_header"), credentials.get("signature_secret")
-        given = headers.get((name or "").lower(), "")
-        if name and expected and not hmac.compare_digest(given.encode(), expected.encode()):
+        received = headers.get((name or "").lower(), "")
+        if name and expected and not hmac.compare_digest(received.encode(), expected.encode()):
             raise BadSignature(f"the header {name} is not the secret that was agreed on")
         try:
             callback = decode(body, wire.Callback)
@@ -151,13 +151,13 @@ class Biteship:
             return ()
         return list(calls.parse_callback(callback))
 
-    async def _choose(self, connection: CarrierAccount, journey: ShipmentRequest) -> str | Rejected:
-        """The code of what was offered; asked for again when only its name is known."""
-        code = journey.wish.service_code or ""
+    async def _choose(self, connection: CarrierAccount, shipment: ShipmentRequest) -> str | Rejected:
+        """The code of the offer; quoted again if only its name is known."""
+        code = shipment.service.service_code or ""
         if ":" in code:
             return code
         try:
-            offer = find_offer(await self.quote(connection, journey), journey.wish)
+            offer = find_offer(await self.quote(connection, shipment), shipment.service)
         except CarrierAway as error:
             raise NotSent(f"the price could not be asked for: {error}") from None
         except BadCredentials as error:
@@ -165,20 +165,20 @@ class Biteship:
         return offer if isinstance(offer, Rejected) else offer.service_code
 
     async def _get(self, connection: CarrierAccount, order_no: str) -> wire.Order:
-        answer = await self._ask(connection, Request("GET", f"{wire.ORDERS}/{build_segment(order_no)}"))
-        if answer.status >= 400:
-            raise CarrierAway(_parse_problem(connection, answer).reason)
-        return read(answer, wire.Order)
+        response = await self._ask(connection, Request("GET", f"{wire.ORDERS}/{build_segment(order_no)}"))
+        if response.status >= 400:
+            raise CarrierAway(_parse_problem(connection, response).reason)
+        return read(response, wire.Order)
 
-    async def _ask(self, connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
-        answer = await ask(connection, _signed(connection, request), patience)
-        if answer.status in {401, 403}:
+    async def _ask(self, connection: CarrierAccount, request: Request, timeouts: Timeouts = ASKING) -> ProviderResponse:
+        response = await ask(connection, _signed(connection, request), timeouts)
+        if response.status in {401, 403}:
             raise BadCredentials("Biteship refuses the API key")
-        return answer
+        return response
 
 
 def _signed(connection: CarrierAccount, request: Request) -> Request:
-    """The bare key, without a word before it."""
+    """The bare key, without a scheme."""
     return msgspec.structs.replace(request, headers={"authorization": connection.credentials.get("api_key", "")})
 
 
@@ -188,10 +188,10 @@ class _Problem(msgspec.Struct, frozen=True):
     twin: wire.Twin | None
 
 
-def _parse_problem(connection: CarrierAccount, answer: ProviderResponse) -> _Problem:
+def _parse_problem(connection: CarrierAccount, response: ProviderResponse) -> _Problem:
     try:
-        problem = parse(answer, wire.Problem)
+        problem = parse(response, wire.Problem)
     except Unreadable:
-        return _Problem(str(answer.status), f"it answered {answer.status} without a reason", None)
-    said = problem.error or problem.message or f"it answered {answer.status} without a reason"
-    return _Problem(str(problem.code or answer.status), scrub(connection, said), problem.details)
+        return _Problem(str(response.status), f"it answered {response.status} without a reason", None)
+    reason = problem.error or problem.message or f"it answered {response.status} without a reason"
+    return _Problem(str(problem.code or response.status), scrub(connection, reason), problem.details)

@@ -1,4 +1,4 @@
-"""Biteship's words in ours. What is not here is kept and moves nothing."""
+"""Biteship's statuses in ours. An unknown status is recorded without effect."""
 
 BY_WORD = {
     "confirmed": "confirmed",

@@ -1,4 +1,4 @@
-"""Biteship's shapes, as far as they are read."""
+"""Biteship's JSON, as far as it is read."""
 
 from decimal import Decimal
 
@@ -14,10 +14,10 @@ RATES = "/v1/rates/couriers"
 ORDERS = "/v1/orders"
 
 COURIERS = "jne,sicepat,jnt,anteraja,tiki,ninja,lion,pos,sap,idexpress"
-"""Whom to ask for prices."""
+"""The couriers to ask for prices."""
 
 SERVICE_TYPES = {"instant": "INSTANT", "same_day": "SAME_DAY"}
-"""Its types of service in our words; every other one is EXPRESS, which alone is offered here."""
+"""Its service types in ours; all others are EXPRESS, the only one offered here."""
 
 REASON_CODE = "others"
 LONGEST_REASON = 200
@@ -25,7 +25,7 @@ LOCAL_CATEGORY = "others"
 
 
 class Verdict(Struct, frozen=True):
-    """What every answer has: a refusal may be an HTTP 200 that says so here."""
+    """Every response has these: a refusal may be an HTTP 200."""
 
     success: bool = True
 
@@ -38,7 +38,7 @@ class Problem(Struct, frozen=True):
 
 
 class Twin(Struct, frozen=True):
-    """The order that stands already under the same reference."""
+    """The existing order with the same reference."""
 
     order_id: Word | None = None
     waybill_id: Word | None = None
@@ -65,10 +65,10 @@ class Price(Struct, frozen=True):
 class Rates(Struct, frozen=True):
     success: bool
     pricing: list[Raw] | None = None
-    """Each of them a Price."""
+    """Each is a Price."""
 
 
-class Happening(Struct, frozen=True):
+class HistoryEntry(Struct, frozen=True):
     status: Word
     updated_at: Word | None = None
     note: str | None = None
@@ -83,7 +83,7 @@ class Courier(Struct, frozen=True):
     driver_photo_url: str | None = None
     driver_plate_number: str | None = None
     history: list[Raw] | None = None
-    """Each of them a Happening."""
+    """Each is a HistoryEntry."""
 
 
 class Delivery(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""A journey in Dash Electric's words, and its words in ours. Pure."""
+"""Builds Dash Electric's requests and parses its responses. Pure."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -29,9 +29,9 @@ NAME = "dash"
 _NAMES = {"INSTANT": "Dash Instant", "SAME_DAY": "Dash Same Day"}
 
 
-def find_city(wish: ServiceRequest, origin: ShippingPoint) -> str | None:
-    """The name of the city to fetch in: by its code or name as wished, else by the origin's."""
-    wanted = wish.pickup_city or origin.city or ""
+def find_city(service: ServiceRequest, origin: ShippingPoint) -> str | None:
+    """The pickup city: by the requested code or name, else by the origin's."""
+    wanted = service.pickup_city or origin.city or ""
     if wanted.isascii() and wanted.isdigit():
         return wire.CITIES.get(int(wanted))
     return next((name for name in wire.CITIES.values() if _bare(name) == _bare(wanted)), None)
@@ -45,46 +45,46 @@ def list_cities(search: str | None) -> Sequence[CarrierArea]:
     return [CarrierArea(id, name, None) for id, name in wire.CITIES.items() if fold(search or "") in fold(name)]
 
 
-def find_note(journey: ShipmentRequest) -> QuoteNote | None:
-    """Why Dash cannot be asked, and how to mend it."""
-    if find_city(journey.wish, journey.origin) is None:
+def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
+    """Why Dash cannot be asked, and how to fix the request."""
+    if find_city(shipment.service, shipment.origin) is None:
         words = "pickupCity must be one of coverage/cities?provider=ev_courier."
         return QuoteNote(NAME, "pickup_city_not_served", words)
-    if not (journey.origin.coordinates and journey.destination.coordinates):
+    if not (shipment.origin.coordinates and shipment.destination.coordinates):
         words = "origin.coordinates and destination.coordinates are needed, each with lat and lng."
         return QuoteNote(NAME, "missing_coordinates", words)
-    if journey.wish.service_type not in {None, *wire.SERVICE_TYPES}:
+    if shipment.service.service_type not in {None, *wire.SERVICE_TYPES}:
         return QuoteNote(NAME, "service_type_not_offered", f"serviceType must be {' or '.join(wire.SERVICE_TYPES)}.")
     return None
 
 
-def find_service_type(wish: ServiceRequest) -> str | None:
-    """By the code or the name of an offer, else by the type of service, else what it does for all."""
+def find_service_type(service: ServiceRequest) -> str | None:
+    """By the code or the name of an offer, else by the service type, else the default."""
     for service_type, name in _NAMES.items():
-        if service_type == wish.service_code or fold(wish.service_name or "") in {fold(name), fold(service_type)}:
+        if service_type == service.service_code or fold(service.service_name or "") in {fold(name), fold(service_type)}:
             return service_type
-    if wish.service_code or wish.service_name:
-        return wish.service_type
-    return wish.service_type or "SAME_DAY"
+    if service.service_code or service.service_name:
+        return service.service_type
+    return service.service_type or "SAME_DAY"
 
 
 def build_token(client_key: str, client_secret: str) -> Request:
     return Request("POST", wire.TOKEN, body={"client_key": client_key, "client_secret": client_secret})
 
 
-def build_quotes(journey: ShipmentRequest) -> Request:
-    city = find_city(journey.wish, journey.origin)
+def build_quotes(shipment: ShipmentRequest) -> Request:
+    city = find_city(shipment.service, shipment.origin)
     body = {
         "serviceCategory": wire.CATEGORY,
-        "packages": [_build_package(journey.goods)],
-        "origin": _build_place(journey.origin, city),
-        "destination": _build_place(journey.destination, journey.destination.city),
+        "packages": [_build_package(shipment.parcel)],
+        "origin": _build_place(shipment.origin, city),
+        "destination": _build_place(shipment.destination, shipment.destination.city),
     }
     return Request("POST", wire.QUOTES, body=body)
 
 
-def parse_quotes(quotes: wire.Quotes, wish: ServiceRequest) -> Quote:
-    rows, notes = sift_offers(NAME, quotes.quotes, wire.Offered)
+def parse_quotes(quotes: wire.Quotes, service: ServiceRequest) -> Quote:
+    rows, notes = sift_offers(NAME, quotes.quotes, wire.QuoteRow)
     offers = [
         ServiceOffer(
             service_code=offered.service_type,
@@ -98,48 +98,48 @@ def parse_quotes(quotes: wire.Quotes, wish: ServiceRequest) -> Quote:
             vehicle_type="TWO_WHEEL",
         )
         for offered in rows
-        if wish.service_type in {None, offered.service_type}
+        if service.service_type in {None, offered.service_type}
     ]
     if not offers:
         notes.append(QuoteNote(NAME, "no_service", "Dash offers nothing for this way."))
     return Quote(offers, notes)
 
 
-def build_book(journey: ShipmentRequest, service_type: str, reference: str, region: str) -> Request:
-    wish = journey.wish
+def build_book(shipment: ShipmentRequest, service_type: str, reference: str, region: str) -> Request:
+    service = shipment.service
     body: dict[str, Any] = {
         "providerOrderID": reference,
         "serviceCategory": wire.CATEGORY,
         "serviceType": service_type,
         "paymentMethod": wire.PAYMENT,
-        "packages": [_build_package(journey.goods)],
-        "sender": _build_person(journey.origin, region),
-        "recipient": _build_person(journey.destination, region),
-        "origin": _build_place(journey.origin, find_city(wish, journey.origin)),
-        "destination": _build_place(journey.destination, journey.destination.city),
+        "packages": [_build_package(shipment.parcel)],
+        "sender": _build_person(shipment.origin, region),
+        "recipient": _build_person(shipment.destination, region),
+        "origin": _build_place(shipment.origin, find_city(service, shipment.origin)),
+        "destination": _build_place(shipment.destination, shipment.destination.city),
     }
-    if notes := join_notes([journey.destination.notes, journey.goods.notes]):
+    if notes := join_notes([shipment.destination.notes, shipment.parcel.notes]):
         body["destination"]["notes"] = notes
-    if wish.pickup_schedule:
-        ends = wish.pickup_schedule + timedelta(hours=1)
+    if service.pickup_schedule:
+        ends = service.pickup_schedule + timedelta(hours=1)
         body["schedule"] = {
-            "pickupTimeFrom": wish.pickup_schedule.isoformat(),
+            "pickupTimeFrom": service.pickup_schedule.isoformat(),
             "pickupTimeTo": ends.isoformat(),
         }
     return Request("POST", wire.DELIVERIES, body=body)
 
 
-def _build_package(goods: Parcel) -> dict[str, Any]:
-    """Kilograms, as on our side."""
+def _build_package(parcel: Parcel) -> dict[str, Any]:
+    """Kilograms, as in our API."""
     package: dict[str, Any] = {
-        "name": goods.item_name or "Paket",
-        "quantity": goods.item_qty or 1,
-        "weight": float(goods.weight),
-        "price": whole(goods.item_value),
+        "name": parcel.item_name or "Paket",
+        "quantity": parcel.item_qty or 1,
+        "weight": float(parcel.weight),
+        "price": whole(parcel.item_value),
     }
-    if goods.length and goods.width and goods.height:
+    if parcel.length and parcel.width and parcel.height:
         names = ("length", "width", "height")
-        package["dimensions"] = {name: centimetres(getattr(goods, name)) for name in names}
+        package["dimensions"] = {name: centimetres(getattr(parcel, name)) for name in names}
     return package
 
 
@@ -150,9 +150,9 @@ def _build_person(place: ShippingPoint, region: str) -> dict[str, Any]:
 
 def _build_place(place: ShippingPoint, city: str | None) -> dict[str, Any]:
     point = place.coordinates
-    said: dict[str, Any] = {"address": place.address or ""}
+    fields: dict[str, Any] = {"address": place.address or ""}
     if point is not None:
-        said["coordinates"] = {"latitude": point.lat, "longitude": point.lng}
+        fields["coordinates"] = {"latitude": point.lat, "longitude": point.lng}
     parts = {
         "province": place.province,
         "city": city,
@@ -161,11 +161,11 @@ def _build_place(place: ShippingPoint, city: str | None) -> dict[str, Any]:
         "postalCode": place.zip,
         "notes": place.notes,
     }
-    return said | {name: value for name, value in parts.items() if value}
+    return fields | {name: value for name, value in parts.items() if value}
 
 
 def parse_booked(delivery: wire.Delivery) -> Booked:
-    """Its own number is the awb, too: there is no other."""
+    """Its delivery number is also the awb."""
     return Booked(
         status=find_status(delivery.status, was_picked_up=False) or "finding_driver",
         order_no=delivery.deliveryID,
@@ -184,7 +184,7 @@ def build_cancel(number: str, reason: str) -> Request:
 
 
 def parse_event(delivery: wire.Delivery, was_picked_up: bool) -> CarrierEvent:
-    """A photo of the pick-up tells that there was one."""
+    """A pickup photo proves the pickup."""
     media, _ = sift(delivery.media or (), wire.Medium)
     has_proof = any(medium.type == wire.PICKUP_PROOF for medium in media)
     return CarrierEvent(

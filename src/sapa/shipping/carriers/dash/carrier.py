@@ -61,25 +61,25 @@ class Dash:
     finds_by_reference = False
 
     async def verify(self, connection: CarrierAccount) -> None:
-        """A token that was given before says nothing of the account as it is now."""
-        await tokens.get_token(connection, anew=True)
+        """With a new token, because a cached one says nothing about the account now."""
+        await tokens.get_token(connection, refresh=True)
 
     async def list_areas(
         self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
     ) -> Sequence[CarrierArea]:
         return calls.list_cities(search) if level == "cities" else ()
 
-    async def quote(self, connection: CarrierAccount, journey: ShipmentRequest) -> Quote:
-        note = calls.find_note(journey)
+    async def quote(self, connection: CarrierAccount, shipment: ShipmentRequest) -> Quote:
+        note = calls.find_note(shipment)
         if note is not None:
             return Quote((), (note,))
-        answer = await self._ask(connection, calls.build_quotes(journey), QUOTING)
-        if answer.status >= 400:
-            return Quote((), (QuoteNote(self.name, "refused", _reason(connection, answer)),))
-        return calls.parse_quotes(read(answer, wire.Quotes), journey.wish)
+        response = await self._ask(connection, calls.build_quotes(shipment), QUOTING)
+        if response.status >= 400:
+            return Quote((), (QuoteNote(self.name, "refused", _reason(connection, response)),))
+        return calls.parse_quotes(read(response, wire.Quotes), shipment.service)
 
-    async def book(self, connection: CarrierAccount, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
-        note, service_type = calls.find_note(journey), calls.find_service_type(journey.wish)
+    async def book(self, connection: CarrierAccount, shipment: ShipmentRequest, reference: str) -> Booked | Rejected:
+        note, service_type = calls.find_note(shipment), calls.find_service_type(shipment.service)
         if note is not None:
             return Rejected(note.code.upper(), note.text)
         if service_type is None:
@@ -90,50 +90,50 @@ class Dash:
             raise NotSent(f"no token was given: {error}") from None
         except BadCredentials as error:
             return Rejected("BAD_CREDENTIALS", str(error))
-        request = calls.build_book(journey, service_type, reference, connection.company.region)
-        answer = await send_once(connection, _signed(request, token))
-        if answer.status == 401:
-            tokens.forget(connection, token)
+        request = calls.build_book(shipment, service_type, reference, connection.company.region)
+        response = await send_once(connection, _signed(request, token))
+        if response.status == 401:
+            tokens.discard(connection, token)
             raise NotSent("its token had ended: nothing was booked")
-        if answer.status >= 400:
-            return Rejected(str(answer.status), _reason(connection, answer))
-        return calls.parse_booked(read_booking(answer, wire.Delivery))
+        if response.status >= 400:
+            return Rejected(str(response.status), _reason(connection, response))
+        return calls.parse_booked(read_booking(response, wire.Delivery))
 
     async def find(
         self, connection: CarrierAccount, reference: str, service_type: str | None
     ) -> Booked | BookingNotFound | CannotTell:
-        """No search by our reference is known; its callbacks carry it."""
+        """Dash has no search by reference; its callbacks carry it."""
         return CannotTell("Dash cannot be asked for our reference; its callback will tell")
 
     async def cancel(
-        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
+        self, connection: CarrierAccount, shipment: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
-        number = shipped.order_no or shipped.awb
+        number = shipment.order_no or shipment.awb
         if not number:
             return CancelRefused("Dash cancels by its delivery number, and there is none yet")
-        answer = await self._ask(connection, calls.build_cancel(number, reason))
-        if is_granted(answer):
+        response = await self._ask(connection, calls.build_cancel(number, reason))
+        if is_granted(response):
             return Cancelled()
-        refusal = CancelRefused(_reason(connection, answer))
+        refusal = CancelRefused(_reason(connection, response))
         try:
             delivery = await self._get(connection, number)
         except CarrierAway:
             return msgspec.structs.replace(refusal, is_sure=False)
-        status = calls.parse_event(delivery, shipped.was_picked_up).status
+        status = calls.parse_event(delivery, shipment.was_picked_up).status
         return Cancelled() if status in {"cancelled", "rejected"} else refusal
 
-    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult:
-        number = shipped.order_no or shipped.awb
+    async def track(self, connection: CarrierAccount, shipment: BookedShipment) -> TrackingResult:
+        number = shipment.order_no or shipment.awb
         if not number:
             return TrackingResult((), was_asked=False)
-        return TrackingResult([calls.parse_event(await self._get(connection, number), shipped.was_picked_up)])
+        return TrackingResult([calls.parse_event(await self._get(connection, number), shipment.was_picked_up)])
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
     ) -> Sequence[CarrierEvent]:
         expected = credentials.get("callback_token")
-        given = headers.get("authorization", "").removeprefix("Bearer ")
-        if expected and not hmac.compare_digest(given.encode(), expected.encode()):
+        received = headers.get("authorization", "").removeprefix("Bearer ")
+        if expected and not hmac.compare_digest(received.encode(), expected.encode()):
             raise BadSignature("the Authorization header is not the token that was agreed on")
         try:
             delivery = decode(body, wire.Delivery)
@@ -142,19 +142,19 @@ class Dash:
         return [calls.parse_event(delivery, was_picked_up=False)]
 
     async def _get(self, connection: CarrierAccount, number: str) -> wire.Delivery:
-        answer = await self._ask(connection, Request("GET", f"{wire.DELIVERIES}/{build_segment(number)}"))
-        if answer.status >= 400:
-            raise CarrierAway(_reason(connection, answer))
-        return read(answer, wire.Delivery)
+        response = await self._ask(connection, Request("GET", f"{wire.DELIVERIES}/{build_segment(number)}"))
+        if response.status >= 400:
+            raise CarrierAway(_reason(connection, response))
+        return read(response, wire.Delivery)
 
-    async def _ask(self, connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
-        """With a token that is good: one that has ended is replaced once."""
+    async def _ask(self, connection: CarrierAccount, request: Request, timeouts: Timeouts = ASKING) -> ProviderResponse:
+        """Replaces an expired token once."""
         for _ in range(2):
             token = await tokens.get_token(connection)
-            answer = await ask(connection, _signed(request, token), patience)
-            if answer.status != 401:
-                return answer
-            tokens.forget(connection, token)
+            response = await ask(connection, _signed(request, token), timeouts)
+            if response.status != 401:
+                return response
+            tokens.discard(connection, token)
         raise BadCredentials("Dash refuses the token that it gave")
 
 
@@ -163,10 +163,10 @@ def _signed(request: Request, token: str) -> Request:
     return msgspec.structs.replace(request, headers=headers)
 
 
-def _reason(connection: CarrierAccount, answer: ProviderResponse) -> str:
+def _reason(connection: CarrierAccount, response: ProviderResponse) -> str:
     try:
-        problem = parse(answer, wire.Problem)
+        problem = parse(response, wire.Problem)
     except Unreadable:
-        return f"it answered {answer.status} without a reason"
-    said = problem.message or problem.error or f"it answered {answer.status} without a reason"
-    return scrub(connection, said)
+        return f"it answered {response.status} without a reason"
+    reason = problem.message or problem.error or f"it answered {response.status} without a reason"
+    return scrub(connection, reason)

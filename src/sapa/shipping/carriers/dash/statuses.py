@@ -1,4 +1,4 @@
-"""Dash Electric's words in ours. What is not here is kept and moves nothing."""
+"""Dash Electric's statuses in ours. An unknown status is recorded without effect."""
 
 BY_WORD = {
     "QUEUEING": "scheduled",
@@ -15,10 +15,10 @@ BY_WORD = {
 }
 
 REASSIGNED = "PENDING_PICKUP"
-"""Where a delivery goes back to whenever another driver takes it over, however far it had come."""
+"""The status that a delivery returns to when another driver takes over, however far it was."""
 
 
 def find_status(word: str, was_picked_up: bool) -> str | None:
-    """What fails after the pick-up is on its way back to the sender."""
+    """A failure after pickup is a return to the sender."""
     status = BY_WORD.get(word.upper())
     return "returning" if status == "rejected" and was_picked_up else status

@@ -1,4 +1,4 @@
-"""Dash Electric's tokens: asked for once, used by every call of a process until they end."""
+"""Dash Electric's tokens: fetched once per process and reused until they expire."""
 
 import asyncio
 import time
@@ -14,51 +14,51 @@ from sapa.shipping.carriers.dash import calls, wire
 from sapa.shipping.carriers.interface import BadCredentials, CarrierAccount, CarrierAway
 
 
-class _Held(Struct, frozen=True):
+class _CachedToken(Struct, frozen=True):
     token: str
-    ends: float
+    expires_at: float
 
 
-class _Wallet:
-    """The tokens that belong to one process's client."""
+class _TokenCache:
+    """The tokens of one process's client."""
 
     def __init__(self) -> None:
-        self.held: dict[bytes, _Held] = {}
-        self.asking: dict[bytes, asyncio.Lock] = {}
+        self.cached: dict[bytes, _CachedToken] = {}
+        self.locks: dict[bytes, asyncio.Lock] = {}
 
 
-_WALLETS: WeakKeyDictionary[Client, _Wallet] = WeakKeyDictionary()
+_CACHES: WeakKeyDictionary[Client, _TokenCache] = WeakKeyDictionary()
 
 
-async def get_token(connection: CarrierAccount, *, anew: bool = False) -> str:
-    """Those who need one at the same time wait for the one that asks. Raises CarrierAway or BadCredentials."""
-    wallet, key = _WALLETS.setdefault(connection.client, _Wallet()), _key(connection)
-    async with wallet.asking.setdefault(key, asyncio.Lock()):
-        held = wallet.held.get(key)
-        if anew or held is None or held.ends < time.monotonic():
-            held = _Held(await _ask(connection), time.monotonic() + wire.TOKEN_SECONDS)
-            wallet.held[key] = held
-        return held.token
+async def get_token(connection: CarrierAccount, *, refresh: bool = False) -> str:
+    """Concurrent callers wait for one fetch. Raises CarrierAway or BadCredentials."""
+    cache, key = _CACHES.setdefault(connection.client, _TokenCache()), _key(connection)
+    async with cache.locks.setdefault(key, asyncio.Lock()):
+        cached = cache.cached.get(key)
+        if refresh or cached is None or cached.expires_at < time.monotonic():
+            cached = _CachedToken(await _fetch_token(connection), time.monotonic() + wire.TOKEN_SECONDS)
+            cache.cached[key] = cached
+        return cached.token
 
 
-def forget(connection: CarrierAccount, token: str) -> None:
-    """A token that was refused; another one that came in its place stays."""
-    wallet, key = _WALLETS.get(connection.client), _key(connection)
-    if wallet and (held := wallet.held.get(key)) and held.token == token:
-        del wallet.held[key]
+def discard(connection: CarrierAccount, token: str) -> None:
+    """Discards a refused token, unless it was replaced in the meantime."""
+    cache, key = _CACHES.get(connection.client), _key(connection)
+    if cache and (cached := cache.cached.get(key)) and cached.token == token:
+        del cache.cached[key]
 
 
-async def _ask(connection: CarrierAccount) -> str:
+async def _fetch_token(connection: CarrierAccount) -> str:
     credentials = connection.credentials
     request = calls.build_token(credentials.get("client_key", ""), credentials.get("client_secret", ""))
-    answer = await ask(connection, request)
-    if answer.status in {400, 401, 403}:
+    response = await ask(connection, request)
+    if response.status in {400, 401, 403}:
         raise BadCredentials("Dash refuses the client key and secret")
-    if answer.status >= 400:
-        raise CarrierAway(f"it answered {answer.status} instead of a token")
-    return read(answer, wire.Granted).token
+    if response.status >= 400:
+        raise CarrierAway(f"it answered {response.status} instead of a token")
+    return read(response, wire.TokenGrant).token
 
 
 def _key(connection: CarrierAccount) -> bytes:
-    said = [connection.address, sorted(connection.credentials.items())]
-    return sha256(msgspec.json.encode(said)).digest()
+    account = [connection.address, sorted(connection.credentials.items())]
+    return sha256(msgspec.json.encode(account)).digest()

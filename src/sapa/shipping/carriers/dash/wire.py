@@ -1,4 +1,4 @@
-"""Dash Electric's shapes, as far as they are read. Paths and names that were not verified stand here only."""
+"""Dash Electric's JSON, as far as it is read. Unverified paths and names are here only."""
 
 from decimal import Decimal
 
@@ -17,7 +17,7 @@ CATEGORY = "EXPRESS"
 PAYMENT = "CASHLESS"
 SERVICE_TYPES = ("INSTANT", "SAME_DAY")
 TOKEN_SECONDS = 50 * 60
-"""How long a token is used; it does not say how long it lasts, and a refused one is replaced sooner."""
+"""How long a token is used. Dash does not say how long it lasts; a refused one is replaced sooner."""
 
 PICKUP_PROOF = "PICKUP_PROOF"
 
@@ -34,10 +34,10 @@ CITIES: dict[int, str] = {
     3674: "Kota Tangerang Selatan",
     5171: "Kota Denpasar",
 }
-"""Where it fetches parcels, by the ministry's codes: it has no list of its own to ask for."""
+"""The cities in which it picks up, by the ministry's codes: Dash has no list to fetch."""
 
 
-class Granted(Struct, frozen=True):
+class TokenGrant(Struct, frozen=True):
     token: str
 
 
@@ -49,7 +49,7 @@ class Problem(Struct, frozen=True):
     error: str | None = None
 
 
-class Offered(Struct, frozen=True, rename="camel"):
+class QuoteRow(Struct, frozen=True, rename="camel"):
     service_type: Word
     amount: Decimal
     currency: Word = "IDR"
@@ -60,7 +60,7 @@ class Offered(Struct, frozen=True, rename="camel"):
 
 class Quotes(Struct, frozen=True):
     quotes: list[Raw]
-    """Each of them Offered."""
+    """Each is a QuoteRow."""
 
 
 class Vehicle(Struct, frozen=True, rename="camel"):
@@ -80,7 +80,7 @@ class Medium(Struct, frozen=True):
 
 
 class Delivery(Struct, frozen=True):
-    """A delivery as it stands: the answer to a booking, to a question for it, and the body of callbacks."""
+    """A delivery: the response to a booking or a lookup, and the body of a callback."""
 
     deliveryID: Number  # noqa: N815 - its own spelling
     status: Word
@@ -90,7 +90,7 @@ class Delivery(Struct, frozen=True):
     distance: Decimal | None = None
     courier: Courier | None = None
     media: list[Raw] | None = None
-    """Each of them a Medium."""
+    """Each is a Medium."""
     timestamp: Word | None = None
     reason: str | None = None
     cancelledBy: str | None = None  # noqa: N815

@@ -1,4 +1,4 @@
-"""A journey in GoSend's words, and its words in ours. Pure."""
+"""Builds GoSend's requests and parses its responses. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ from sapa.shipping.carriers.interface import (
     ServiceRequest,
     ShipmentRequest,
 )
-from sapa.shipping.carriers.offers import list_odd
+from sapa.shipping.carriers.offers import list_unreadable
 from sapa.shipping.carriers.parcels import digits_of_phone, parse_local, parse_milliseconds, whole, written
 from sapa.shipping.carriers.reading import sift
 
@@ -29,32 +29,32 @@ NAME = "gosend"
 _TYPES = {method: ours for ours, method in wire.METHODS.items()}
 
 
-def find_note(journey: ShipmentRequest) -> QuoteNote | None:
-    """Why GoSend cannot be asked, and how to mend it."""
-    if not (journey.origin.coordinates and journey.destination.coordinates):
+def find_note(shipment: ShipmentRequest) -> QuoteNote | None:
+    """Why GoSend cannot be asked, and how to fix the request."""
+    if not (shipment.origin.coordinates and shipment.destination.coordinates):
         words = "origin.coordinates and destination.coordinates are needed, each with lat and lng."
         return QuoteNote(NAME, "missing_coordinates", words)
-    if journey.goods.weight > wire.HEAVIEST_KG:
+    if shipment.parcel.weight > wire.HEAVIEST_KG:
         return QuoteNote(NAME, "too_heavy", f"A parcel may weigh at most {wire.HEAVIEST_KG} kg.")
-    if journey.wish.vehicle_type not in {None, wire.VEHICLE}:
+    if shipment.service.vehicle_type not in {None, wire.VEHICLE}:
         return QuoteNote(NAME, "vehicle_not_offered", f"vehicleType must be {wire.VEHICLE}.")
-    if journey.wish.service_type not in {None, *wire.METHODS}:
+    if shipment.service.service_type not in {None, *wire.METHODS}:
         return QuoteNote(NAME, "service_type_not_offered", f"serviceType must be {' or '.join(wire.METHODS)}.")
     return None
 
 
 def build_price(origin: Coordinates, destination: Coordinates) -> Request:
-    asked = {"origin": written(origin), "destination": written(destination), "paymentType": str(wire.PAYMENT_TYPE)}
-    return Request("GET", wire.PRICE, params=asked)
+    params = {"origin": written(origin), "destination": written(destination), "paymentType": str(wire.PAYMENT_TYPE)}
+    return Request("GET", wire.PRICE, params=params)
 
 
-def parse_prices(rows: Mapping[str, Raw], wish: ServiceRequest) -> Quote:
+def parse_prices(rows: Mapping[str, Raw], service: ServiceRequest) -> Quote:
     methods = {key: method for key, row in rows.items() for method in sift((row,), wire.Method)[0]}
-    offers, notes = [], list_odd(NAME, len(methods), len(rows) - len(methods))
+    offers, notes = [], list_unreadable(NAME, len(methods), len(rows) - len(methods))
     for key, method in methods.items():
         name = method.shipment_method or key
         ours = _TYPES.get(name)
-        if ours is None or wish.service_type not in {None, ours}:
+        if ours is None or service.service_type not in {None, ours}:
             continue
         if method.price is None or not (method.serviceable and method.active):
             notes.append(QuoteNote(NAME, "out_of_coverage", f"GoSend {name} does not serve this way now."))
@@ -79,18 +79,18 @@ def _build_offer(name: str, ours: str, method: wire.Method, total: wire.Total) -
     )
 
 
-def find_method(wish: ServiceRequest) -> str | None:
-    """By the code or the name of an offer, else by the type of service alone."""
-    for said in (wish.service_code, wish.service_name):
-        word = (said or "").lower().removeprefix("gosend").replace(" ", "").replace("-", "").replace("_", "")
+def find_method(service: ServiceRequest) -> str | None:
+    """By the code or the name of an offer, else by the service type."""
+    for label in (service.service_code, service.service_name):
+        word = (label or "").lower().removeprefix("gosend").replace(" ", "").replace("-", "").replace("_", "")
         for method in _TYPES:
             if word == method.lower():
                 return method
-    return wire.METHODS.get(wish.service_type or "")
+    return wire.METHODS.get(service.service_type or "")
 
 
-def build_book(journey: ShipmentRequest, method: str, reference: str, region: str) -> Request:
-    origin, destination, goods = journey.origin, journey.destination, journey.goods
+def build_book(shipment: ShipmentRequest, method: str, reference: str, region: str) -> Request:
+    origin, destination, parcel = shipment.origin, shipment.destination, shipment.parcel
     route = {
         "originName": origin.name,
         "originNote": origin.notes or "",
@@ -99,14 +99,14 @@ def build_book(journey: ShipmentRequest, method: str, reference: str, region: st
         "originLatLong": written(origin.coordinates) if origin.coordinates else "",
         "originAddress": origin.address,
         "destinationName": destination.name,
-        "destinationNote": join_notes([destination.notes, goods.notes]),
+        "destinationNote": join_notes([destination.notes, parcel.notes]),
         "destinationContactName": destination.name,
         "destinationContactPhone": digits_of_phone(destination.phone, region),
         "destinationLatLong": written(destination.coordinates) if destination.coordinates else "",
         "destinationAddress": destination.address,
-        "item": goods.item_name or "Paket",
+        "item": parcel.item_name or "Paket",
         "storeOrderId": reference,
-        "insuranceDetails": _build_insurance(journey),
+        "insuranceDetails": _build_insurance(shipment),
     }
     body = {
         "paymentType": wire.PAYMENT_TYPE,
@@ -118,12 +118,12 @@ def build_book(journey: ShipmentRequest, method: str, reference: str, region: st
     return Request("POST", wire.BOOK, body=body)
 
 
-def _build_insurance(journey: ShipmentRequest) -> dict[str, Any]:
-    """In texts, numbers as well."""
-    if not journey.wish.insurance:
+def _build_insurance(shipment: ShipmentRequest) -> dict[str, Any]:
+    """As text, including numbers."""
+    if not shipment.service.insurance:
         return {"applied": "false", "fee": "0", "product_description": "", "product_price": ""}
-    value = str(whole(journey.goods.item_value))
-    name = journey.goods.item_name or "Paket"
+    value = str(whole(shipment.parcel.item_value))
+    name = shipment.parcel.item_name or "Paket"
     return {"applied": "true", "fee": "0", "product_description": name, "product_price": value}
 
 
@@ -138,19 +138,19 @@ def parse_found(status: wire.Status) -> Booked:
     )
 
 
-def parse_tracked(status: wire.Status, shipped: BookedShipment) -> Sequence[CarrierEvent]:
-    """It tells its present state only, and of instants the last that it knows."""
+def parse_tracked(status: wire.Status, shipment: BookedShipment) -> Sequence[CarrierEvent]:
+    """GoSend reports only its present status, with the last known instants."""
     times = (status.order_created_time, status.order_dispatch_time, status.order_arrival_time, status.order_closed_time)
-    known = [instant for text in times if (instant := parse_local(text))]
-    occurred_at = max(known) if known else datetime.fromtimestamp(0, UTC)
-    ours = find_status(status.status, shipped.was_picked_up)
+    instants = [instant for text in times if (instant := parse_local(text))]
+    occurred_at = max(instants) if instants else datetime.fromtimestamp(0, UTC)
+    ours = find_status(status.status, shipment.was_picked_up)
     return [
         CarrierEvent(
             dedupe_key=f"{status.order_no}/{status.status}/{status.driver_phone or ''}",
             occurred_at=occurred_at,
             status=ours,
             text=status.status,
-            reference=shipped.reference,
+            reference=shipment.reference,
             order_no=status.order_no,
             tracking_url=status.live_tracking_url or None,
             driver=_build_driver(status.driver_name, status.driver_phone, status.driver_photo, status.vehicle_number),
@@ -162,7 +162,7 @@ def parse_tracked(status: wire.Status, shipped: BookedShipment) -> Sequence[Carr
 
 
 def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
-    """A photo of the pick-up tells that there was one; one of the hand-over, that a rejected parcel is back."""
+    """A pickup photo proves the pickup; a hand-over photo, that a rejected parcel is back."""
     instant = callback.event_date
     yield CarrierEvent(
         dedupe_key=callback.event_id or f"{callback.booking_id}/{callback.status}/{instant}",

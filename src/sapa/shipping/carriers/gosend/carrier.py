@@ -65,87 +65,87 @@ class GoSend:
     finds_by_reference = True
 
     async def verify(self, connection: CarrierAccount) -> None:
-        """A way that it serves for whoever has an account: what it refuses then is the account."""
-        answer = await self._ask(connection, calls.build_price(_MONAS, _SENAYAN))
-        if not is_granted(answer):
-            raise BadCredentials(f"GoSend gives this account no prices: {_reason(connection, answer)}")
+        """A route that GoSend always serves: if it refuses, the account is at fault."""
+        response = await self._ask(connection, calls.build_price(_MONAS, _SENAYAN))
+        if not is_granted(response):
+            raise BadCredentials(f"GoSend gives this account no prices: {_reason(connection, response)}")
 
     async def list_areas(
         self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
     ) -> Sequence[CarrierArea]:
-        """It goes by coordinates and has no dictionary of places."""
+        """GoSend locates by coordinates and has no areas."""
         return ()
 
-    async def quote(self, connection: CarrierAccount, journey: ShipmentRequest) -> Quote:
+    async def quote(self, connection: CarrierAccount, shipment: ShipmentRequest) -> Quote:
         note, origin, destination = (
-            calls.find_note(journey),
-            journey.origin.coordinates,
-            journey.destination.coordinates,
+            calls.find_note(shipment),
+            shipment.origin.coordinates,
+            shipment.destination.coordinates,
         )
         if note is not None or origin is None or destination is None:
             return Quote((), (note,) if note else ())
-        answer = await self._ask(connection, calls.build_price(origin, destination), QUOTING)
-        if not is_granted(answer):
-            return Quote((), (QuoteNote(self.name, "refused", _reason(connection, answer)),))
-        return calls.parse_prices(read(answer, dict[str, msgspec.Raw]), journey.wish)
+        response = await self._ask(connection, calls.build_price(origin, destination), QUOTING)
+        if not is_granted(response):
+            return Quote((), (QuoteNote(self.name, "refused", _reason(connection, response)),))
+        return calls.parse_prices(read(response, dict[str, msgspec.Raw]), shipment.service)
 
-    async def book(self, connection: CarrierAccount, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
-        note, method = calls.find_note(journey), calls.find_method(journey.wish)
+    async def book(self, connection: CarrierAccount, shipment: ShipmentRequest, reference: str) -> Booked | Rejected:
+        note, method = calls.find_note(shipment), calls.find_method(shipment.service)
         if note is not None:
             return Rejected(note.code.upper(), note.text)
         if method is None:
             return Rejected("SERVICE_NOT_OFFERED", f"serviceName must be {' or '.join(wire.METHODS.values())}")
-        request = calls.build_book(journey, method, reference, connection.company.region)
-        answer = await send_once(connection, _signed(connection, request))
-        if answer.status in {401, 403}:
+        request = calls.build_book(shipment, method, reference, connection.company.region)
+        response = await send_once(connection, _signed(connection, request))
+        if response.status in {401, 403}:
             return Rejected("BAD_CREDENTIALS", "GoSend refuses the Client-ID and Pass-Key")
-        if answer.status >= 400:
-            return Rejected(str(answer.status), _reason(connection, answer))
-        made = read_booking(answer, wire.Made)
-        return Booked("finding_driver", order_no=made.orderNo, booking_id=str(made.id) if made.id else None)
+        if response.status >= 400:
+            return Rejected(str(response.status), _reason(connection, response))
+        order = read_booking(response, wire.NewOrder)
+        return Booked("finding_driver", order_no=order.orderNo, booking_id=str(order.id) if order.id else None)
 
     async def find(
         self, connection: CarrierAccount, reference: str, service_type: str | None
     ) -> Booked | BookingNotFound | CannotTell:
-        """Its search by our reference fails now and then: only a plain 404 means that there is nothing."""
+        """Its search by reference sometimes fails: only a plain 404 means that there is no booking."""
         try:
-            answer = await self._ask(connection, Request("GET", wire.BY_REFERENCE + reference))
-            if answer.status == 404:
+            response = await self._ask(connection, Request("GET", wire.BY_REFERENCE + reference))
+            if response.status == 404:
                 return BookingNotFound()
-            if answer.status >= 400:
-                return CannotTell(_reason(connection, answer))
-            return calls.parse_found(read(answer, wire.Status))
+            if response.status >= 400:
+                return CannotTell(_reason(connection, response))
+            return calls.parse_found(read(response, wire.Status))
         except (CarrierAway, BadCredentials) as error:
             return CannotTell(str(error))
 
     async def cancel(
-        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
+        self, connection: CarrierAccount, shipment: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
-        """It asks for no reason. When it refuses, it may be because it was cancelled or given up before."""
-        if not shipped.order_no:
+        """GoSend takes no reason. A refusal may mean that it was cancelled or rejected before."""
+        if not shipment.order_no:
             return CancelRefused("GoSend cancels by its order number, and there is none yet")
-        answer = await self._ask(connection, Request("PUT", wire.CANCEL, body={"orderNo": shipped.order_no}))
-        if is_granted(answer):
+        response = await self._ask(connection, Request("PUT", wire.CANCEL, body={"orderNo": shipment.order_no}))
+        if is_granted(response):
             return Cancelled()
-        refusal = CancelRefused(_reason(connection, answer))
+        refusal = CancelRefused(_reason(connection, response))
         try:
-            word = (await self._track(connection, shipped.order_no)).status
+            word = (await self._track(connection, shipment.order_no)).status
         except CarrierAway:
             return msgspec.structs.replace(refusal, is_sure=False)
-        status = find_status(word, shipped.was_picked_up)
+        status = find_status(word, shipment.was_picked_up)
         return Cancelled() if status in {"cancelled", "no_driver", "rejected"} else refusal
 
-    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult:
-        if not shipped.order_no:
+    async def track(self, connection: CarrierAccount, shipment: BookedShipment) -> TrackingResult:
+        if not shipment.order_no:
             return TrackingResult((), was_asked=False)
-        return TrackingResult(calls.parse_tracked(await self._track(connection, shipped.order_no), shipped))
+        return TrackingResult(calls.parse_tracked(await self._track(connection, shipment.order_no), shipment))
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
     ) -> Sequence[CarrierEvent]:
         expected = credentials.get("callback_token")
-        given = headers.get("authorization", "").removeprefix("Bearer ")
-        if expected and not hmac.compare_digest(given.encode(), expected.encode()):
+        received = headers.get("authorization", "").removeprefix("Bearer ")
+        if expected and not hmac.compare_digest(received.encode(), expected.encode()):
             raise BadSignature("the Authorization header is not the token that was agreed on")
         try:
             callback = decode(body, wire.Callback)
@@ -154,16 +154,16 @@ class GoSend:
         return list(calls.parse_callback(callback))
 
     async def _track(self, connection: CarrierAccount, order_no: str) -> wire.Status:
-        answer = await self._ask(connection, Request("GET", wire.BY_ORDER_NO + build_segment(order_no)))
-        if answer.status >= 400:
-            raise CarrierAway(_reason(connection, answer))
-        return read(answer, wire.Status)
+        response = await self._ask(connection, Request("GET", wire.BY_ORDER_NO + build_segment(order_no)))
+        if response.status >= 400:
+            raise CarrierAway(_reason(connection, response))
+        return read(response, wire.Status)
 
-    async def _ask(self, connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
-        answer = await ask(connection, _signed(connection, request), patience)
-        if answer.status in {401, 403}:
+    async def _ask(self, connection: CarrierAccount, request: Request, timeouts: Timeouts = ASKING) -> ProviderResponse:
+        response = await ask(connection, _signed(connection, request), timeouts)
+        if response.status in {401, 403}:
             raise BadCredentials("GoSend refuses the Client-ID and Pass-Key")
-        return answer
+        return response
 
 
 def _signed(connection: CarrierAccount, request: Request) -> Request:
@@ -176,16 +176,16 @@ class _Errors(msgspec.Struct, frozen=True):
     errors: list[object] = []
 
 
-def _reason(connection: CarrierAccount, answer: ProviderResponse) -> str:
-    """In a header, or else in a list of the body."""
-    said = answer.headers.get("error-message", "")
-    if not said:
+def _reason(connection: CarrierAccount, response: ProviderResponse) -> str:
+    """From a header, else from the body."""
+    reason = response.headers.get("error-message", "")
+    if not reason:
         try:
-            said = "; ".join(_word(error) for error in parse(answer, _Errors).errors)
+            reason = "; ".join(_build_reason(error) for error in parse(response, _Errors).errors)
         except Unreadable:
-            said = ""
-    return scrub(connection, said or f"it answered {answer.status} without a reason")
+            reason = ""
+    return scrub(connection, reason or f"it answered {response.status} without a reason")
 
 
-def _word(error: object) -> str:
+def _build_reason(error: object) -> str:
     return str(error.get("message") or error) if isinstance(error, dict) else str(error)

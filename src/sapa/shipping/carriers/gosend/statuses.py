@@ -1,4 +1,4 @@
-"""GoSend's words in ours. What is not here is kept and moves nothing."""
+"""GoSend's statuses in ours. An unknown status is recorded without effect."""
 
 BY_WORD = {
     "confirmed": "finding_driver",
@@ -15,7 +15,7 @@ BY_WORD = {
 
 
 def find_status(word: str, was_picked_up: bool, is_handed_over: bool = False) -> str | None:
-    """What was fetched and then rejected is on its way back to the sender, and back once it was handed over."""
+    """Rejected after pickup means returning, and returned once it was handed over."""
     status = BY_WORD.get(word.lower())
     if status == "rejected" and was_picked_up:
         return "returned" if is_handed_over else "returning"

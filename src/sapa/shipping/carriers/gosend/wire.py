@@ -1,4 +1,4 @@
-"""GoSend's shapes, as far as they are read."""
+"""GoSend's JSON, as far as it is read."""
 
 from decimal import Decimal
 
@@ -37,15 +37,15 @@ class Method(Struct, frozen=True):
     price: Total | None = None
 
 
-class Made(Struct, frozen=True):
-    """A booking that it took."""
+class NewOrder(Struct, frozen=True):
+    """An accepted booking."""
 
     orderNo: Number  # noqa: N815 - its own spelling
     id: int | Word | None = None
 
 
 class Status(Struct, frozen=True, rename="camel"):
-    """A booking as it stands."""
+    """The present state of a booking."""
 
     order_no: Number
     status: Word

@@ -1,4 +1,4 @@
-"""A journey in KiriminAja's words, and its words in ours. Pure."""
+"""Builds KiriminAja's requests and parses its responses. Pure."""
 
 import hashlib
 from collections.abc import Iterator, Sequence
@@ -42,17 +42,17 @@ NAME = "kiriminaja"
 SERVICE_TYPE = "EXPRESS"
 
 
-def build_price(journey: ShipmentRequest) -> Request:
-    origin, destination = journey.origin, journey.destination
+def build_price(shipment: ShipmentRequest) -> Request:
+    origin, destination = shipment.origin, shipment.destination
     body: dict[str, Any] = {"origin": origin.kecamatan_id, "destination": destination.kecamatan_id}
     if origin.kelurahan_id:
         body["subdistrict_origin"] = origin.kelurahan_id
     if destination.kelurahan_id:
         body["subdistrict_destination"] = destination.kelurahan_id
-    body |= _build_measures(journey.goods)
+    body |= _build_measures(shipment.parcel)
     body |= {
-        "item_value": _build_value(journey.goods),
-        "insurance": int(journey.wish.insurance),
+        "item_value": _build_value(shipment.parcel),
+        "insurance": int(shipment.service.insurance),
         "courier": wire.COURIERS,
     }
     return Request("POST", wire.PRICE, body=body)
@@ -80,11 +80,11 @@ def _build_offer(price: wire.Price, insured: bool) -> ServiceOffer:
     )
 
 
-def find_obstacle(journey: ShipmentRequest) -> Rejected | None:
-    """What KiriminAja would refuse, said before it is asked and in words that help."""
+def find_obstacle(shipment: ShipmentRequest) -> Rejected | None:
+    """Finds what KiriminAja would refuse, with a more helpful message."""
     for side, place, longest in (
-        ("sender", journey.origin, wire.LONGEST_SENDER_ADDRESS),
-        ("delivery", journey.destination, wire.LONGEST_RECEIVER_ADDRESS),
+        ("sender", shipment.origin, wire.LONGEST_SENDER_ADDRESS),
+        ("delivery", shipment.destination, wire.LONGEST_RECEIVER_ADDRESS),
     ):
         if not (place.kecamatan_id and place.kelurahan_id):
             return Rejected("MISSING_AREA", f"{side}.kecamatanId and {side}.kelurahanId are needed: see coverage")
@@ -95,17 +95,17 @@ def find_obstacle(journey: ShipmentRequest) -> Rejected | None:
     return None
 
 
-def build_book(journey: ShipmentRequest, offer: ServiceOffer, reference: str, region: str, now: datetime) -> Request:
-    origin = journey.origin
+def build_book(shipment: ShipmentRequest, offer: ServiceOffer, reference: str, region: str, now: datetime) -> Request:
+    origin = shipment.origin
     body: dict[str, Any] = {
         "address": _build_pickup_address(origin),
         "phone": digits_of_phone(origin.phone, region),
         "name": origin.name,
         "kecamatan_id": origin.kecamatan_id,
         "kelurahan_id": origin.kelurahan_id,
-        "schedule": build_schedule(journey.wish.pickup_schedule, now),
+        "schedule": build_schedule(shipment.service.pickup_schedule, now),
         "platform_name": "Sapa",
-        "packages": [_build_package(journey, offer, reference, region)],
+        "packages": [_build_package(shipment, offer, reference, region)],
     }
     if origin.zip:
         body["zipcode"] = origin.zip
@@ -114,8 +114,8 @@ def build_book(journey: ShipmentRequest, offer: ServiceOffer, reference: str, re
     return Request("POST", wire.BOOK, body=body)
 
 
-def _build_package(journey: ShipmentRequest, offer: ServiceOffer, reference: str, region: str) -> dict[str, Any]:
-    destination, goods = journey.destination, journey.goods
+def _build_package(shipment: ShipmentRequest, offer: ServiceOffer, reference: str, region: str) -> dict[str, Any]:
+    destination, parcel = shipment.destination, shipment.parcel
     service, _, service_type = offer.service_code.partition(":")
     package: dict[str, Any] = {
         "order_id": reference,
@@ -124,57 +124,57 @@ def _build_package(journey: ShipmentRequest, offer: ServiceOffer, reference: str
         "destination_address": destination.address,
         "destination_kecamatan_id": destination.kecamatan_id,
         "destination_kelurahan_id": destination.kelurahan_id,
-        **_build_measures(goods),
-        "qty": goods.item_qty or 1,
-        "item_name": goods.item_name or "Paket",
-        "item_value": _build_value(goods),
+        **_build_measures(parcel),
+        "qty": parcel.item_qty or 1,
+        "item_name": parcel.item_name or "Paket",
+        "item_value": _build_value(parcel),
         "shipping_cost": whole(offer.price),
         "service": service,
         "service_type": service_type,
         "package_type_id": wire.PACKAGE_TYPE,
         "cod": 0,
-        "drop": journey.wish.package_handover == "DROP_OFF",
+        "drop": shipment.service.package_handover == "DROP_OFF",
     }
     if offer.insurance_fee is not None:
         package["insurance_amount"] = whole(offer.insurance_fee)
     if destination.zip:
         package["destination_zipcode"] = destination.zip
-    if note := build_note(journey):
+    if note := build_note(shipment):
         package["note"] = note
     return package
 
 
-def build_note(journey: ShipmentRequest) -> str:
-    """What the courier reads: the receiver's wishes, then the parcel's. Cut at a word when it is too long."""
-    return shorten(join_notes([journey.destination.notes, journey.goods.notes]), wire.LONGEST_NOTE)
+def build_note(shipment: ShipmentRequest) -> str:
+    """For the courier: the receiver's notes, then the parcel's, cut at a word boundary."""
+    return shorten(join_notes([shipment.destination.notes, shipment.parcel.notes]), wire.LONGEST_NOTE)
 
 
 def _build_pickup_address(origin: ShippingPoint) -> str:
-    """There is no field for the sender's notes: they stand behind the address where there is room."""
+    """There is no field for the sender's notes: they follow the address if there is room."""
     address, room = origin.address or "", wire.LONGEST_SENDER_ADDRESS - len(origin.address or "") - len(" ()")
     notes = join_notes([origin.notes])
     return f"{address} ({shorten(notes, room)})" if notes and room > 1 else address
 
 
-def build_schedule(wanted: datetime | None, now: datetime) -> str:
-    """When to fetch it, by Jakarta's clock: as wished, else in an hour, else the next morning."""
-    local = (wanted or now + timedelta(hours=1)).astimezone(WESTERN_TIME)
-    if wanted is None and local.hour >= wire.LAST_PICKUP_HOUR:
+def build_schedule(requested: datetime | None, now: datetime) -> str:
+    """In Jakarta's time: as requested, else in an hour, else the next morning."""
+    local = (requested or now + timedelta(hours=1)).astimezone(WESTERN_TIME)
+    if requested is None and local.hour >= wire.LAST_PICKUP_HOUR:
         local = (local + timedelta(days=1)).replace(hour=wire.NEXT_PICKUP_HOUR, minute=0, second=0)
     return local.strftime("%Y-%m-%d %H:%M:%S")
 
 
 def parse_booked(
-    pickup: wire.Pickup, journey: ShipmentRequest, reference: str, price: Decimal
+    pickup: wire.Pickup, shipment: ShipmentRequest, reference: str, price: Decimal
 ) -> Booked | Rejected | None:
-    """None when the answer is a success that does not name our parcel."""
+    """None if the response succeeds without naming our parcel."""
     if not pickup.status:
         return Rejected(str(pickup.code or "REFUSED"), pickup.reason)
     detail = next((detail for detail in pickup.details or () if detail.order_id == reference), None)
     if detail is None:
         return None
     return Booked(
-        status="awaiting_dropoff" if journey.wish.package_handover == "DROP_OFF" else "confirmed",
+        status="awaiting_dropoff" if shipment.service.package_handover == "DROP_OFF" else "confirmed",
         order_no=detail.kj_order_id,
         booking_id=detail.kj_order_id,
         awb=detail.awb,
@@ -186,7 +186,7 @@ def parse_booked(
 
 
 def build_track(key: str) -> Request:
-    """By our reference or the awb: it takes both."""
+    """By our reference or the awb."""
     return Request("POST", wire.TRACK, body={"order_id": key})
 
 
@@ -196,25 +196,25 @@ def parse_found(tracking: wire.Tracking) -> Booked:
     return Booked(status=status, order_no=None, awb=details.awb, status_code=tracking.status_code)
 
 
-def parse_tracked(tracking: wire.Tracking, shipped: BookedShipment) -> Sequence[CarrierEvent]:
+def parse_tracked(tracking: wire.Tracking, shipment: BookedShipment) -> Sequence[CarrierEvent]:
     details = tracking.details or wire.TrackDetails()
-    histories, odd = sift(tracking.histories or (), wire.Happening)
-    if odd and not histories:
+    histories, unreadable = sift(tracking.histories or (), wire.HistoryEntry)
+    if unreadable and not histories:
         raise CarrierAway("it told nothing that can be read")
     events = [
         CarrierEvent(
-            dedupe_key=f"{happening.status_code}/{happening.created_at}",
+            dedupe_key=f"{entry.status_code}/{entry.created_at}",
             occurred_at=occurred_at,
-            status=BY_CODE.get(happening.status_code or 0),
-            text=happening.status,
-            reference=details.order_id or shipped.reference,
+            status=BY_CODE.get(entry.status_code or 0),
+            text=entry.status,
+            reference=details.order_id or shipment.reference,
             awb=details.awb,
-            status_code=happening.status_code,
-            receiver=happening.receiver or None,
-            proof=_list_proof(details.images) if happening.status_code == 200 else (),
+            status_code=entry.status_code,
+            receiver=entry.receiver or None,
+            proof=_list_proof(details.images) if entry.status_code == 200 else (),
         )
-        for happening in reversed(histories)
-        if (occurred_at := parse_local(happening.created_at))
+        for entry in reversed(histories)
+        if (occurred_at := parse_local(entry.created_at))
     ]
     return sorted(events, key=lambda event: event.occurred_at)
 
@@ -225,11 +225,11 @@ def _list_proof(images: wire.Images | None) -> Sequence[str]:
 
 
 def build_cancel(awb: str, reason: str) -> Request:
-    """Its documents show a body, its own library sends a query: both say the same here."""
-    said = shorten(reason.strip(), wire.LONGEST_REASON)
-    said = said if len(said) >= wire.SHORTEST_REASON else f"Dibatalkan {said}".strip()
-    asked = {"awb": awb, "reason": said}
-    return Request("POST", wire.CANCEL, params=asked, body=asked)
+    """Its documentation shows a body, its own library sends a query: we send both."""
+    text = shorten(reason.strip(), wire.LONGEST_REASON)
+    text = text if len(text) >= wire.SHORTEST_REASON else f"Dibatalkan {text}".strip()
+    params = {"awb": awb, "reason": text}
+    return Request("POST", wire.CANCEL, params=params, body=params)
 
 
 def build_areas(level: Level, parent: str | None) -> Request:
@@ -271,20 +271,20 @@ def parse_callback(callback: wire.Callback) -> Iterator[CarrierEvent]:
 
 
 def _build_key(method: str, parcel: wire.Parcel) -> str:
-    """There is no id of the event: it is what is said of which parcel, and when."""
+    """Events have no id: the key is built from their content."""
     parts = [method, parcel.order_id, parcel.awb, parcel.date, parcel.shipped_at, parcel.finished_at]
     parts += [parcel.returned_at, parcel.rejected_at, str(parcel.status or "")]
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()[:32]
 
 
-def _build_measures(goods: Parcel) -> dict[str, int]:
+def _build_measures(parcel: Parcel) -> dict[str, int]:
     return {
-        "weight": max(grams(goods), volumetric_grams(goods)),
-        "length": centimetres(goods.length),
-        "width": centimetres(goods.width),
-        "height": centimetres(goods.height),
+        "weight": max(grams(parcel), volumetric_grams(parcel)),
+        "length": centimetres(parcel.length),
+        "width": centimetres(parcel.width),
+        "height": centimetres(parcel.height),
     }
 
 
-def _build_value(goods: Parcel) -> int:
-    return max(wire.LEAST_VALUE, whole(goods.item_value))
+def _build_value(parcel: Parcel) -> int:
+    return max(wire.LEAST_VALUE, whole(parcel.item_value))

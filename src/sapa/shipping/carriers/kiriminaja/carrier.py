@@ -67,42 +67,42 @@ class KiriminAja:
         self, connection: CarrierAccount, level: Level, parent: str | None, search: str | None
     ) -> Sequence[CarrierArea]:
         if parent is not None and not parent.isdigit():
-            return ()  # its places are numbered
-        answer = await self._ask(connection, calls.build_areas(level, parent))
-        rows = read(answer, wire.AreaRows)
+            return ()  # its area ids are numbers
+        response = await self._ask(connection, calls.build_areas(level, parent))
+        rows = read(response, wire.AreaRows)
         if parent is None or not rows.is_not_found:
             _check(connection, rows)
         areas = calls.parse_areas(rows)
         return [area for area in areas if (search or "").lower() in area.name.lower()]
 
-    async def quote(self, connection: CarrierAccount, journey: ShipmentRequest) -> Quote:
-        if journey.wish.service_type not in {None, calls.SERVICE_TYPE}:
-            words = f"{journey.wish.service_type} is not offered here; use the provider instant_carrier."
+    async def quote(self, connection: CarrierAccount, shipment: ShipmentRequest) -> Quote:
+        if shipment.service.service_type not in {None, calls.SERVICE_TYPE}:
+            words = f"{shipment.service.service_type} is not offered here; use the provider instant_carrier."
             return Quote((), (QuoteNote(self.name, "service_type_not_offered", words),))
-        if not (journey.origin.kecamatan_id and journey.destination.kecamatan_id):
+        if not (shipment.origin.kecamatan_id and shipment.destination.kecamatan_id):
             words = "origin.districtId and destination.districtId are needed: coverage/districts lists them."
             return Quote((), (QuoteNote(self.name, "missing_district", words),))
-        answer = await self._ask(connection, calls.build_price(journey), QUOTING)
-        prices = read(answer, wire.Prices)
+        response = await self._ask(connection, calls.build_price(shipment), QUOTING)
+        prices = read(response, wire.Prices)
         if not prices.status:
             return Quote((), (QuoteNote(self.name, "refused", scrub(connection, prices.reason)),))
-        return calls.parse_prices(prices, journey.wish.insurance)
+        return calls.parse_prices(prices, shipment.service.insurance)
 
-    async def book(self, connection: CarrierAccount, journey: ShipmentRequest, reference: str) -> Booked | Rejected:
-        obstacle = calls.find_obstacle(journey)
+    async def book(self, connection: CarrierAccount, shipment: ShipmentRequest, reference: str) -> Booked | Rejected:
+        obstacle = calls.find_obstacle(shipment)
         if obstacle is not None:
             return obstacle
-        offer = await self._choose(connection, journey)
+        offer = await self._choose(connection, shipment)
         if isinstance(offer, Rejected):
             return offer
-        request = calls.build_book(journey, offer, reference, connection.company.region, datetime.now(UTC))
-        answer = await send_once(connection, _signed(connection, request))
-        if answer.status in {401, 403}:
+        request = calls.build_book(shipment, offer, reference, connection.company.region, datetime.now(UTC))
+        response = await send_once(connection, _signed(connection, request))
+        if response.status in {401, 403}:
             return Rejected("BAD_CREDENTIALS", "KiriminAja refuses the API key")
-        if answer.status >= 400:
-            return Rejected(str(answer.status), _reason(connection, answer))
-        pickup = read_booking(answer, wire.Pickup)
-        outcome = calls.parse_booked(pickup, journey, reference, offer.price)
+        if response.status >= 400:
+            return Rejected(str(response.status), _reason(connection, response))
+        pickup = read_booking(response, wire.Pickup)
+        outcome = calls.parse_booked(pickup, shipment, reference, offer.price)
         if outcome is None:
             raise Unclear("it took the booking and did not name it")
         return Rejected(outcome.code, scrub(connection, outcome.reason)) if isinstance(outcome, Rejected) else outcome
@@ -119,14 +119,14 @@ class KiriminAja:
         return BookingNotFound() if tracking.is_not_found else CannotTell(scrub(connection, tracking.reason))
 
     async def cancel(
-        self, connection: CarrierAccount, shipped: BookedShipment, reason: str
+        self, connection: CarrierAccount, shipment: BookedShipment, reason: str
     ) -> Cancelled | CancelPending | CancelRefused:
-        """It says `pending` to whatever it takes; whether it is done already, its tracking tells."""
-        if not shipped.awb:
+        """It answers `pending` to every accepted cancellation; its tracking tells whether it is done."""
+        if not shipment.awb:
             return CancelRefused("KiriminAja cancels by the awb, and there is none yet")
-        answer = await self._ask(connection, calls.build_cancel(shipped.awb, reason))
-        verdict = read(answer, wire.Verdict)
-        status = await self._find_status(connection, shipped)
+        response = await self._ask(connection, calls.build_cancel(shipment.awb, reason))
+        verdict = read(response, wire.Verdict)
+        status = await self._find_status(connection, shipment)
         if status == "cancelled":
             return Cancelled()
         is_taken = verdict.status or status == "cancelling"
@@ -134,44 +134,44 @@ class KiriminAja:
             return CancelPending()
         return CancelRefused(scrub(connection, verdict.reason), is_sure=status is not None)
 
-    async def track(self, connection: CarrierAccount, shipped: BookedShipment) -> TrackingResult:
-        tracking = await self._track(connection, shipped.awb or shipped.reference)
+    async def track(self, connection: CarrierAccount, shipment: BookedShipment) -> TrackingResult:
+        tracking = await self._track(connection, shipment.awb or shipment.reference)
         _check(connection, tracking)
-        return TrackingResult(calls.parse_tracked(tracking, shipped))
+        return TrackingResult(calls.parse_tracked(tracking, shipment))
 
     def read_callback(
         self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes
     ) -> Sequence[CarrierEvent]:
-        """KiriminAja signs nothing: the unguessable address is what it proves itself with."""
+        """KiriminAja does not sign its callbacks: the unguessable address authenticates them."""
         try:
             callback = decode(body, wire.Callback)
         except Unreadable:
             return ()
         return list(calls.parse_callback(callback))
 
-    async def _choose(self, connection: CarrierAccount, journey: ShipmentRequest) -> ServiceOffer | Rejected:
-        """What is offered now: KiriminAja is told its own price, whatever the shop takes for it."""
+    async def _choose(self, connection: CarrierAccount, shipment: ShipmentRequest) -> ServiceOffer | Rejected:
+        """The present offer: a booking must send KiriminAja's own price, whatever the shop charges."""
         try:
-            return find_offer(await self.quote(connection, journey), journey.wish)
+            return find_offer(await self.quote(connection, shipment), shipment.service)
         except CarrierAway as error:
             raise NotSent(f"the price could not be asked for: {error}") from None
         except BadCredentials as error:
             return Rejected("BAD_CREDENTIALS", str(error))
 
-    async def _find_status(self, connection: CarrierAccount, shipped: BookedShipment) -> str | None:
+    async def _find_status(self, connection: CarrierAccount, shipment: BookedShipment) -> str | None:
         try:
-            return BY_CODE.get((await self._track(connection, shipped.reference)).status_code or 0)
+            return BY_CODE.get((await self._track(connection, shipment.reference)).status_code or 0)
         except CarrierAway:
             return None
 
     async def _track(self, connection: CarrierAccount, key: str) -> wire.Tracking:
         return read(await self._ask(connection, calls.build_track(key)), wire.Tracking)
 
-    async def _ask(self, connection: CarrierAccount, request: Request, patience: Timeouts = ASKING) -> ProviderResponse:
-        answer = await ask(connection, _signed(connection, request), patience)
-        if answer.status in {401, 403}:
+    async def _ask(self, connection: CarrierAccount, request: Request, timeouts: Timeouts = ASKING) -> ProviderResponse:
+        response = await ask(connection, _signed(connection, request), timeouts)
+        if response.status in {401, 403}:
             raise BadCredentials("KiriminAja refuses the API key")
-        return answer
+        return response
 
 
 def _signed(connection: CarrierAccount, request: Request) -> Request:
@@ -180,13 +180,13 @@ def _signed(connection: CarrierAccount, request: Request) -> Request:
 
 
 def _check(connection: CarrierAccount, verdict: wire.Verdict) -> None:
-    """An error is an HTTP 200 that says so."""
+    """Errors are HTTP 200 with a false status."""
     if not verdict.status:
         raise CarrierAway(scrub(connection, verdict.reason))
 
 
-def _reason(connection: CarrierAccount, answer: ProviderResponse) -> str:
+def _reason(connection: CarrierAccount, response: ProviderResponse) -> str:
     try:
-        return scrub(connection, parse(answer, wire.Verdict).reason)
+        return scrub(connection, parse(response, wire.Verdict).reason)
     except Unreadable:
-        return f"it answered {answer.status} without a reason"
+        return f"it answered {response.status} without a reason"

@@ -1,4 +1,4 @@
-"""KiriminAja's codes and callbacks in our words. What is not here is kept and moves nothing."""
+"""KiriminAja's codes and callback methods in our statuses. An unknown one is recorded without effect."""
 
 _MEANINGS: dict[str, tuple[int, ...]] = {
     "confirmed": (100, 101, 102, 105, 110),

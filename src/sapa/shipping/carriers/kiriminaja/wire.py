@@ -1,4 +1,4 @@
-"""KiriminAja's shapes, as far as they are read. Whatever it adds is left aside."""
+"""KiriminAja's JSON, as far as it is read. Other fields are ignored."""
 
 from decimal import Decimal
 
@@ -20,10 +20,10 @@ AREAS = {
     "districts": ("/api/mitra/kecamatan", "kabupaten_id"),
     "sub-districts": ("/api/mitra/kelurahan", "kecamatan_id"),
 }
-"""Where each level is asked for, and how its parent is called there."""
+"""The path of each level, and the name of its parent field."""
 
 COURIERS = ["jne", "jnt", "sicepat", "anteraja", "idx", "ninja", "lion", "posindonesia", "sap", "ncs", "tiki", "spx"]
-"""Whom to ask for prices; one that an account does not have is left out of the answer."""
+"""The couriers to ask for prices; those that an account does not have are left out of the response."""
 
 PACKAGE_TYPE = 7
 LEAST_VALUE = 1_000
@@ -37,15 +37,15 @@ LAST_PICKUP_HOUR = 16
 NEXT_PICKUP_HOUR = 9
 
 UNKNOWN_KEY_WORDS = ("unauthenticated", "unauthorized")
-"""How it says that it does not know an account."""
+"""How it reports an unknown account."""
 
 NOT_FOUND_CODE = 2
 NOT_FOUND_WORDS = ("tidak ditemukan", "not found")
-"""How it says that it does not know an order."""
+"""How it reports an unknown order."""
 
 
 class Verdict(Struct, frozen=True):
-    """What every answer has: an error is an HTTP 200 that says so here."""
+    """Every response has these: an error is an HTTP 200 with a false status."""
 
     status: bool
     text: str | None = None
@@ -77,7 +77,7 @@ class Price(Struct, frozen=True):
 
 class Prices(Verdict, frozen=True):
     results: list[Raw] | None = None
-    """Each of them a Price."""
+    """Each is a Price."""
 
 
 class Detail(Struct, frozen=True):
@@ -104,7 +104,7 @@ class TrackDetails(Struct, frozen=True):
     images: Images | None = None
 
 
-class Happening(Struct, frozen=True):
+class HistoryEntry(Struct, frozen=True):
     created_at: Word
     status: str
     status_code: Code | None = None
@@ -116,11 +116,11 @@ class Tracking(Verdict, frozen=True):
     status_code: Code | None = None
     details: TrackDetails | None = None
     histories: list[Raw] | None = None
-    """Each of them a Happening."""
+    """Each is a HistoryEntry."""
 
 
 class Parcel(Struct, frozen=True):
-    """One of a callback's parcels."""
+    """A parcel of a callback."""
 
     order_id: Word | None = None
     awb: Word | None = None
@@ -138,11 +138,11 @@ class Callback(Struct, frozen=True):
     method: Word
     data: list[Raw] | None = None
     packages: list[Raw] | None = None
-    """Each of them a Parcel; one of the two lists is empty."""
+    """Parcels; one of the two lists is empty."""
 
 
 class AreaRow(Struct, frozen=True):
-    """A place of any level: the names of its parts differ, their meaning does not."""
+    """An area of any level: the field names differ by level."""
 
     id: int
     provinsi_name: str | None = None
@@ -159,4 +159,4 @@ class AreaRow(Struct, frozen=True):
 class AreaRows(Verdict, frozen=True):
     datas: list[AreaRow] | None = None
     results: list[AreaRow] | None = None
-    """Sub-districts come under another name than all the rest."""
+    """Sub-districts have another field name."""

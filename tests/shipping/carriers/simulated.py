@@ -45,16 +45,16 @@ SERVICES: dict[str, dict[str, Any]] = {
 }
 
 
-async def open_simulated(kit: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
+async def connect_simulated(context: AppContext, company: Company, adapter: str) -> ConnectedCarrier:
     """The company's account with a carrier's simulator; Biteship has to be connected for it."""
     provider = PROVIDERS[adapter]
     if adapter == "biteship":
-        await connections.connect(kit, company, provider, adapter, {})
-    async with kit.database.connection() as db:
-        return await connections.get_carrier(kit, db, company, provider)
+        await connections.connect(context, company, provider, adapter, {})
+    async with context.database.connection() as db:
+        return await connections.get_carrier(context, db, company, provider)
 
 
-def build_journey(notes: str | None = None, goods: dict[str, Any] | None = None, **wish: Any) -> ShipmentRequest:
+def build_request(notes: str | None = None, parcel: dict[str, Any] | None = None, **service: Any) -> ShipmentRequest:
     """From Menteng to Tebet."""
     return ShipmentRequest(
         origin=ShippingPoint(
@@ -84,7 +84,7 @@ def build_journey(notes: str | None = None, goods: dict[str, Any] | None = None,
             kelurahan_id=3174011001,
             coordinates=Coordinates(-6.2297, 106.8493),
         ),
-        goods=msgspec.structs.replace(
+        parcel=msgspec.structs.replace(
             Parcel(
                 weight=Decimal("1.2"),
                 length=Decimal(20),
@@ -94,61 +94,61 @@ def build_journey(notes: str | None = None, goods: dict[str, Any] | None = None,
                 item_value=Decimal(150_000),
                 item_qty=2,
             ),
-            **(goods or {}),
+            **(parcel or {}),
         ),
-        wish=ServiceRequest(**wish),
+        service=ServiceRequest(**service),
     )
 
 
-def build_scheduled(**wish: Any) -> ShipmentRequest:
+def build_scheduled(**service: Any) -> ShipmentRequest:
     """To be fetched at ten in the morning, Jakarta's time."""
-    return build_journey(pickup_schedule=datetime(2026, 3, 2, 3, 0, tzinfo=UTC), **wish)
+    return build_request(pickup_schedule=datetime(2026, 3, 2, 3, 0, tzinfo=UTC), **service)
 
 
 def new_reference() -> str:
     return f"SP{uuid4().hex[:16].upper()}"
 
 
-def build_shipped(reference: str, booked: Booked, was_picked_up: bool = False) -> BookedShipment:
+def build_booked(reference: str, booked: Booked, was_picked_up: bool = False) -> BookedShipment:
     return BookedShipment(reference, booked.order_no, booked.awb, booked.booking_id, None, was_picked_up)
 
 
-async def book_simulated(opened: ConnectedCarrier, adapter: str, notes: str | None = None) -> tuple[str, Booked]:
+async def book_simulated(connected: ConnectedCarrier, adapter: str, notes: str | None = None) -> tuple[str, Booked]:
     reference = new_reference()
-    booked = await opened.carrier.book(opened.connection, build_journey(notes, **SERVICES[adapter]), reference)
+    booked = await connected.carrier.book(connected.connection, build_request(notes, **SERVICES[adapter]), reference)
     assert isinstance(booked, Booked), booked
     return reference, booked
 
 
-async def find_booking(kit: AppContext, company: Company, adapter: str, reference: str) -> Booking | None:
-    async with kit.database.connection() as db:
+async def find_booking(context: AppContext, company: Company, adapter: str, reference: str) -> Booking | None:
+    async with context.database.connection() as db:
         return await bookings.find(db, company.id, adapter, reference)
 
 
-async def move(kit: AppContext, company: Company, adapter: str, reference: str, to: str | None = None) -> Booking:
-    async with kit.database.transaction() as tx:
-        return await advance(kit, tx, company.id, adapter, reference, to)
+async def move(context: AppContext, company: Company, adapter: str, reference: str, to: str | None = None) -> Booking:
+    async with context.database.transaction() as tx:
+        return await advance(context, tx, company.id, adapter, reference, to)
 
 
-async def track(opened: ConnectedCarrier, shipped: BookedShipment) -> list[CarrierEvent]:
-    return list((await opened.carrier.track(opened.connection, shipped)).events)
+async def track(connected: ConnectedCarrier, shipment: BookedShipment) -> list[CarrierEvent]:
+    return list((await connected.carrier.track(connected.connection, shipment)).events)
 
 
-async def get_shipped(opened: ConnectedCarrier, reference: str, booked: Booked) -> BookedShipment:
+async def wait_for_awb(connected: ConnectedCarrier, reference: str, booked: Booked) -> BookedShipment:
     """With its awb, which an express parcel has a moment later."""
-    shipped = build_shipped(reference, booked)
+    shipment = build_booked(reference, booked)
     for _ in range(40):
-        awb = next((event.awb for event in await track(opened, shipped) if event.awb), None)
-        if awb or opened.carrier.name == "gosend":
-            return msgspec.structs.replace(shipped, awb=awb)
+        awb = next((event.awb for event in await track(connected, shipment) if event.awb), None)
+        if awb or connected.carrier.name == "gosend":
+            return msgspec.structs.replace(shipment, awb=awb)
         await asyncio.sleep(0.05)
     raise AssertionError("there is no awb within two seconds")
 
 
-def read_posting(kit: AppContext, opened: ConnectedCarrier, booking: Booking, state: str) -> list[CarrierEvent]:
+def read_posting(context: AppContext, connected: ConnectedCarrier, booking: Booking, state: str) -> list[CarrierEvent]:
     """The callback of a step as the adapter reads it."""
     step = next(step for step in booking.steps if step.state == state)
-    posting = SIMULATORS[booking.adapter].build_posting(kit, booking, step)
+    posting = SIMULATORS[booking.adapter].build_posting(context, booking, step)
     assert posting is not None
     headers = {name.lower(): value for name, value in posting.headers.items()}
-    return list(opened.carrier.read_callback(opened.connection.credentials, headers, posting.body))
+    return list(connected.carrier.read_callback(connected.connection.credentials, headers, posting.body))

@@ -1,4 +1,4 @@
-"""What simulators answer with, and what they do alike when a shipment asks for trouble."""
+"""Responses that the simulators share, and failures that a shipment can request."""
 
 import asyncio
 from collections.abc import Mapping
@@ -12,27 +12,27 @@ from sapa.values.hook_calls import HookAnswer, HookCall
 
 DOWN_VALUE = 503_503
 SLOW_VALUE = 504_504
-"""Declared values of a parcel that make a quote fail or hang: a quote has no notes to say it in."""
+"""Declared values that make a quote fail or hang, because a quote has no notes for a scenario."""
 
 SLOW_SECONDS = 6.0
 LOCAL = timezone(timedelta(hours=7), "WIB")
 
 
-def answer_json(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HookAnswer:
+def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> HookAnswer:
     return HookAnswer(status, msgspec.json.encode(value), {"content-type": "application/json", **(headers or {})})
 
 
-def answer_lost() -> HookAnswer:
-    """As a gateway answers whose carrier said nothing in time."""
+def gateway_timeout() -> HookAnswer:
+    """A gateway's response if the carrier times out."""
     return HookAnswer(504, b"<html><body>504 Gateway Time-out</body></html>", {"content-type": "text/html"})
 
 
-def answer_down() -> HookAnswer:
+def service_unavailable() -> HookAnswer:
     return HookAnswer(503, b"Service Unavailable", {"content-type": "text/plain"})
 
 
 def read_json(call: HookCall) -> dict[str, Any]:
-    """The body, an empty object when it is none."""
+    """The body; an empty object if it is not one."""
     try:
         found = msgspec.json.decode(call.body)
     except (msgspec.DecodeError, UnicodeDecodeError):
@@ -40,17 +40,17 @@ def read_json(call: HookCall) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-async def find_trouble(value: object) -> HookAnswer | None:
-    """What a quote for a parcel of this value comes to, if not to a price."""
+async def find_failure(value: object) -> HookAnswer | None:
+    """The failure that a declared value requests, if any."""
     if value == DOWN_VALUE:
-        return answer_down()
+        return service_unavailable()
     if value == SLOW_VALUE:
         await asyncio.sleep(SLOW_SECONDS)
     return None
 
 
 def local_text(instant: datetime) -> str:
-    """Jakarta's time to the second, the next one begun: nothing happened before it was caused."""
+    """Jakarta's time, rounded up to the second, so that no effect precedes its cause."""
     whole = instant.replace(microsecond=0) + timedelta(seconds=bool(instant.microsecond))
     return whole.astimezone(LOCAL).strftime("%Y-%m-%d %H:%M:%S")
 
@@ -60,5 +60,5 @@ def milliseconds(instant: datetime) -> int:
 
 
 def number(value: object) -> Decimal:
-    """A number as it came, 0 for what is none."""
+    """The number, or 0 if it is not one."""
     return Decimal(str(value)) if isinstance(value, int | float) and not isinstance(value, bool) else Decimal(0)

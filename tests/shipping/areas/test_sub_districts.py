@@ -11,27 +11,27 @@ from tests.shipping.quotes.quote_steps import ask, connect_live
 ELSEWHERE = {**DELIVERY, "kelurahanId": 3171061001}
 
 
-def refused(answer: httpx.Response, field: str, district: int, sub_district: int) -> None:
-    assert field_of(answer) == field
-    message = answer.json()["error"]["message"]
+def refused(response: httpx.Response, field: str, district: int, sub_district: int) -> None:
+    assert field_of(response) == field
+    message = response.json()["error"]["message"]
     assert str(district) in message
     assert str(sub_district) in message
 
 
 async def test_a_sub_district_of_another_district_is_refused(sandbox: httpx.AsyncClient) -> None:
     path = "/shipping/shipments"
-    answer = await sandbox.post(path, json=body_of("aggregator_carrier", delivery=ELSEWHERE))
-    refused(answer, "delivery.kelurahanId", 317407, 3171061001)
+    response = await sandbox.post(path, json=body_of("aggregator_carrier", delivery=ELSEWHERE))
+    refused(response, "delivery.kelurahanId", 317407, 3171061001)
     nowhere = {**SENDER, "kelurahanId": 31532}
-    answer = await sandbox.post(path, json=body_of("aggregator_carrier", sender=nowhere, autoBook=True))
-    refused(answer, "sender.kelurahanId", 317106, 31532)
+    response = await sandbox.post(path, json=body_of("aggregator_carrier", sender=nowhere, autoBook=True))
+    refused(response, "sender.kelurahanId", 317106, 31532)
     assert (await sandbox.get(path)).json()["meta"]["total"] == 0
     quote = await ask(sandbox, origin={"districtId": 317407, "subDistrictId": 3171061001})
     refused(quote, "origin.subDistrictId", 317407, 3171061001)
 
     made = await create(sandbox, "aggregator_carrier")
-    answer = await change(sandbox, made["id"], delivery={"kecamatanId": 317106})
-    refused(answer, "delivery.kelurahanId", 317106, 3174071002)
+    response = await change(sandbox, made["id"], delivery={"kecamatanId": 317106})
+    refused(response, "delivery.kelurahanId", 317106, 3174071002)
     assert (await change(sandbox, made["id"], delivery={"kelurahanId": 3174071001})).status_code == 200
 
 
@@ -53,6 +53,6 @@ async def test_a_live_carriers_list_counts_once_it_was_seen(
                VALUES ($1, 'kiriminaja', 'sub-districts', '317407', $2)""",
             company.live, b'[{"id":3174071002,"name":"Melawai","parent_id":317407}]',
         )  # fmt: skip
-    answer = await api.post("/shipping/shipments", json=body_of("aggregator_carrier", delivery=ELSEWHERE))
-    refused(answer, "delivery.kelurahanId", 317407, 3171061001)
+    response = await api.post("/shipping/shipments", json=body_of("aggregator_carrier", delivery=ELSEWHERE))
+    refused(response, "delivery.kelurahanId", 317407, 3171061001)
     assert await create(api, "aggregator_carrier")

@@ -36,15 +36,17 @@ class Fake(Peer):
 
     def __init__(self) -> None:
         super().__init__()
-        self.behave = self.tell
-        self.answers: dict[str, Any] = {}
+        self.behave = self.respond
+        self.responses: dict[str, Any] = {}
 
-    async def tell(self, request: web.Request) -> web.Response:
-        said = next((said for path, said in self.answers.items() if request.path.endswith(path)), {"status": False})
+    async def respond(self, request: web.Request) -> web.Response:
+        response = next(
+            (response for path, response in self.responses.items() if request.path.endswith(path)), {"status": False}
+        )
         if request.path.endswith("request_pickup"):
             package = (await request.json())["packages"][0]
-            said = {"status": True, "details": [{"order_id": package["order_id"], "kj_order_id": "KA-1"}]}
-        return web.Response(text=said if isinstance(said, str) else json.dumps(said))
+            response = {"status": True, "details": [{"order_id": package["order_id"], "kj_order_id": "KA-1"}]}
+        return web.Response(text=response if isinstance(response, str) else json.dumps(response))
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +88,7 @@ async def hook(own: Installation, own_database: Database, own_company: Environme
 async def live(
     own: Installation, own_database: Database, own_company: Environments, hook: str, fake: Fake
 ) -> AsyncIterator[httpx.AsyncClient]:
-    fake.answers = {
+    fake.responses = {
         "shipping_price": {"status": True, "results": [REG]},
         "providers/token": {"token": "dash-token"},
         "express/v1/deliveries": DELIVERY,
@@ -97,22 +99,22 @@ async def live(
         yield client
 
 
-def read_strictly(answer: httpx.Response) -> Any:
+def read_strictly(response: httpx.Response) -> Any:
     """As every other reader of JSON does: without NaN."""
 
     def refuse(word: str) -> None:
         raise AssertionError(f"{word} is no JSON")
 
-    return json.loads(answer.text, parse_constant=refuse)
+    return json.loads(response.text, parse_constant=refuse)
 
 
 def write(instant: datetime) -> str:
     return (instant + JAKARTA).strftime("%Y-%m-%d %H:%M:%S")
 
 
-def tell_history(*happenings: tuple[int, str, str]) -> dict[str, Any]:
+def build_history(*entries: tuple[int, str, str]) -> dict[str, Any]:
     """Newest last; it comes the other way round."""
-    rows = [{"status_code": code, "status": text, "created_at": at} for code, text, at in happenings]
+    rows = [{"status_code": code, "status": text, "created_at": at} for code, text, at in entries]
     return {"status": True, "status_code": 101, "details": {"awb": "JNE1"}, "histories": rows[::-1]}
 
 
@@ -122,11 +124,11 @@ async def test_a_price_that_cannot_be_hides_no_other_and_fails_nothing(
 ) -> None:
     bad = {**REG, "cost": cost}
     package = {"weight": 1, "itemValue": 1_000 + sum(cost.encode())}
-    fake.answers["shipping_price"] = {"status": True, "results": [bad]}
+    fake.responses["shipping_price"] = {"status": True, "results": [bad]}
     alone = await ask(live, package=package)
     assert error_of(alone) == (502, "CARRIER_UNAVAILABLE")
     assert "cannot be read" in alone.text
-    fake.answers["shipping_price"] = {"status": True, "results": [bad, ODD, REG]}
+    fake.responses["shipping_price"] = {"status": True, "results": [bad, ODD, REG]}
     found = read_strictly(await ask(live, package=package))["data"]
     assert [(option["serviceCode"], option["price"]) for option in found["options"]] == [
         ("tiki:1", 9000),
@@ -137,7 +139,7 @@ async def test_a_price_that_cannot_be_hides_no_other_and_fails_nothing(
 
 async def test_gosends_prices_are_read_one_by_one(live: httpx.AsyncClient, fake: Fake) -> None:
     good = {"shipment_method": "Instant", "serviceable": True, "active": True, "price": {"total_price": 20000}}
-    fake.answers["calculate/price"] = {"Instant": good, "SameDay": {**good, "price": {"total_price": "NaN"}}}
+    fake.responses["calculate/price"] = {"Instant": good, "SameDay": {**good, "price": {"total_price": "NaN"}}}
     found = read_strictly(await ask(live, "instant_carrier"))["data"]
     assert [option["price"] for option in found["options"]] == [20000]
     assert [note["code"] for note in found["messages"]] == ["unreadable"]
@@ -146,7 +148,7 @@ async def test_gosends_prices_are_read_one_by_one(live: httpx.AsyncClient, fake:
 @pytest.mark.parametrize("distance", ["NaN", "1e999", "1e200000", "-1"])
 async def test_a_booking_stands_whatever_is_said_of_its_way(live: httpx.AsyncClient, fake: Fake, distance: str) -> None:
     number = f"dlv{distance}"
-    fake.answers["express/v1/deliveries"] = {**DELIVERY, "deliveryID": f"{number}\0", "distance": distance}
+    fake.responses["express/v1/deliveries"] = {**DELIVERY, "deliveryID": f"{number}\0", "distance": distance}
     made = await create(live, "ev_courier", autoBook=True)
     assert (made["shippingStatus"], made["awb"], made["distance"]) == ("finding_driver", number, None)
     assert read_strictly(await live.get("/shipping/shipments", params={"awb": number}))["data"][0]["distance"] is None
@@ -159,15 +161,15 @@ async def test_a_bad_end_is_believed_without_all_that_came_before(
     live: httpx.AsyncClient, fake: Fake, word: str, media: list[str], end: str
 ) -> None:
     made = await create(live, "ev_courier", autoBook=True)
-    said = {**DELIVERY, "status": word, "media": [{"type": kind, "url": "https://x.example/1"} for kind in media]}
-    fake.answers["deliveries/dlv-1"] = {**said, "timestamp": datetime.now(UTC).isoformat()}
+    response = {**DELIVERY, "status": word, "media": [{"type": kind, "url": "https://x.example/1"} for kind in media]}
+    fake.responses["deliveries/dlv-1"] = {**response, "timestamp": datetime.now(UTC).isoformat()}
     found = await track(live, made["id"])
     assert (found["shippingStatus"], found["history"][-1]["applied"]) == (end, True)
 
 
 async def test_a_cancellation_that_nobody_confirmed_is_not_over(live: httpx.AsyncClient, fake: Fake) -> None:
     made = await create(live, "ev_courier", autoBook=True)
-    fake.answers["deliveries/dlv-1"] = "<html>maintenance</html>"
+    fake.responses["deliveries/dlv-1"] = "<html>maintenance</html>"
     assert error_of(await cancel(live, made["id"])) == (502, "CARRIER_UNAVAILABLE")
     assert (await get(live, made["id"]))["shippingStatus"] == "cancelling"
 
@@ -176,15 +178,15 @@ async def test_a_no_to_what_may_be_cancelled_already_is_not_believed_blindly(
     live: httpx.AsyncClient, fake: Fake
 ) -> None:
     first, again = [await create(live, "ev_courier", autoBook=True) for _ in range(2)]
-    fake.answers["deliveries/dlv-1"] = {"error": "It cannot be cancelled"}  # and how it stands, it does not say
+    fake.responses["deliveries/dlv-1"] = {"error": "It cannot be cancelled"}  # and how it stands, it does not say
     assert error_of(await cancel(live, first["id"])) == (409, "NOT_CANCELLABLE")
     assert (await get(live, first["id"]))["shippingStatus"] == "finding_driver"
-    fake.answers["deliveries/dlv-1"] = "<html>maintenance</html>"
+    fake.responses["deliveries/dlv-1"] = "<html>maintenance</html>"
     assert error_of(await cancel(live, again["id"])) == (502, "CARRIER_UNAVAILABLE")
-    fake.answers["deliveries/dlv-1"] = {"error": "It cannot be cancelled"}
+    fake.responses["deliveries/dlv-1"] = {"error": "It cannot be cancelled"}
     assert error_of(await cancel(live, again["id"])) == (502, "CARRIER_UNAVAILABLE")
     assert (await get(live, again["id"]))["shippingStatus"] == "cancelling"
-    fake.answers["deliveries/dlv-1"] = {**DELIVERY, "status": "CANCELLED"}
+    fake.responses["deliveries/dlv-1"] = {**DELIVERY, "status": "CANCELLED"}
     gone = await cancel(live, again["id"])
     assert (gone.status_code, gone.json()["data"]["shippingStatus"]) == (200, "cancelled_by_business")
 
@@ -194,23 +196,25 @@ async def test_the_carrier_is_told_its_own_price_and_not_what_the_shop_takes(
 ) -> None:
     made = await create(live, "aggregator_carrier", serviceCode="jne:REG23", fee=1, autoBook=True)
     assert (made["shippingStatus"], made["fee"]) == ("confirmed", 1)
-    told = next(body for path, body in fake.asked if path.endswith("request_pickup"))
-    assert told["packages"][0]["shipping_cost"] == 18000
+    booking = next(body for path, body in fake.asked if path.endswith("request_pickup"))
+    assert booking["packages"][0]["shipping_cost"] == 18000
 
 
 async def test_a_history_with_rubbish_in_it_is_read_as_far_as_it_can_be(live: httpx.AsyncClient, fake: Fake) -> None:
     made = await create(live, "aggregator_carrier", autoBook=True)
     now = datetime.now(UTC)
     for code, at in ((99_999_999_999, write(now)), (103, "0001-01-01 00:00:00")):
-        fake.answers["mitra/tracking"] = tell_history((code, "?", at))
+        fake.responses["mitra/tracking"] = build_history((code, "?", at))
         assert (await track(live, made["id"]))["shippingStatus"] == "confirmed"
-    fake.answers["mitra/tracking"] = tell_history((101, "re\0quested", write(now)), (99_999_999_999, "?", write(now)))
+    fake.responses["mitra/tracking"] = build_history(
+        (101, "re\0quested", write(now)), (99_999_999_999, "?", write(now))
+    )
     found = await track(live, made["id"])
     assert (found["live"], found["statusText"], found["awb"]) == (True, "requested", "JNE1")
     ahead = (105, "waiting", "9999-12-31 23:59:59")
-    fake.answers["mitra/tracking"] = tell_history(ahead)
+    fake.responses["mitra/tracking"] = build_history(ahead)
     assert datetime.fromisoformat((await track(live, made["id"]))["eventTimestamp"]) <= datetime.now(UTC)
-    fake.answers["mitra/tracking"] = tell_history(
+    fake.responses["mitra/tracking"] = build_history(
         (103, "picked", write(datetime.now(UTC) + timedelta(seconds=2))), ahead
     )
     assert (await track(live, made["id"]))["shippingStatus"] == "picked_up", "what is yet to come makes nothing late"
@@ -264,17 +268,17 @@ async def until_note(db: Any, id: int, is_over: bool = False) -> None:
 
 
 async def test_a_refusal_is_no_empty_country(live: httpx.AsyncClient, fake: Fake) -> None:
-    fake.answers["mitra/province"] = {"status": False, "text": "Too many requests, account suspended"}
-    answer = await live.get("/shipping/coverage/provinces")
-    assert error_of(answer) == (502, "CARRIER_UNAVAILABLE")
-    assert "account suspended" in answer.text
+    fake.responses["mitra/province"] = {"status": False, "text": "Too many requests, account suspended"}
+    response = await live.get("/shipping/coverage/provinces")
+    assert error_of(response) == (502, "CARRIER_UNAVAILABLE")
+    assert "account suspended" in response.text
 
 
 async def test_an_order_number_leads_to_no_other_path(live: httpx.AsyncClient, fake: Fake) -> None:
-    fake.answers["express/v1/deliveries"] = "<html>?</html>"
+    fake.responses["express/v1/deliveries"] = "<html>?</html>"
     made = await create(live, "ev_courier", status=202, autoBook=True)
     for number in ("../../admin/keys?x=1", "..", "a/b", "", "a b"):
-        answer = await change(live, made["id"], resolveBooking={"outcome": "booked", "orderNo": number})
-        assert field_of(answer) == "resolveBooking.orderNo"
+        response = await change(live, made["id"], resolveBooking={"outcome": "booked", "orderNo": number})
+        assert field_of(response) == "resolveBooking.orderNo"
     resolved = await change(live, made["id"], resolveBooking={"outcome": "booked", "orderNo": "dlv-1.x_2:3"})
     assert resolved.json()["data"]["orderNo"] == "dlv-1.x_2:3"
