@@ -124,9 +124,9 @@ JOBS: list[Job] = [
     Job("forget imports", 3600, import_actions.purge_old),
     Job("forget carrier callbacks", 3600, carrier_callbacks.forget_old),
     Job("forget carrier calls", 3600, call_log.forget_old),
-    Job("forget channel callbacks", 3600, inbound.forget_old),
-    Job("forget the sandbox's outbox", 3600, sandbox_jobs.forget_old),
-    Job("forget widget sessions", 600, widget_jobs.forget_old),
+    Job("forget channel callbacks", 3600, inbound.purge_old),
+    Job("forget the sandbox's outbox", 3600, sandbox_jobs.purge_old),
+    Job("forget widget sessions", 600, widget_jobs.purge_old),
     Job("give up on unsettled messages", 5, unsettled.give_up),
 ]
 

@@ -18,7 +18,7 @@ class Agent(Struct, frozen=True):
     type: Literal["human", "ai"]
 
 
-class Happening(Struct, frozen=True):
+class ClockEvent(Struct, frozen=True):
     """Something that happened to a ticket, as whoever made it happen tells it."""
 
     kind: Kind
@@ -31,17 +31,17 @@ class Happening(Struct, frozen=True):
 class Step(Struct, frozen=True):
     """A happening, and whose the ticket was just before."""
 
-    happening: Happening
+    event: ClockEvent
     owner: Agent | None
 
     @property
     def ends_ai(self) -> bool:
         """Whether an AI agent handed the ticket over."""
-        giver = self.happening.agent if self.happening.kind == "announced" else self.owner
-        return self.happening.kind in {"announced", "handover"} and giver is not None and giver.type == "ai"
+        giver = self.event.agent if self.event.kind == "announced" else self.owner
+        return self.event.kind in {"announced", "handover"} and giver is not None and giver.type == "ai"
 
 
-def measure(ticket_id: str, source: Source, history: Sequence[Happening]) -> list[Sample]:
+def measure(ticket_id: str, source: Source, history: Sequence[ClockEvent]) -> list[Sample]:
     """All samples of a ticket."""
     found = []
     for number, cycle in enumerate(split(list(follow(history))), start=1):
@@ -51,13 +51,13 @@ def measure(ticket_id: str, source: Source, history: Sequence[Happening]) -> lis
     return found
 
 
-def follow(history: Sequence[Happening]) -> Iterator[Step]:
+def follow(history: Sequence[ClockEvent]) -> Iterator[Step]:
     """Whose the ticket is: the first one's who writes in it, and a person's who writes in an AI agent's."""
     owner: Agent | None = None
     is_resolved = False
-    for happening in history:
-        yield Step(happening, owner)
-        kind, agent = happening.kind, happening.agent
+    for event in history:
+        yield Step(event, owner)
+        kind, agent = event.kind, event.agent
         if kind in {"heard", "reopened"}:
             is_resolved = False
         elif kind in {"assigned", "handover"}:
@@ -74,20 +74,20 @@ def split(steps: Sequence[Step]) -> list[list[Step]]:
     cycles: list[list[Step]] = [[]]
     is_resolved = False
     for step in steps:
-        if is_resolved and step.happening.kind in {"heard", "reopened"}:
+        if is_resolved and step.event.kind in {"heard", "reopened"}:
             cycles.append([])
             is_resolved = False
-        is_resolved = is_resolved or step.happening.kind == "resolved"
+        is_resolved = is_resolved or step.event.kind == "resolved"
         cycles[-1].append(step)
     return cycles
 
 
-def measure_cycle(steps: Sequence[Step]) -> Iterator[tuple[Metric, Agent, datetime, Happening]]:
+def measure_cycle(steps: Sequence[Step]) -> Iterator[tuple[Metric, Agent, datetime, ClockEvent]]:
     """Who is measured by what, from when on, and what ended it."""
-    happenings = [step.happening for step in steps]
+    happenings = [step.event for step in steps]
     for place, step in enumerate(steps):
-        one, before = step.happening, steps[:place]
-        handovers = [earlier.happening.at for earlier in before if earlier.ends_ai]
+        one, before = step.event, steps[:place]
+        handovers = [earlier.event.at for earlier in before if earlier.ends_ai]
         if one.kind in {"said", "announced"} and one.agent:
             yield Metric.HANDLED, one.agent, one.at, one
         if one.kind == "said" and one.agent and (waiting := list_waiting(happenings[:place])):
@@ -104,7 +104,7 @@ def measure_cycle(steps: Sequence[Step]) -> Iterator[tuple[Metric, Agent, dateti
                 yield Metric.RESOLUTION, credited, begin(credited, heard[0], handovers), one
 
 
-def list_waiting(happenings: Sequence[Happening]) -> list[Happening]:
+def list_waiting(happenings: Sequence[ClockEvent]) -> list[ClockEvent]:
     """What the customer wrote since somebody last answered, or since the ticket was resolved."""
     closed = max((n for n, one in enumerate(happenings) if one.kind in {"said", "resolved"}), default=-1)
     return [one for one in happenings[closed + 1 :] if one.kind == "heard"]

@@ -14,7 +14,7 @@ from sapa.db.pool import Database
 from sapa.messaging.messages.types import Source
 from sapa.support.samples.types import Sample
 from tests import depth
-from tests.analytics.calculator import Agent, Happening, Kind, measure
+from tests.analytics.calculator import Agent, ClockEvent, Kind, measure
 from tests.analytics.plain import figures_of, told
 from tests.cli.command import sapa
 from tests.conftest import Installation
@@ -48,7 +48,7 @@ class History:
         self.agents: list[Agent] = []
         self.tickets: dict[int, str] = {}
         """By contact, the newest one."""
-        self.happenings: dict[str, list[Happening]] = {}
+        self.happenings: dict[str, list[ClockEvent]] = {}
         self.sources: dict[str, Source] = {}
 
     async def begin(self) -> None:
@@ -75,7 +75,7 @@ class History:
         ticket, at = await eventually(look)
         self.tickets[contact] = ticket
         self.sources[ticket] = Source(source)
-        self.happenings.setdefault(ticket, []).append(Happening("heard", datetime.fromisoformat(at)))
+        self.happenings.setdefault(ticket, []).append(ClockEvent("heard", datetime.fromisoformat(at)))
 
     async def act(self, verb: str, contact: int, agent: Agent | None) -> None:
         ticket = self.tickets[contact]
@@ -103,15 +103,15 @@ class History:
         if path == "replies":
             writer = agent or self.agents[0]
             kind: Kind = "lost" if await self.is_lost(data) else "announced" if is_announced else "said"
-            self.happenings[ticket].append(Happening(kind, at, writer, data["messageId2"]))
+            self.happenings[ticket].append(ClockEvent(kind, at, writer, data["messageId2"]))
         elif path == "assign" and before["agentId"] != data["agentId"]:
-            self.happenings[ticket].append(Happening("assigned", at, agent))
+            self.happenings[ticket].append(ClockEvent("assigned", at, agent))
         elif path == "handover":
-            self.happenings[ticket].append(Happening("handover", at, agent))
+            self.happenings[ticket].append(ClockEvent("handover", at, agent))
         elif path == "resolve" and not was_resolved:
-            self.happenings[ticket].append(Happening("resolved", at, agent))
+            self.happenings[ticket].append(ClockEvent("resolved", at, agent))
         elif path == "reopen" and was_resolved:
-            self.happenings[ticket].append(Happening("reopened", at))
+            self.happenings[ticket].append(ClockEvent("reopened", at))
 
     async def is_lost(self, message: Json) -> bool:
         if message["clientNumber"] != CONTACTS[LOSES][1]:

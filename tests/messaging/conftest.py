@@ -61,7 +61,7 @@ async def client() -> AsyncIterator[Client]:
 
 
 @pytest.fixture
-async def kit(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
+async def context(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
     """This process as one more of the installation's."""
     made = build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
     yield made

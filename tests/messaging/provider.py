@@ -27,7 +27,7 @@ class Live(Struct, frozen=True):
     """The messaging base, served in this process on the installation's database."""
     peer: Peer
     hooked: Hooked
-    kit: AppContext
+    context: AppContext
 
     async def post(self, path: str, **body: Any) -> httpx.Response:
         return await self.client.post(f"http://probe/messaging/v1{path}", json=body)
@@ -52,9 +52,9 @@ async def open_live(
             "SAPA_SECRET_KEY": installation.server.secret_key,
             "SAPA_UPSTREAM_MSGAPP_CLOUD": address or peer.address,
         }
-        kit = build_context(read_settings(variables), database)
+        context = build_context(read_settings(variables), database)
         async with open_app(installation, ROUTES, **variables) as client:
             client.headers["x-api-key"] = key.raw
             client.event_hooks = {"response": [check_answer]}
-            yield Live(client, peer, hooked, kit)
-        await kit.close()
+            yield Live(client, peer, hooked, context)
+        await context.close()

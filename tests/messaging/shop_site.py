@@ -49,12 +49,12 @@ class Chat(Struct, frozen=True):
 
 
 def build_chat(installation: Installation, database: Database, company_id: int) -> Chat:
-    kit = build_test_kit(installation, database)
+    context = build_test_kit(installation, database)
     fields = tuple(CHANNELS[Source.WIDGET].fields)
     return Chat(
         installation.address,
-        build_hook_token(kit, company_id, Source.WIDGET),
-        build_credentials(kit, company_id, Source.WIDGET, fields)["secret"],
+        build_hook_token(context, company_id, Source.WIDGET),
+        build_credentials(context, company_id, Source.WIDGET, fields)["secret"],
     )
 
 

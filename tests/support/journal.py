@@ -7,7 +7,7 @@ from asyncpg import Record
 from sapa.db.pool import Connection
 from sapa.messaging.messages.types import Source
 from sapa.support.samples.types import Sample
-from tests.analytics.calculator import Agent, Happening, Kind, measure
+from tests.analytics.calculator import Agent, ClockEvent, Kind, measure
 
 ENTRIES = """
     SELECT t.id, t.source, e.kind, e.at, e.agent_id, e.agent_type, e.actor_id, e.actor_type, e.message_id, m.status
@@ -23,16 +23,16 @@ Row = tuple[object, ...]
 
 async def calculate(db: Connection, company_id: int) -> list[Sample]:
     """The samples that the company's tickets should have."""
-    histories: dict[tuple[str, str], list[Happening]] = {}
+    histories: dict[tuple[str, str], list[ClockEvent]] = {}
     for entry in await db.fetch(ENTRIES, company_id):
         histories.setdefault((entry["id"], entry["source"]), []).append(read(entry))
     return [one for (id, source), history in histories.items() for one in measure(id, Source(source), history)]
 
 
-def read(entry: Record) -> Happening:
+def read(entry: Record) -> ClockEvent:
     agent_id, agent_type = (entry[f"{'actor' if entry['kind'] == 'resolved' else 'agent'}_{n}"] for n in ("id", "type"))
     agent = None if agent_id is None else Agent(agent_id, agent_type)
-    return Happening(name(entry), datetime.fromisoformat(entry["at"]), agent, entry["message_id"])
+    return ClockEvent(name(entry), datetime.fromisoformat(entry["at"]), agent, entry["message_id"])
 
 
 def name(entry: Record) -> Kind:

@@ -118,8 +118,8 @@ async def test_sends_of_the_api_count_only_for_an_agent(desk: Desk) -> None:
     seen = await desk.look(ticket)
     assert (seen["waitingSince"], seen["agentId"], len(seen["messages"])) == (None, sari, 3)
     assert len((await desk.measured(sari))["first_response"]) == 1
-    held = await desk.post("/messages/send", 409, **to, ignoreActiveTicket=True)
-    assert held["code"] == "ACTIVE_TICKET"
+    locked = await desk.post("/messages/send", 409, **to, ignoreActiveTicket=True)
+    assert locked["code"] == "ACTIVE_TICKET"
     await desk.act(ticket, "assign", agentId=None)
     await desk.post("/messages/send", **to, ignoreActiveTicket=True)
 

@@ -11,11 +11,11 @@ from sapa.messaging.messages.types import Source
 from sapa.support.response_times import (
     Actor,
     AgentMessage,
+    ClockEvent,
     CustomerMessage,
     Cycle,
     CycleRef,
     Handover,
-    Happening,
     Resolution,
     advance,
 )
@@ -50,10 +50,10 @@ def resolved(clock: str, owner: Actor | None, resolver: Actor | None = None) -> 
     return Resolution(at(clock), owner, resolver)
 
 
-def measure(happenings: list[Happening]) -> list[Sample]:
+def measure(happenings: list[ClockEvent]) -> list[Sample]:
     cycle, found = Cycle(), []
-    for happening in happenings:
-        cycle, samples = advance(SCENE, cycle, happening)
+    for event in happenings:
+        cycle, samples = advance(SCENE, cycle, event)
         found += samples
     return found
 
@@ -62,7 +62,7 @@ def timed(samples: list[Sample]) -> set[tuple[int, str, float]]:
     return {(one.agent_id, one.metric, one.seconds) for one in samples if one.metric is not Metric.HANDLED}
 
 
-CASES: dict[str, tuple[list[Happening], Expected]] = {
+CASES: dict[str, tuple[list[ClockEvent], Expected]] = {
     "a burst is one wait, and two answers in a row are one response": (
         [
             heard("09:00:00"), heard("09:00:30"), said("09:05:00", SARI), said("09:05:20", SARI),
@@ -163,7 +163,7 @@ HAPPENINGS = st.one_of(
 
 
 @given(st.lists(HAPPENINGS, max_size=12))
-def test_whatever_happens_in_whatever_order(happenings: list[Happening]) -> None:
+def test_whatever_happens_in_whatever_order(happenings: list[ClockEvent]) -> None:
     found = measure(happenings)
     assert all(one.seconds >= 0 and one.started_at <= one.at for one in found)
     responses = [one for one in found if one.metric is Metric.RESPONSE]

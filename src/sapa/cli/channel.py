@@ -83,7 +83,7 @@ def connect(
         async with kit.database.transaction() as tx:
             made = await connecting.connect(kit, tx, company, draft, new_hook)
             if not no_check:
-                await connecting.note_verified(tx, company, made.connection.id, None)
+                await connecting.record_verified(tx, company, made.connection.id, None)
             info = await connecting.get_info(kit, tx, company, made.connection.id)
             return NewChannelConnection(info, made.hook_url, made.generated, made.snippet)
 

@@ -52,7 +52,7 @@ async def connect_channel(visit: PageRequest) -> Response:
     async with visit.kit.database.transaction() as tx:
         made = await connections.connect(visit.kit, tx, company, draft, is_new_hook=bool(visit.given("new_hook")))
         if is_checked:
-            await connections.note_verified(tx, company, made.connection.id, None)
+            await connections.record_verified(tx, company, made.connection.id, None)
         await visit.record(tx, "channel.connected", channel.label)
     labels = {field.name: field.label for field in channel.fields}
     return visit.show("channel_made.html", channel=channel, made=made, labels=labels)

@@ -19,7 +19,7 @@ from sapa.console.routes import (
 from sapa.http.endpoints import Base
 from sapa.http.errors import Conflict, Invalid
 from sapa.messaging.connections import actions as connections
-from sapa.messaging.tickets import build_bell
+from sapa.messaging.tickets import build_tickets_channel
 from sapa.people import actions as people
 from sapa.support.types import TICKET_ID
 
@@ -114,7 +114,7 @@ def watch(visit: PageRequest, read: Any) -> Response:
         return build_word(await read())
 
     seen = visit.request.query_params.get("seen", "")
-    return visit.live.open(Watch(visit.session.user_id, build_bell(visit.company_id), seen, look))
+    return visit.live.open(Watch(visit.session.user_id, build_tickets_channel(visit.company_id), seen, look))
 
 
 def _identify(visit: PageRequest) -> tuple[int, int]:

@@ -31,7 +31,7 @@ class MessagingEnvironment(Protocol):
     ) -> str | None:
         """Why a free message may not be sent, besides the age and number of messages in the window; None if it may."""
 
-    async def locate_file(self, kit: AppContext, url: str) -> str:
+    async def locate_file(self, context: AppContext, url: str) -> str:
         """Where a file that a channel names can be fetched."""
 
 
@@ -53,7 +53,7 @@ class LiveMessaging:
             return "The customer has not written over this channel yet; send a template."
         return None
 
-    async def locate_file(self, kit: AppContext, url: str) -> str:
+    async def locate_file(self, context: AppContext, url: str) -> str:
         return url
 
 

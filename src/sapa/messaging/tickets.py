@@ -88,6 +88,6 @@ class Tickets(Protocol):
 TICKETS: Port[Tickets] = Port("tickets")
 
 
-def build_bell(company_id: int) -> str:
+def build_tickets_channel(company_id: int) -> str:
     """The channel to notify when something in a company's tickets changed."""
     return f"sapa_tickets_{company_id}"

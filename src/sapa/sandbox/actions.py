@@ -24,13 +24,13 @@ def refuse_live(company: Company) -> None:
         raise TestKeyRequired
 
 
-async def speak(kit: AppContext, tx: Tx, company: Company, given: SandboxInboundIn) -> SandboxInbound:
+async def speak(context: AppContext, tx: Tx, company: Company, given: SandboxInboundIn) -> SandboxInbound:
     """Has the channel's simulator call back as the channel would."""
     source, sender = _parse_sender(company, given)
     simulator = SIMULATORS[source]
     _check(simulator, given)
-    account = build_account(kit, company.id, source)
-    heard = SimulatedInbound(
+    account = build_account(context, company.id, source)
+    inbound = SimulatedInbound(
         sender=sender,
         message_id=simulator.build_message_id(),
         at=await outbox.get_now(tx, company.id),
@@ -42,9 +42,9 @@ async def speak(kit: AppContext, tx: Tx, company: Company, given: SandboxInbound
         is_echo=given.echo,
         subject=given.subject,
     )
-    post = simulator.build_inbound(account, heard)
+    post = simulator.build_inbound(account, inbound)
     await schedule(tx, company.id, account.hook, post.headers, post.body, 0)
-    return SandboxInbound(source, sender, heard.message_id, post.body.decode("utf-8", "replace"))
+    return SandboxInbound(source, sender, inbound.message_id, post.body.decode("utf-8", "replace"))
 
 
 def _parse_sender(company: Company, given: SandboxInboundIn) -> tuple[Source, str]:

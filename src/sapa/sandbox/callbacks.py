@@ -31,16 +31,16 @@ async def schedule(
     await queries.insert_callback(tx, company_id, path, headers, body, after_seconds)
 
 
-async def post_due(kit: AppContext, stopping: asyncio.Event) -> None:
+async def post_due(context: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: one worker posts at a time, so that callbacks arrive in their order."""
     holder = leases.new_holder()
 
     async def step() -> None:
-        if await _holds_lease(kit.database, holder):
-            await _post_batch(kit)
+        if await _holds_lease(context.database, holder):
+            await _post_batch(context)
 
     await repeat(step, stopping, every=REST_SECONDS)
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         await leases.release_all(db, holder)
 
 
@@ -49,20 +49,20 @@ async def _holds_lease(database: Database, holder: str) -> bool:
         return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
 
 
-async def _post_batch(kit: AppContext) -> None:
-    async with kit.database.connection() as db:
+async def _post_batch(context: AppContext) -> None:
+    async with context.database.connection() as db:
         due = await queries.list_due(db, BATCH)
     for callback in due:
-        is_taken = await _post(kit, callback)
-        async with kit.database.connection() as db:
+        is_taken = await _post(context, callback)
+        async with context.database.connection() as db:
             await _settle(db, callback, is_taken)
 
 
-async def _post(kit: AppContext, callback: SimulatedCallback) -> bool:
-    url = await kit.loopback.address() + callback.path
+async def _post(context: AppContext, callback: SimulatedCallback) -> bool:
+    url = await context.loopback.address() + callback.path
     headers = msgspec.json.decode(callback.headers)
     try:
-        answer = await kit.client.call("POST", url, headers=headers, content=callback.body, seconds=POST_SECONDS)
+        answer = await context.client.call("POST", url, headers=headers, content=callback.body, seconds=POST_SECONDS)
     except (NotSent, Unclear) as error:
         log.warning("sandbox callback was not taken", company_id=callback.company_id, reason=str(error))
         return False

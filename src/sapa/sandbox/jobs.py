@@ -5,7 +5,7 @@ from sapa.sandbox.carriers import bookings
 from sapa.sandbox.channels import outbox
 
 
-async def forget_old(database: Database) -> None:
+async def purge_old(database: Database) -> None:
     """The worker's job: what simulators were asked and took on long ago."""
-    await outbox.forget_old(database)
+    await outbox.purge_old(database)
     await bookings.forget_old(database)

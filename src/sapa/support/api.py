@@ -124,14 +124,14 @@ async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDeta
 
 
 @routes.post("/{id}/replies", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, AnotherTicketActive, *REFUSALS])
-async def reply_to_ticket(errand: OutboundCall, id: TicketId, body: ReplyIn) -> Message | Accepted[Message]:
+async def reply_to_ticket(call: OutboundCall, id: TicketId, body: ReplyIn) -> Message | Accepted[Message]:
     """Reply to the customer.
 
     The message goes out on the ticket's channel as any other does. A ticket that is nobody's becomes the agent's; one
     of an AI agent becomes that of the human agent who replies, and from then on AI agents get TAKEN_OVER. 202 means
     that the channel did not answer in time.
     """
-    return await replies.reply(errand, id, body)
+    return await replies.reply(call, id, body)
 
 
 @routes.post("/{id}/notes", scope=Scope.MESSAGES_WRITE, raises=[NotFound, AgentInactive])

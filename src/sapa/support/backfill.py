@@ -16,9 +16,9 @@ Progress = Callable[[int], None]
 
 async def rebuild(tx: Tx, company: Company, ticket_id: str) -> None:
     """The samples of one ticket. The last cycle comes last, and leaves the ticket's clock as it should be."""
-    chapter = TicketChange(await queries.lock_ticket(tx, company.id, ticket_id))
-    for cycle in range(1, chapter.held.cycle + 1):
-        await chapter.replay(tx, company, cycle)
+    change = TicketChange(await queries.lock_ticket(tx, company.id, ticket_id))
+    for cycle in range(1, change.locked.cycle + 1):
+        await change.replay(tx, company, cycle)
 
 
 async def rebuild_company(database: Database, company_id: int, progress: Progress) -> int:

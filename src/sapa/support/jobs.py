@@ -33,10 +33,10 @@ async def _resolve(database: Database, silent: SilentTicket) -> bool:
     try:
         async with database.transaction() as tx:
             company = await get_company(tx, silent.company_id)
-            held = await queries.lock_ticket(tx, company.id, silent.id)
-            if not held.is_active or held.silent_since != silent.silent_since or held.read_clock().waiting_since:
+            locked = await queries.lock_ticket(tx, company.id, silent.id)
+            if not locked.is_active or locked.silent_since != silent.silent_since or locked.read_clock().waiting_since:
                 return False
-            await tickets.close(tx, company, held, None, "inactivity")
+            await tickets.close(tx, company, locked, None, "inactivity")
             return True
     except asyncpg.LockNotAvailableError:
         return False  # somebody is at it; the next run looks again

@@ -229,10 +229,10 @@ async def get_place(db: Connection, company_id: int, id: str) -> ReplyTarget:
 
 
 async def lock_ticket(tx: Tx, company_id: int, id: str) -> LockedTicket:
-    held = await LOCK.find(tx, company_id, id)
-    if held is None:
+    locked = await LOCK.find(tx, company_id, id)
+    if locked is None:
         raise NotFound
-    return held
+    return locked
 
 
 async def find_locked_latest(tx: Tx, company_id: int, connection_id: str, contact_id: str) -> LockedTicket | None:
@@ -264,14 +264,14 @@ async def insert_ticket(
     )  # fmt: skip
 
 
-async def update_ticket(tx: Tx, company_id: int, held: LockedTicket, clock: Cycle, left: str) -> Ticket:
+async def update_ticket(tx: Tx, company_id: int, locked: LockedTicket, clock: Cycle, left: str) -> Ticket:
     """`left` is the cell that it leaves."""
     return _found(
         await UPDATE.find(
-            tx, company_id, held.id, held.customer_id, held.identity, held.client_number, held.connected_number,
-            held.status, held.agent_id, held.ai_paused, held.cycle, encode(clock), clock.waiting_since, held.number,
-            held.last_message, held.last_message_at, held.silent_since, held.resolved_at, held.resolved_reason,
-            held.source, left,
+            tx, company_id, locked.id, locked.customer_id, locked.identity, locked.client_number, locked.connected_number,
+            locked.status, locked.agent_id, locked.ai_paused, locked.cycle, encode(clock), clock.waiting_since, locked.number,
+            locked.last_message, locked.last_message_at, locked.silent_since, locked.resolved_at, locked.resolved_reason,
+            locked.source, left,
         )
     )  # fmt: skip
 

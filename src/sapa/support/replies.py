@@ -11,12 +11,12 @@ from sapa.support.agents import actions as agents
 from sapa.support.types import ReplyIn
 
 
-async def reply(errand: OutboundCall, id: str, given: ReplyIn) -> Message | Accepted[Message]:
-    company = errand.company
-    async with errand.kit.database.connection() as db:
+async def reply(call: OutboundCall, id: str, given: ReplyIn) -> Message | Accepted[Message]:
+    company = call.company
+    async with call.kit.database.connection() as db:
         place = await queries.get_place(db, company.id, id)
-        agent = await agents.get_able(db, company, given.agent_id)
-    context = SendContext(
+        agent = await agents.get_active_agent(db, company, given.agent_id)
+    send_context = SendContext(
         agent_id=agent.id,
         feature_source="AI_AGENT" if agent.type == "ai" else "INBOX",
         ticket_id=id,
@@ -24,7 +24,7 @@ async def reply(errand: OutboundCall, id: str, given: ReplyIn) -> Message | Acce
         is_handover=given.handover,
     )
     try:
-        return await sending.reply(errand, place.identity, place.source, given.body, context)
+        return await sending.reply(call, place.identity, place.source, given.body, send_context)
     except Invalid as refusal:
         raise _in_words_of_a_reply(refusal) from None
 

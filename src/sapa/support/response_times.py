@@ -63,7 +63,7 @@ class Resolution(Struct, frozen=True):
     resolver: Actor | None
 
 
-Happening = CustomerMessage | AgentMessage | Handover | Resolution
+ClockEvent = CustomerMessage | AgentMessage | Handover | Resolution
 
 
 class CycleRef(Struct, frozen=True):
@@ -74,41 +74,41 @@ class CycleRef(Struct, frozen=True):
     number: int
 
 
-def advance(scene: CycleRef, cycle: Cycle, happening: Happening) -> tuple[Cycle, list[Sample]]:
+def advance(cycle_ref: CycleRef, cycle: Cycle, event: ClockEvent) -> tuple[Cycle, list[Sample]]:
     """The cycle after something happened in it, and what can be measured by it."""
-    match happening:
+    match event:
         case CustomerMessage(at=at):
             return replace(cycle, started_at=cycle.started_at or at, waiting_since=cycle.waiting_since or at), []
         case Handover(at=at):
             return replace(cycle, handover_at=at), []
         case AgentMessage():
-            return _respond(scene, cycle, happening)
+            return _respond(cycle_ref, cycle, event)
         case Resolution():
-            return Cycle(answered_by=cycle.answered_by), _resolve(scene, cycle, happening)
+            return Cycle(answered_by=cycle.answered_by), _resolve(cycle_ref, cycle, event)
 
 
-def _respond(scene: CycleRef, cycle: Cycle, said: AgentMessage) -> tuple[Cycle, list[Sample]]:
-    samples = [_sample(scene, Metric.HANDLED, said.agent, said.at, said.at, said.message_id)]
+def _respond(cycle_ref: CycleRef, cycle: Cycle, said: AgentMessage) -> tuple[Cycle, list[Sample]]:
+    samples = [_sample(cycle_ref, Metric.HANDLED, said.agent, said.at, said.at, said.message_id)]
     if said.is_handover:
         return cycle, samples
     kind = said.agent.type
     if cycle.waiting_since is not None:
         start = _start(cycle, cycle.waiting_since, kind)
         metrics = [Metric.RESPONSE] if kind in cycle.answered_by else [Metric.FIRST_RESPONSE, Metric.RESPONSE]
-        samples += [_sample(scene, metric, said.agent, start, said.at, said.message_id) for metric in metrics]
+        samples += [_sample(cycle_ref, metric, said.agent, start, said.at, said.message_id) for metric in metrics]
     answered_by = cycle.answered_by if kind in cycle.answered_by else (*cycle.answered_by, kind)
     return replace(cycle, waiting_since=None, answered_by=answered_by), samples
 
 
-def _resolve(scene: CycleRef, cycle: Cycle, resolved: Resolution) -> list[Sample]:
+def _resolve(cycle_ref: CycleRef, cycle: Cycle, resolved: Resolution) -> list[Sample]:
     """It is its owner's doing; that of whoever resolved it where nobody owned it."""
     credited = resolved.owner or resolved.resolver
     samples = []
     if resolved.owner is not None:
-        samples.append(_sample(scene, Metric.HANDLED, resolved.owner, resolved.at, resolved.at))
+        samples.append(_sample(cycle_ref, Metric.HANDLED, resolved.owner, resolved.at, resolved.at))
     if credited is not None and cycle.started_at is not None:
         start = _start(cycle, cycle.started_at, credited.type)
-        samples.append(_sample(scene, Metric.RESOLUTION, credited, start, resolved.at))
+        samples.append(_sample(cycle_ref, Metric.RESOLUTION, credited, start, resolved.at))
     return samples
 
 
@@ -118,10 +118,18 @@ def _start(cycle: Cycle, start: datetime, kind: AgentType) -> datetime:
 
 
 def _sample(
-    scene: CycleRef, metric: Metric, agent: Actor, start: datetime, at: datetime, message_id: str | None = None
+    cycle_ref: CycleRef, metric: Metric, agent: Actor, start: datetime, at: datetime, message_id: str | None = None
 ) -> Sample:
     """Clocks differ: what seems to end before it began took no time."""
     seconds = max(0.0, (at - start).total_seconds())
     return Sample(
-        agent.id, scene.ticket_id, scene.number, scene.source, metric, seconds, min(start, at), at, message_id
+        agent.id,
+        cycle_ref.ticket_id,
+        cycle_ref.number,
+        cycle_ref.source,
+        metric,
+        seconds,
+        min(start, at),
+        at,
+        message_id,
     )

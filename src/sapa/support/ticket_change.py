@@ -6,15 +6,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from sapa.db.pool import Tx, notify_after_commit
-from sapa.messaging.tickets import build_bell
+from sapa.messaging.tickets import build_tickets_channel
 from sapa.support import queries
 from sapa.support.response_times import (
     Actor,
     AgentMessage,
+    ClockEvent,
     CustomerMessage,
     Cycle,
     Handover,
-    Happening,
     Resolution,
     advance,
 )
@@ -38,13 +38,13 @@ IN_FORCE = frozenset({"sent", "delivered", "read"})
 class TicketChange:
     """Changes of a locked ticket. What agents wrote is noted before it leaves, and counts once it has gone out."""
 
-    def __init__(self, held: LockedTicket) -> None:
-        self.held = held
+    def __init__(self, locked: LockedTicket) -> None:
+        self.locked = locked
         self.answers = 0
         """How many waits more are known to have ended than before; fewer, where an answer was taken back."""
         self._samples: list[Sample] = []
-        self._left = held.cell
-        self._clock = held.read_clock()
+        self._left = locked.cell
+        self._clock = locked.read_clock()
         self._entries: list[NewTicketEntry] = []
 
     @property
@@ -56,7 +56,7 @@ class TicketChange:
         return bool(self._entries)
 
     def change(self, **fields: Any) -> None:
-        self.held = replace(self.held, **fields)
+        self.locked = replace(self.locked, **fields)
 
     def hear(self, at: datetime, message_id: str, body: str | None) -> None:
         self._note("heard", at, message_id=message_id)
@@ -99,11 +99,11 @@ class TicketChange:
             self._advance(Handover(at))
 
     def resolve(self, at: datetime, resolver: Actor | None, reason: Reason) -> None:
-        owner = find_doer(self.held.agent_id, self.held.agent_type)
+        owner = build_actor(self.locked.agent_id, self.locked.agent_type)
         self._note(
             "resolved", at,
-            agent_id=self.held.agent_id,
-            agent_type=self.held.agent_type,
+            agent_id=self.locked.agent_id,
+            agent_type=self.locked.agent_type,
             actor_id=resolver.id if resolver else None,
             actor_type=resolver.type if resolver else None,
             reason=reason,
@@ -113,7 +113,7 @@ class TicketChange:
 
     def merge(self, at: datetime) -> None:
         """Its conversation goes on in another ticket: nobody resolved it, and nothing is measured by that."""
-        self._note("resolved", at, agent_id=self.held.agent_id, agent_type=self.held.agent_type, reason="merged")
+        self._note("resolved", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type, reason="merged")
         self._advance(Resolution(at, None, None))
         self.change(status="resolved", resolved_at=at.isoformat(), resolved_reason="merged")
 
@@ -124,7 +124,7 @@ class TicketChange:
             return
         self._note("heard", since)
         self._advance(CustomerMessage(since))
-        self._show(since, other.held.last_message)
+        self._show(since, other.locked.last_message)
 
     def reopen(self, at: datetime, owner: Agent | None) -> None:
         """A new cycle, whose clock the customer's next message starts."""
@@ -133,61 +133,61 @@ class TicketChange:
             agent_id=owner.id if owner else None,
             agent_type=owner.type if owner else None,
             ai_paused=owner is not None and owner.type == "human",
-            cycle=self.held.cycle + 1,
-            silent_since=_later(self.held.silent_since, at),
+            cycle=self.locked.cycle + 1,
+            silent_since=_later(self.locked.silent_since, at),
             resolved_at=None,
             resolved_reason=None,
         )
         self._clock = Cycle()
-        self._note("reopened", at, agent_id=self.held.agent_id, agent_type=self.held.agent_type)
+        self._note("reopened", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type)
 
-    def count(self, happening: Happening) -> None:
+    def count(self, event: ClockEvent) -> None:
         """Something that was noted before, and is in force only now."""
-        self._advance(happening)
+        self._advance(event)
 
     async def write(self, tx: Tx, company: Company) -> Ticket:
         if self._entries:
-            await queries.insert_entries(tx, company.id, self.held.id, self._entries)
+            await queries.insert_entries(tx, company.id, self.locked.id, self._entries)
         if self._samples:
             await sample_actions.record(tx, company.id, self._samples)
-        notify_after_commit(tx, build_bell(company.id))
-        return await queries.update_ticket(tx, company.id, self.held, self._clock, self._left)
+        notify_after_commit(tx, build_tickets_channel(company.id))
+        return await queries.update_ticket(tx, company.id, self.locked, self._clock, self._left)
 
     async def replay(self, tx: Tx, company: Company, cycle: int) -> None:
         """Measures a cycle again from its beginning, and corrects what was measured otherwise."""
-        scene = replace(self.held.scene, number=cycle)
+        cycle_ref = replace(self.locked.cycle_ref, number=cycle)
         clock, found = Cycle(), list[Sample]()
-        for entry in await queries.list_entries(tx, company.id, self.held.id, cycle):
-            if (happening := build_happening(entry)) is not None:
-                clock, samples = advance(scene, clock, happening)
+        for entry in await queries.list_entries(tx, company.id, self.locked.id, cycle):
+            if (event := build_clock_event(entry)) is not None:
+                clock, samples = advance(cycle_ref, clock, event)
                 found += samples
-        self.answers += (await sample_actions.replace(tx, company.id, self.held.id, cycle, found))[Metric.RESPONSE]
-        if cycle == self.held.cycle:
+        self.answers += (await sample_actions.replace(tx, company.id, self.locked.id, cycle, found))[Metric.RESPONSE]
+        if cycle == self.locked.cycle:
             self._clock = clock
-            await queries.set_clock(tx, company.id, self.held.id, clock)
+            await queries.set_clock(tx, company.id, self.locked.id, clock)
 
     def _note(self, kind: str, at: datetime, **fields: Any) -> None:
-        self.change(number=self.held.number + 1)
-        self._entries.append(NewTicketEntry(self.held.number, self.held.cycle, kind, at, **fields))
+        self.change(number=self.locked.number + 1)
+        self._entries.append(NewTicketEntry(self.locked.number, self.locked.cycle, kind, at, **fields))
 
-    def _advance(self, happening: Happening) -> None:
-        self._clock, samples = advance(self.held.scene, self._clock, happening)
+    def _advance(self, event: ClockEvent) -> None:
+        self._clock, samples = advance(self.locked.cycle_ref, self._clock, event)
         self._samples += samples
         self.answers += sum(sample.metric is Metric.RESPONSE for sample in samples)
 
     def _show(self, at: datetime, body: str | None) -> None:
         """The newest message; one that comes late shows no more than that."""
-        if datetime.fromisoformat(self.held.last_message_at) <= at or self.held.last_message is None:
+        if datetime.fromisoformat(self.locked.last_message_at) <= at or self.locked.last_message is None:
             self.change(last_message=(body or "")[:LONGEST_PREVIEW] or None)
         self.change(
-            last_message_at=_later(self.held.last_message_at, at), silent_since=_later(self.held.silent_since, at)
+            last_message_at=_later(self.locked.last_message_at, at), silent_since=_later(self.locked.silent_since, at)
         )
 
 
-def build_happening(entry: StoredTicketEntry) -> Happening | None:
+def build_clock_event(entry: StoredTicketEntry) -> ClockEvent | None:
     """What an entry means to the clock; nothing if it was a message that did not go out."""
     at = datetime.fromisoformat(entry.at)
-    agent, actor = find_doer(entry.agent_id, entry.agent_type), find_doer(entry.actor_id, entry.actor_type)
+    agent, actor = build_actor(entry.agent_id, entry.agent_type), build_actor(entry.actor_id, entry.actor_type)
     match entry.kind:
         case "heard":
             return CustomerMessage(at)
@@ -200,7 +200,7 @@ def build_happening(entry: StoredTicketEntry) -> Happening | None:
     return None
 
 
-def find_doer(id: int | None, type: Any) -> Actor | None:
+def build_actor(id: int | None, type: Any) -> Actor | None:
     return None if id is None or type is None else Actor(id, type)
 
 

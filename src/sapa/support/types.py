@@ -230,7 +230,7 @@ class LockedTicket(Struct, frozen=True):
         return build_cell(self.status, self.source)
 
     @property
-    def scene(self) -> CycleRef:
+    def cycle_ref(self) -> CycleRef:
         return CycleRef(self.id, Source(self.source), self.cycle)
 
     @property

@@ -141,9 +141,9 @@ async def test_two_workers_deal_with_each_item_once_and_in_order(
     lane = CallbackLane(company.live, hooked.connection_id)
     is_over = asyncio.Event()
 
-    async def hurry(kit: AppContext) -> None:
+    async def hurry(context: AppContext) -> None:
         while not is_over.is_set():
-            await inbound.advance(kit, lane)
+            await inbound.advance(context, lane)
             await asyncio.sleep(0.005)
 
     rush = asyncio.gather(*map(hurry, kits))
@@ -154,8 +154,8 @@ async def test_two_workers_deal_with_each_item_once_and_in_order(
     finally:
         is_over.set()
         await rush
-        for kit in kits:
-            await kit.close()
+        for context in kits:
+            await context.close()
     assert [each["body"] for each in await list_inbound(database, company.live)] == [str(n) for n in range(20)]
     assert await count(database, EVENTS, company) == 20
     async with database.connection() as db:
@@ -197,7 +197,7 @@ async def test_callbacks_are_forgotten_after_a_month_and_never_before_they_are_d
         await db.execute(
             "UPDATE channel_callbacks SET status = 'waiting', due_at = now() + interval '1 day' WHERE id = $1", ids[0]
         )
-    await callbacks.forget_old(database)
+    await callbacks.purge_old(database)
     async with database.connection() as db:
         assert [row[0] for row in await db.fetch(IDS, company.live)] == [ids[0], ids[2]]
 

@@ -25,7 +25,7 @@ PAGE = {"page_id": "5566", "access_token": "token", "app_secret": "secret"}
 
 
 @pytest.fixture
-async def kit(installation: Installation) -> AsyncIterator[AppContext]:
+async def context(installation: Installation) -> AsyncIterator[AppContext]:
     """A worker's, on a database that no other worker looks at; it may reach this machine."""
     variables = {"SAPA_SECRET_KEY": installation.server.secret_key, "SAPA_WEBHOOK_ALLOW_INSECURE": "1"}
     async with migrated_database(installation.server) as scratch, open_database(scratch.app_url, size=4) as quiet:
@@ -34,21 +34,21 @@ async def kit(installation: Installation) -> AsyncIterator[AppContext]:
         await made.close()
 
 
-async def connect_page(kit: AppContext) -> ChannelAccount:
-    made = await make_company(kit.database)
-    async with kit.database.transaction() as tx:
+async def connect_page(context: AppContext) -> ChannelAccount:
+    made = await make_company(context.database)
+    async with context.database.transaction() as tx:
         company = await get_company(tx, made.live)
-        draft = await connecting.prepare(kit, tx, company, Source.SOCIAL_NETWORK, PAGE)
-        await connecting.connect(kit, tx, company, draft)
-        opened = await accounts.STORED.find_by_source(kit, tx, company, Source.SOCIAL_NETWORK)
+        draft = await connecting.prepare(context, tx, company, Source.SOCIAL_NETWORK, PAGE)
+        await connecting.connect(context, tx, company, draft)
+        opened = await accounts.STORED.find_by_source(context, tx, company, Source.SOCIAL_NETWORK)
     assert opened is not None
     return opened.connection
 
 
-async def bring(kit: AppContext, connection: ChannelAccount, *urls: str) -> str:
+async def bring(context: AppContext, connection: ChannelAccount, *urls: str) -> str:
     """A message with these files; its id."""
     id = str(uuid4())
-    async with kit.database.transaction() as tx:
+    async with context.database.transaction() as tx:
         await note(tx, connection, id, [InboundMedia("image", url=url) for url in urls])
     return id
 
@@ -59,19 +59,19 @@ async def list_statuses(database: Database, id: str) -> list[str]:
     return [row[0] for row in rows]
 
 
-async def test_a_company_with_slow_files_keeps_up_nobody_else(kit: AppContext) -> None:
-    slow_page, quick_page, stopping = await connect_page(kit), await connect_page(kit), asyncio.Event()
+async def test_a_company_with_slow_files_keeps_up_nobody_else(context: AppContext) -> None:
+    slow_page, quick_page, stopping = await connect_page(context), await connect_page(context), asyncio.Event()
     async with open_peer() as slow, open_peer() as quick:
         slow.answers, quick.answers = [30.0], [(200, b"GIF89a")]
-        hanging = await bring(kit, slow_page, *(f"{slow.address}/{number}" for number in range(8)))
-        fetched = await bring(kit, quick_page, *(f"{quick.address}/{number}" for number in range(3)))
-        service = asyncio.create_task(media.fetch_waiting(kit, stopping))
+        hanging = await bring(context, slow_page, *(f"{slow.address}/{number}" for number in range(8)))
+        fetched = await bring(context, quick_page, *(f"{quick.address}/{number}" for number in range(3)))
+        service = asyncio.create_task(media.fetch_waiting(context, stopping))
 
         async def is_there() -> bool | None:
-            return await list_statuses(kit.database, fetched) == ["stored"] * 3 or None
+            return await list_statuses(context.database, fetched) == ["stored"] * 3 or None
 
         await eventually(is_there)
         assert len(slow.asked) == media.MOST_OF_A_COMPANY
-        assert await list_statuses(kit.database, hanging) == ["waiting"] * 8
+        assert await list_statuses(context.database, hanging) == ["waiting"] * 8
         stopping.set()
         await service

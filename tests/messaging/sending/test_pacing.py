@@ -17,8 +17,8 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.sending.pacing import (
-    book,
     find_gap,
+    reserve_slot,
     wait_until_free,
 )
 from sapa.messaging.sending.types import ChannelBusy
@@ -37,7 +37,7 @@ async def test_places_are_booked_one_after_the_other(database: Database, company
 
     async def take(gap: float = 1.0) -> float:
         async with database.connection() as db:
-            return await book(db, company.live, ID, gap, most=1000)
+            return await reserve_slot(db, company.live, ID, gap, most=1000)
 
     assert await take() == 0
     waits = sorted(await asyncio.gather(*(take() for _ in range(20))))
@@ -48,20 +48,20 @@ async def test_places_are_booked_one_after_the_other(database: Database, company
 
 async def test_an_idle_connection_does_not_wait(database: Database, company: Environments) -> None:
     async with database.connection() as db:
-        assert await book(db, company.live, ID, 0.001) == 0
+        assert await reserve_slot(db, company.live, ID, 0.001) == 0
         await asyncio.sleep(0.01)
-        assert await book(db, company.live, ID, 0.001) == 0
-        assert await book(db, company.live, OTHER, 100.0) == 0
-        assert await book(db, company.test, ID, 100.0) == 0
+        assert await reserve_slot(db, company.live, ID, 0.001) == 0
+        assert await reserve_slot(db, company.live, OTHER, 100.0) == 0
+        assert await reserve_slot(db, company.test, ID, 100.0) == 0
 
 
 async def test_who_would_wait_too_long_is_told_how_long(database: Database, company: Environments) -> None:
     async with database.connection() as db:
-        await book(db, company.live, ID, 10.0)
-        assert 9 < await book(db, company.live, ID, 10.0) <= 10
+        await reserve_slot(db, company.live, ID, 10.0)
+        assert 9 < await reserve_slot(db, company.live, ID, 10.0) <= 10
         for _ in range(3):
             with pytest.raises(ChannelBusy) as busy:
-                await book(db, company.live, ID, 10.0)
+                await reserve_slot(db, company.live, ID, 10.0)
             assert busy.value.status == 429
             assert 18 <= int(busy.value.headers["retry-after"]) <= 20
 
@@ -82,7 +82,7 @@ def test_the_pace_is_the_channels_own(source: Source, text: float, media: float)
 
 
 async def test_a_slow_channel_delays_no_other(
-    kit: AppContext, client: Client, peer: Peer, company: Environments
+    context: AppContext, client: Client, peer: Peer, company: Environments
 ) -> None:
     """200 sends hang with one; another's is through while all of them still wait."""
     live = Company(company.live, "live", "ID", "IDR")
@@ -91,7 +91,7 @@ async def test_a_slow_channel_delays_no_other(
     async def send(source: Source, address: str) -> float:
         connection = build_connection(source, address, client, live)
         channel = CHANNELS[source]
-        await wait_until_free(kit, ConnectedChannel(channel, connection), CONTENTS["text"])
+        await wait_until_free(context, ConnectedChannel(channel, connection), CONTENTS["text"])
         begun = time.monotonic()
         await channel.send(connection, OutgoingMessage(REFERENCE, RECIPIENTS[source], CONTENTS["text"]))
         return time.monotonic() - begun
@@ -101,7 +101,7 @@ async def test_a_slow_channel_delays_no_other(
     while len(peer.asked) < 200 and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.02)
     assert len(peer.asked) == 200
-    assert kit.database.opened == kit.database.idle
+    assert context.database.opened == context.database.idle
     async with open_peer() as quick:
         quick.answers = [(200, {"message_id": "m_1"})]
         await send(Source.SOCIAL_NETWORK, quick.address)
@@ -112,7 +112,7 @@ async def test_a_slow_channel_delays_no_other(
 
 
 async def test_the_pace_is_kept_by_what_really_leaves(
-    kit: AppContext, client: Client, peer: Peer, company: Environments
+    context: AppContext, client: Client, peer: Peer, company: Environments
 ) -> None:
     """40 messages at once over a connection that takes 20 a second: never sooner than two seconds less one gap."""
     live = Company(company.live, "live", "ID", "IDR")
@@ -121,7 +121,7 @@ async def test_the_pace_is_kept_by_what_really_leaves(
     connection = build_connection(Source.MSGAPP_COEX, peer.address, client, live)
 
     async def send() -> float:
-        await wait_until_free(kit, ConnectedChannel(channel, connection), CONTENTS["text"])
+        await wait_until_free(context, ConnectedChannel(channel, connection), CONTENTS["text"])
         return time.monotonic()
 
     begun = time.monotonic()
@@ -129,10 +129,10 @@ async def test_the_pace_is_kept_by_what_really_leaves(
     assert max(ends) - begun >= 1.9
 
 
-async def test_simulators_take_what_they_are_given(kit: AppContext, client: Client, company: Environments) -> None:
+async def test_simulators_take_what_they_are_given(context: AppContext, client: Client, company: Environments) -> None:
     tester = Company(company.test, "test", "ID", "IDR")
     connection = build_connection(Source.MSGAPP_COEX, "", client, tester)
     for _ in range(50):
-        await wait_until_free(kit, ConnectedChannel(CHANNELS[Source.MSGAPP_COEX], connection), CONTENTS["text"])
-    async with kit.database.connection() as db:
+        await wait_until_free(context, ConnectedChannel(CHANNELS[Source.MSGAPP_COEX], connection), CONTENTS["text"])
+    async with context.database.connection() as db:
         assert await db.fetchval("SELECT count(*) FROM channel_paces WHERE company_id = $1", company.test) == 0

@@ -19,7 +19,7 @@ from sapa.messaging.connections import actions as connections
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.queries import insert_message
 from sapa.messaging.messages.types import MESSAGE_ID, NewMessage
-from sapa.messaging.sending.pacing import book
+from sapa.messaging.sending.pacing import reserve_slot
 from sapa.sandbox.channels import social, tiktok
 from sapa.sandbox.channels.accounts import SandboxAccount, build_account
 from sapa.sandbox.channels.scripts import ScriptStep
@@ -49,7 +49,7 @@ WAIT_SECONDS = 5.0
 
 
 @pytest.fixture
-async def kit(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
+async def context(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
     made = build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
     yield made
     await made.close()
@@ -63,12 +63,18 @@ async def call_back(installation: Installation, account: SandboxAccount, post: P
 
 
 async def test_a_watermark_that_comes_before_our_call_is_answered_is_not_lost(
-    installation: Installation, kit: AppContext, sandbox: httpx.AsyncClient, database: Database, company: Environments
+    installation: Installation,
+    context: AppContext,
+    sandbox: httpx.AsyncClient,
+    database: Database,
+    company: Environments,
 ) -> None:
     sent = await send(sandbox, 202, to=SILENT, sources="SOCIAL_NETWORK")
-    account, at = build_account(kit, company.test, Source.SOCIAL_NETWORK), datetime.now(UTC) + timedelta(seconds=1)
+    account, at = build_account(context, company.test, Source.SOCIAL_NETWORK), datetime.now(UTC) + timedelta(seconds=1)
     await call_back(
-        installation, account, social.play(AcceptedMessage(account, SILENT, "", at), ScriptStep(0, "read"), at, {})
+        installation,
+        account,
+        social.build_callback(AcceptedMessage(account, SILENT, "", at), ScriptStep(0, "read"), at, {}),
     )
 
     async def is_put_off() -> bool | None:
@@ -86,7 +92,11 @@ async def test_a_watermark_that_comes_before_our_call_is_answered_is_not_lost(
 
 
 async def test_an_echo_settles_buttons_that_went_out_as_text(
-    installation: Installation, kit: AppContext, sandbox: httpx.AsyncClient, database: Database, company: Environments
+    installation: Installation,
+    context: AppContext,
+    sandbox: httpx.AsyncClient,
+    database: Database,
+    company: Environments,
 ) -> None:
     """The channel has no reference of ours to return: what was said tells whose it is."""
     body = {"to": SILENT, "sources": "SHORT_VIDEO", "interactive": BUTTONS}
@@ -94,9 +104,9 @@ async def test_an_echo_settles_buttons_that_went_out_as_text(
     assert answer.status_code == 202, answer.text
     text = json.loads((await read_outbox(sandbox))[0]["body"])["text"]
     assert text["body"] != BUTTONS["body"]
-    account, at = build_account(kit, company.test, Source.SHORT_VIDEO), datetime.now(UTC)
+    account, at = build_account(context, company.test, Source.SHORT_VIDEO), datetime.now(UTC)
     taken, content = AcceptedMessage(account, SILENT, "t_1", at), {"type": "text", "text": text}
-    await call_back(installation, account, tiktok.play(taken, ScriptStep(0, "sent"), at, content))
+    await call_back(installation, account, tiktok.build_callback(taken, ScriptStep(0, "sent"), at, content))
     id = answer.json()["data"]["messageId2"]
     message = await await_message(sandbox, id, lambda message: message["sentAt"])
     assert (message["status"], message["messageId"], message["error"]) == ("sent", "t_1", None)
@@ -111,7 +121,7 @@ async def test_nothing_is_sent_over_a_channel_that_is_disconnected_while_it_wait
         await heard(database, company.live)
         async with database.connection() as db:
             owner = await get_company(db, company.live)
-            await book(db, company.live, live.hooked.connection_id, WAIT_SECONDS)
+            await reserve_slot(db, company.live, live.hooked.connection_id, WAIT_SECONDS)
         before = await find_free_place(database, company)
         call = asyncio.create_task(live.post("/messages/send", **build_message()))
 

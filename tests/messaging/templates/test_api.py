@@ -233,7 +233,7 @@ async def test_what_the_channel_has_and_decided_is_taken_over(live_company: Live
     ]  # fmt: skip
     live_company.peer.answers = [(200, {"data": listed})]
     for _ in range(2):
-        await synchronise_company(live_company.kit, company.live)
+        await synchronise_company(live_company.context, company.live)
         found = {template["name"]: template for template in await live_company.get("/templates")}
         assert set(found) == {"order_update", "promo"}
         assert (found["order_update"]["id"], found["order_update"]["status"]) == (made["id"], "APPROVED")
@@ -244,6 +244,6 @@ async def test_what_the_channel_lacks_is_submitted_in_the_next_round(live_compan
     live_company.peer.answers = [None]
     made = (await live_company.post("/templates", **LIVE)).json()["data"]
     live_company.peer.answers = [(200, {"data": []}), (200, {"id": "5", "status": "APPROVED"})]
-    await synchronise_company(live_company.kit, company.live)
+    await synchronise_company(live_company.context, company.live)
     assert (await live_company.get(f"/templates/{made['id']}"))["status"] == "APPROVED"
     assert [asked.method for asked in live_company.peer.asked] == ["POST", "GET", "POST"]

@@ -20,7 +20,7 @@ NEW = NewTemplate(
 )
 
 
-def book(source: Source = Source.MSGAPP_CLOUD) -> TemplateStore:
+def account(source: Source = Source.MSGAPP_CLOUD) -> TemplateStore:
     channel = CHANNELS[source]
     assert isinstance(channel, TemplateStore)
     return channel
@@ -40,7 +40,7 @@ async def test_all_pages_are_listed(peer: Peer, client: Client) -> None:
     peer.answers = [(200, {"data": [one], "paging": more}), (200, {"data": [two, {"x": 1}], "paging": {"cursors": {}}})]
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
     components = [{"type": "BODY", "text": "x"}]
-    assert await book().list_templates(connection) == [
+    assert await account().list_templates(connection) == [
         ChannelTemplate("a", "id", "UTILITY", "APPROVED", components, "1"),
         ChannelTemplate("b", "id", "UTILITY", "REJECTED", components, "1", "INVALID_FORMAT"),
     ]
@@ -54,7 +54,7 @@ async def test_all_pages_are_listed(peer: Peer, client: Client) -> None:
 async def test_a_template_is_put_before_the_channel(peer: Peer, client: Client) -> None:
     peer.answers = [(200, {"id": "7", "status": "PENDING", "category": "MARKETING"})]
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
-    made = await book().submit_template(connection, NEW)
+    made = await account().submit_template(connection, NEW)
     [asked] = peer.asked
     assert (asked.method, asked.path) == ("POST", "/3344/message_templates")
     assert asked.json == {
@@ -76,7 +76,7 @@ async def test_a_template_is_put_before_the_channel(peer: Peer, client: Client) 
 async def test_a_template_that_the_channel_does_not_want_is_refused(peer: Peer, client: Client) -> None:
     peer.answers = [(400, {"error": {"message": "Invalid parameter", "code": 100, "error_user_msg": "Name is taken"}})]
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
-    assert await book().submit_template(connection, NEW) == SendRefusal("100", "(100) Name is taken", "validation")
+    assert await account().submit_template(connection, NEW) == SendRefusal("100", "(100) Name is taken", "validation")
 
 
 async def test_a_template_is_deleted_by_its_name(peer: Peer, client: Client) -> None:
@@ -87,8 +87,8 @@ async def test_a_template_is_deleted_by_its_name(peer: Peer, client: Client) -> 
         (400, {"error": {"message": "Invalid parameter", "code": 100, "error_subcode": 2593002}}),
         (403, {"error": {"message": "not yours", "code": 200}}),
     ]
-    assert await book().delete_template(connection, "order_update") is None
+    assert await account().delete_template(connection, "order_update") is None
     assert (peer.asked[0].method, peer.asked[0].query) == ("DELETE", {"name": "order_update"})
-    assert await book().delete_template(connection, "order_update") is None
-    assert await book().delete_template(connection, "order_update") is None
-    assert await book().delete_template(connection, "order_update") == SendRefusal("200", "(200) not yours", "auth")
+    assert await account().delete_template(connection, "order_update") is None
+    assert await account().delete_template(connection, "order_update") is None
+    assert await account().delete_template(connection, "order_update") == SendRefusal("200", "(200) not yours", "auth")

@@ -7,7 +7,7 @@ import httpx
 import pytest
 
 from sapa.db.pool import Database
-from sapa.messaging.widget.jobs import forget_old
+from sapa.messaging.widget.jobs import purge_old
 from sapa.messaging.widget.visits import SESSION_DAYS
 from tests.conftest import Installation
 from tests.db.scratch import connect
@@ -172,7 +172,7 @@ async def test_who_does_not_come_back_is_forgotten_but_no_conversation_is(
                 for table in ("widget_sessions", "widget_visitors", "widget_lines")
             ]
 
-    await forget_old(database)
+    await purge_old(database)
     assert await count() == [2, 2, 1]
     async with database.transaction() as tx:
         for table, column in (("widget_sessions", "used_at"), ("widget_visitors", "seen_at")):
@@ -181,5 +181,5 @@ async def test_who_does_not_come_back_is_forgotten_but_no_conversation_is(
                 company.test, SESSION_DAYS,
             )  # fmt: skip
     assert (await page.say("Halo?")).status_code == 401
-    await forget_old(database)
+    await purge_old(database)
     assert await count() == [0, 1, 1]

@@ -63,7 +63,7 @@ def read_node(answer: ProviderResponse) -> Node:
     if answer.status >= 500 or not isinstance(found, dict):
         raise Unclear(f"the channel answered {answer.status} without saying more")
     if answer.status >= 400 or "error" in found:
-        raise BadAccount(describe(parse_mishap(found)))
+        raise BadAccount(describe(parse_graph_error(found)))
     return found
 
 
@@ -72,7 +72,7 @@ def authorize(connection: ChannelAccount) -> dict[str, str]:
     return {"authorization": f"Bearer {connection.credentials['access_token']}"}
 
 
-def parse_mishap(found: Any) -> GraphError:
+def parse_graph_error(found: Any) -> GraphError:
     error = node(found, "error")
     return GraphError(
         code=_number(error.get("code")),
@@ -83,12 +83,12 @@ def parse_mishap(found: Any) -> GraphError:
     )
 
 
-def describe(mishap: GraphError) -> str:
-    words = mishap.details or mishap.message or "the channel gave no reason"
-    return words if str(mishap.code) in words else f"({mishap.code}) {words}"
+def describe(graph_error: GraphError) -> str:
+    words = graph_error.details or graph_error.message or "the channel gave no reason"
+    return words if str(graph_error.code) in words else f"({graph_error.code}) {words}"
 
 
-def read_refusal(answer: ProviderResponse, judge: Callable[[GraphError], ErrorMeaning]) -> SendRefusal | None:
+def read_refusal(answer: ProviderResponse, classify: Callable[[GraphError], ErrorMeaning]) -> SendRefusal | None:
     """None when the channel took it. Whatever is not certain raises Unclear."""
     found = parse_json(answer.body)
     if answer.status >= 500:
@@ -97,10 +97,10 @@ def read_refusal(answer: ProviderResponse, judge: Callable[[GraphError], ErrorMe
         return None
     if not isinstance(get(found, "error"), dict):
         raise Unclear(f"the channel answered {answer.status} in a way that cannot be read")
-    mishap = parse_mishap(found)
-    verdict = judge(mishap)
+    graph_error = parse_graph_error(found)
+    verdict = classify(graph_error)
     retry_after = verdict.retry_after if verdict.retry_after is None else _wait(answer, verdict.retry_after)
-    return SendRefusal(str(mishap.code), describe(mishap), verdict.category, retry_after)
+    return SendRefusal(str(graph_error.code), describe(graph_error), verdict.category, retry_after)
 
 
 def _wait(answer: ProviderResponse, least: float) -> float:

@@ -93,7 +93,7 @@ def _shorten(title: str) -> str:
 
 
 def parse_sent(answer: ProviderResponse) -> SendReceipt | SendRefusal:
-    if refused := read_refusal(answer, judge):
+    if refused := read_refusal(answer, classify):
         return refused
     message_id = text(parse_json(answer.body), "message_id")
     if message_id is None:
@@ -101,12 +101,12 @@ def parse_sent(answer: ProviderResponse) -> SendReceipt | SendRefusal:
     return SendReceipt(message_id)
 
 
-def judge(mishap: GraphError) -> ErrorMeaning:
-    words = mishap.message.lower()
-    match mishap.code:
-        case 10 if "window" in words or mishap.subcode == _WINDOW:
+def classify(graph_error: GraphError) -> ErrorMeaning:
+    words = graph_error.message.lower()
+    match graph_error.code:
+        case 10 if "window" in words or graph_error.subcode == _WINDOW:
             return ErrorMeaning("window")
-        case 100 if "no matching user" in words or mishap.subcode == _NO_USER:
+        case 100 if "no matching user" in words or graph_error.subcode == _NO_USER:
             return ErrorMeaning("recipient")
         case 551:
             return ErrorMeaning("recipient")
@@ -120,7 +120,7 @@ def judge(mishap: GraphError) -> ErrorMeaning:
             return ErrorMeaning("auth")
         case code if 200 <= code <= 299:
             return ErrorMeaning("auth")
-    return ErrorMeaning("transient", 10.0) if mishap.is_transient else ErrorMeaning("validation")
+    return ErrorMeaning("transient", 10.0) if graph_error.is_transient else ErrorMeaning("validation")
 
 
 def parse_callback(account_id: str, kind: IdentityKind, body: bytes) -> Sequence[Item]:

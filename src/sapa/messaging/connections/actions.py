@@ -47,13 +47,13 @@ class ConnectionDraft(Struct, frozen=True):
 
 
 async def prepare(
-    kit: AppContext, db: Database, company: Company, source: Source, given: Mapping[str, str]
+    context: AppContext, db: Database, company: Company, source: Source, given: Mapping[str, str]
 ) -> ConnectionDraft:
     """What is not given stays as it is, when the same account is connected already."""
     if company.is_test:
         raise SandboxChannel
     channel = CHANNELS[source]
-    present = await STORED.find_by_source(kit, db, company, source)
+    present = await STORED.find_by_source(context, db, company, source)
     known = _keep(channel, present, given)
     values = {name: value for name, value in {**known, **given}.items() if value}
     made = {
@@ -87,12 +87,12 @@ def _draft(channel: Channel, values: dict[str, str], made: dict[str, str]) -> Co
     return ConnectionDraft(channel, account, {name: values[name] for name in values.keys() - account.keys()}, made)
 
 
-async def check(kit: AppContext, company: Company, draft: ConnectionDraft) -> None:
+async def check(context: AppContext, company: Company, draft: ConnectionDraft) -> None:
     """Asks the channel whether it knows the account; raises AccountRefused. Calls the outside."""
-    address = accounts.find_address(kit, draft.channel, draft.account)
+    address = accounts.find_address(context, draft.channel, draft.account)
     trial = ChannelAccount(
-        company, CONNECTION_ID.new(), draft.channel.source, address, draft.account, draft.credentials, kit.client,
-        kit.database,
+        company, CONNECTION_ID.new(), draft.channel.source, address, draft.account, draft.credentials, context.client,
+        context.database,
     )  # fmt: skip
     if (error := await verify(ConnectedChannel(draft.channel, trial))) is not None:
         for secret in filter(None, draft.credentials.values()):
@@ -101,7 +101,7 @@ async def check(kit: AppContext, company: Company, draft: ConnectionDraft) -> No
 
 
 async def connect(
-    kit: AppContext, tx: Tx, company: Company, draft: ConnectionDraft, is_new_hook: bool = False
+    context: AppContext, tx: Tx, company: Company, draft: ConnectionDraft, is_new_hook: bool = False
 ) -> NewChannelConnection:
     """Stores a connection. The same account connected again goes on where it left off."""
     source, account_id = draft.channel.source, accounts.find_account_id(draft.channel, draft.account)
@@ -111,16 +111,16 @@ async def connect(
         raise OtherAccount
     known = present or await queries.find_by_account(tx, company.id, source, account_id)
     token = f"hook_{company.id}_{secrets.token_urlsafe(32)}" if present is None or is_new_hook else None
-    id = await _store(kit, tx, company, draft, known, token)
-    address = kit.settings.server.address
+    id = await _store(context, tx, company, draft, known, token)
+    address = context.settings.server.address
     hook_url = f"{address}{HOOKS}{token}" if token else None
     channel = draft.channel
     snippet = channel.build_snippet(address, token) if token and isinstance(channel, Embeddable) else None
-    return NewChannelConnection(await get_info(kit, tx, company, id), hook_url, draft.generated, snippet)
+    return NewChannelConnection(await get_info(context, tx, company, id), hook_url, draft.generated, snippet)
 
 
 async def _store(
-    kit: AppContext,
+    context: AppContext,
     tx: Tx,
     company: Company,
     draft: ConnectionDraft,
@@ -128,7 +128,7 @@ async def _store(
     token: str | None,
 ) -> str:
     id = known.id if known else CONNECTION_ID.new()
-    sealed = kit.vault.seal(msgspec.json.encode(draft.credentials), company.id, id)
+    sealed = context.vault.seal(msgspec.json.encode(draft.credentials), company.id, id)
     account = msgspec.json.encode(draft.account).decode()
     hook_hash = accounts.hash_token(token) if token else None
     is_renewable = isinstance(draft.channel, Renewable) and bool(draft.credentials.get("refresh_token"))
@@ -161,23 +161,23 @@ async def verify(opened: ConnectedChannel) -> str | None:
     return None
 
 
-async def note_verified(db: Database, company: Company, connection_id: str, error: str | None) -> None:
+async def record_verified(db: Database, company: Company, connection_id: str, error: str | None) -> None:
     if error is None:
-        await queries.note_verified(db, company.id, connection_id)
+        await queries.record_verified(db, company.id, connection_id)
     else:
-        await accounts.note_health(db, company.id, connection_id, error)
+        await accounts.record_health(db, company.id, connection_id, error)
 
 
-async def test(kit: AppContext, company: Company, source: Source) -> ChannelConnection:
+async def test(context: AppContext, company: Company, source: Source) -> ChannelConnection:
     """Asks the channel whether it still knows the account, and remembers what it said. Calls the outside."""
-    async with kit.database.connection() as db:
-        opened = await accounts.get_accounts(company).find_by_source(kit, db, company, source)
+    async with context.database.connection() as db:
+        opened = await accounts.get_accounts(company).find_by_source(context, db, company, source)
     if opened is None:
         raise ChannelNotConnected
     error = await verify(opened)
-    async with kit.database.connection() as db:
-        await note_verified(db, company, opened.connection.id, error)
-        return await get_info(kit, db, company, opened.connection.id)
+    async with context.database.connection() as db:
+        await record_verified(db, company, opened.connection.id, error)
+        return await get_info(context, db, company, opened.connection.id)
 
 
 def find_channel(name: str) -> Channel | None:
@@ -189,8 +189,8 @@ def list_channels() -> list[Channel]:
     return list(CHANNELS.values())
 
 
-async def get_info(kit: AppContext, db: Database, company: Company, id: str) -> ChannelConnection:
-    infos = await accounts.get_accounts(company).list_infos(kit, db, company)
+async def get_info(context: AppContext, db: Database, company: Company, id: str) -> ChannelConnection:
+    infos = await accounts.get_accounts(company).list_infos(context, db, company)
     info = next((each for each in infos if each.id == id), None)
     if info is None:
         raise ChannelNotConnected

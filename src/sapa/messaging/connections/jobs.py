@@ -24,34 +24,34 @@ BATCH = 100
 log = structlog.get_logger()
 
 
-async def renew_due(kit: AppContext, stopping: asyncio.Event) -> None:
+async def renew_due(context: AppContext, stopping: asyncio.Event) -> None:
     """The service."""
 
     async def step() -> None:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             due = await queries.list_due(db, BATCH)
         for each in due:
-            await renew(kit, each)
+            await renew(context, each)
 
     await repeat(step, stopping, every=REST_SECONDS)
 
 
-async def renew(kit: AppContext, due: DueRenewal) -> None:
+async def renew(context: AppContext, due: DueRenewal) -> None:
     """Claimed, asked for and stored, each by itself: nothing is open while the channel thinks."""
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         if not await queries.claim_renewal(db, due.company_id, due.id, RETRY_SECONDS):
             return
-        opened = await STORED.find_by_id(kit, db, await get_company(db, due.company_id), due.id)
+        opened = await STORED.find_by_id(context, db, await get_company(db, due.company_id), due.id)
     if opened is None or not isinstance(opened.channel, Renewable):
         return
-    error = await _exchange(kit, opened)
+    error = await _exchange(context, opened)
     if error is not None:
         log.warning("a channel's token was not renewed", connection=due.id, reason=error)
-        async with kit.database.connection() as db:
-            await accounts.note_health(db, due.company_id, due.id, f"The token was not renewed: {error}")
+        async with context.database.connection() as db:
+            await accounts.record_health(db, due.company_id, due.id, f"The token was not renewed: {error}")
 
 
-async def _exchange(kit: AppContext, opened: ConnectedChannel) -> str | None:
+async def _exchange(context: AppContext, opened: ConnectedChannel) -> str | None:
     connection, channel = opened.connection, opened.channel
     if not isinstance(channel, Renewable):
         return None
@@ -59,8 +59,8 @@ async def _exchange(kit: AppContext, opened: ConnectedChannel) -> str | None:
         renewal = await channel.renew(connection)
     except (BadAccount, NotSent, Unclear) as error:
         return str(error) or type(error).__name__
-    sealed = kit.vault.seal(msgspec.json.encode(dict(renewal.credentials)), connection.company.id, connection.id)
-    async with kit.database.connection() as db:
+    sealed = context.vault.seal(msgspec.json.encode(dict(renewal.credentials)), connection.company.id, connection.id)
+    async with context.database.connection() as db:
         seconds = renewal.seconds * PART_OF_LIFE
         await queries.store_renewal(db, connection.company.id, connection.id, sealed, seconds)
     return None

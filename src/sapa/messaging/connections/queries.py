@@ -96,7 +96,7 @@ DISCONNECT = sql(
      WHERE company_id = $1 AND id = $2 AND status = 'connected'"""
 )
 
-NOTE_VERIFIED = sql(
+RECORD_VERIFIED = sql(
     """
     UPDATE channel_connections
        SET verified_at = now(), last_error = NULL, last_error_at = NULL
@@ -104,7 +104,7 @@ NOTE_VERIFIED = sql(
 )
 
 # The usual case changes nothing, and takes no lock.
-NOTE_HEALTH = sql(
+RECORD_HEALTH = sql(
     """
     UPDATE channel_connections
        SET last_error = $3, last_error_at = CASE WHEN $3::text IS NOT NULL THEN now() END
@@ -183,12 +183,12 @@ async def disconnect(tx: Tx, company_id: int, id: str) -> bool:
     return await DISCONNECT.run(tx, company_id, id) == 1
 
 
-async def note_verified(db: Connection, company_id: int, id: str) -> None:
-    await NOTE_VERIFIED.run(db, company_id, id)
+async def record_verified(db: Connection, company_id: int, id: str) -> None:
+    await RECORD_VERIFIED.run(db, company_id, id)
 
 
-async def note_health(db: Connection, company_id: int, id: str, error: str | None) -> None:
-    await NOTE_HEALTH.run(db, company_id, id, error)
+async def record_health(db: Connection, company_id: int, id: str, error: str | None) -> None:
+    await RECORD_HEALTH.run(db, company_id, id, error)
 
 
 async def list_due(db: Connection, most: int) -> list[DueRenewal]:

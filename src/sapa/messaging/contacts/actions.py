@@ -28,16 +28,18 @@ LONGEST_NAME = 255
 
 async def find_or_create(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None = None) -> Contact:
     """The contact who wrote, and the customer they are; both are made when they are not known yet."""
-    known = await _meet(tx, company, identities, name)
+    known = await _lock_contact(tx, company, identities, name)
     if called := _clean(name):
         await queries.set_name(tx, company.id, known.id, called)
     contact = await _describe(tx, company, known)
-    return await _as_customer(tx, company, contact, called)
+    return await _with_customer(tx, company, contact, called)
 
 
-async def find_or_note(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None = None) -> Contact:
+async def find_or_create_contact(
+    tx: Tx, company: Company, identities: Sequence[Identity], name: str | None = None
+) -> Contact:
     """The contact, made when it is not known yet, and the customer they are if there is one already."""
-    contact = await _describe(tx, company, await _meet(tx, company, identities, name))
+    contact = await _describe(tx, company, await _lock_contact(tx, company, identities, name))
     if contact.customer_id and await customers.find_customer(tx, company, contact.customer_id):
         return contact
     customer_id = await _find_customer(tx, company, contact)
@@ -46,12 +48,12 @@ async def find_or_note(tx: Tx, company: Company, identities: Sequence[Identity],
     return await _set_customer(tx, company, contact, customer_id)
 
 
-async def note_inbound(
+async def record_inbound(
     tx: Tx, company: Company, connection_id: str, contact_id: str, at: datetime, message_id: str
 ) -> datetime:
     """The contact wrote at this instant of the company's time: the window is open again, its quota unused. When they
     last wrote, which may be later where messages come in late."""
-    return await queries.note_inbound(tx, company.id, connection_id, contact_id, at, message_id)
+    return await queries.record_inbound(tx, company.id, connection_id, contact_id, at, message_id)
 
 
 async def record_outbound(
@@ -67,8 +69,8 @@ async def record_outbound(
     if thread is not None:
         known = await queries.find_customer_id(tx, company.id, thread.contact_id)
         return MessageRecipient(thread.contact_id, known or await _find_customer_id(tx, company, to))
-    contact = await find_or_note(tx, company, [to])
-    if not await queries.note_outbound(tx, company.id, connection_id, contact.id, message_id, most):
+    contact = await find_or_create_contact(tx, company, [to])
+    if not await queries.count_outbound(tx, company.id, connection_id, contact.id, message_id, most):
         return None
     return MessageRecipient(contact.id, contact.customer_id)
 
@@ -82,18 +84,18 @@ async def _find_customer_id(tx: Tx, company: Company, to: Identity) -> str | Non
     return None if customer is None else customer.id
 
 
-async def take_back(tx: Tx, company: Company, connection_id: str, to: Identity) -> None:
+async def uncount_outbound(tx: Tx, company: Company, connection_id: str, to: Identity) -> None:
     """The channel refused a message that was counted."""
-    await queries.take_back(tx, company.id, connection_id, canonical(to).kind, build_key(to))
+    await queries.uncount_outbound(tx, company.id, connection_id, canonical(to).kind, build_key(to))
 
 
-async def note_alias(tx: Tx, company: Company, to: Identity, alias: Identity) -> None:
+async def add_alias(tx: Tx, company: Company, to: Identity, alias: Identity) -> None:
     """The channel knows this contact under another name, too."""
-    await _meet(tx, company, [to, alias], None)
+    await _lock_contact(tx, company, [to, alias], None)
 
 
 async def change_number(tx: Tx, company: Company, changed: NumberChanged) -> None:
-    await _meet(tx, company, [changed.old, changed.new], None)
+    await _lock_contact(tx, company, [changed.old, changed.new], None)
 
 
 async def find_thread(db: Connection, company: Company, connection_id: str, identity: Identity) -> Thread | None:
@@ -116,7 +118,7 @@ async def find_window(
     return await queries.find_window(db, company.id, connection_id, contact_id, lasts)
 
 
-async def _meet(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None) -> StoredContact:
+async def _lock_contact(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None) -> StoredContact:
     """The contact with these identities, locked until this transaction ends.
 
     Two first messages may race: the one that finds an identity taken looks again, and finds its twin's contact.
@@ -136,12 +138,12 @@ async def _meet(tx: Tx, company: Company, identities: Sequence[Identity], name: 
     contacts, is_new = await races.find_or_create(tx, find, create, MOST_TRIES)
     if is_new:
         return contacts[0]
-    contact = await _unite(tx, company, contacts)
+    contact = await _merge(tx, company, contacts)
     await queries.add_identities(tx, company.id, contact.id, kinds, keys, values)
     return contact
 
 
-async def _unite(tx: Tx, company: Company, known: Sequence[StoredContact]) -> StoredContact:
+async def _merge(tx: Tx, company: Company, known: Sequence[StoredContact]) -> StoredContact:
     """Identities that came together belong to one person. Of two customers, neither becomes the other."""
     contact = next((each for each in known if each.customer_id), known[0])
     others = [each.id for each in known if each.customer_id is None and each.id != contact.id]
@@ -157,7 +159,7 @@ async def _describe(tx: Tx, company: Company, known: StoredContact) -> Contact:
     return Contact(known.id, known.customer_id, identities)
 
 
-async def _as_customer(tx: Tx, company: Company, contact: Contact, name: str | None) -> Contact:
+async def _with_customer(tx: Tx, company: Company, contact: Contact, name: str | None) -> Contact:
     if contact.customer_id and await customers.find_customer(tx, company, contact.customer_id):
         return contact
     customer_id = await _find_customer(tx, company, contact) or await _create_customer(tx, company, contact, name)

@@ -99,7 +99,7 @@ FIND_THREAD = sql(
     row=ThreadRow,
 )
 
-NOTE_INBOUND = sql(
+RECORD_INBOUND = sql(
     """
     INSERT INTO message_threads AS t
            (company_id, connection_id, contact_id, last_inbound_at, last_message_id, last_inbound_id)
@@ -112,7 +112,7 @@ NOTE_INBOUND = sql(
     RETURNING last_inbound_at"""
 )
 
-NOTE_OUTBOUND = sql(
+COUNT_OUTBOUND = sql(
     """
     INSERT INTO message_threads AS t (company_id, connection_id, contact_id, sent_since, last_message_id)
     VALUES ($1, $2, $3, 1, $4)
@@ -121,7 +121,7 @@ NOTE_OUTBOUND = sql(
      WHERE $5::int IS NULL OR t.last_inbound_at IS NULL OR t.sent_since < $5"""
 )
 
-TAKE_BACK = sql(
+UNCOUNT_OUTBOUND = sql(
     """
     UPDATE message_threads
        SET sent_since = sent_since - 1
@@ -193,22 +193,22 @@ async def find_thread(db: Connection, company_id: int, connection_id: str, kind:
     return await FIND_THREAD.find(db, company_id, connection_id, kind, key)
 
 
-async def note_inbound(
+async def record_inbound(
     tx: Tx, company_id: int, connection_id: str, contact_id: str, at: datetime, message_id: str
 ) -> datetime:
     """When they last wrote."""
-    return datetime.fromisoformat(await NOTE_INBOUND.value(tx, company_id, connection_id, contact_id, at, message_id))
+    return datetime.fromisoformat(await RECORD_INBOUND.value(tx, company_id, connection_id, contact_id, at, message_id))
 
 
-async def note_outbound(
+async def count_outbound(
     tx: Tx, company_id: int, connection_id: str, contact_id: str, message_id: str, most: int | None
 ) -> bool:
     """False when as many as may be have gone out since the contact last wrote."""
-    return await NOTE_OUTBOUND.run(tx, company_id, connection_id, contact_id, message_id, most) == 1
+    return await COUNT_OUTBOUND.run(tx, company_id, connection_id, contact_id, message_id, most) == 1
 
 
-async def take_back(tx: Tx, company_id: int, connection_id: str, kind: str, key: str) -> None:
-    await TAKE_BACK.run(tx, company_id, connection_id, kind, key)
+async def uncount_outbound(tx: Tx, company_id: int, connection_id: str, kind: str, key: str) -> None:
+    await UNCOUNT_OUTBOUND.run(tx, company_id, connection_id, kind, key)
 
 
 async def find_customer_id(db: Connection, company_id: int, contact_id: str) -> str | None:

@@ -103,10 +103,10 @@ async def answer(
     await queries.reseal(tx, company.id, key.clock.stored_at, key.id, snapshot)
 
 
-async def record_refusal(kit: AppContext, company: Company, asked: RequestInfo, error: ApiError) -> None:
+async def record_refusal(context: AppContext, company: Company, asked: RequestInfo, error: ApiError) -> None:
     """A call that was refused before there was a message."""
     template_id, source = _parse_body(asked.body)
-    async with kit.database.transaction() as tx:
+    async with context.database.transaction() as tx:
         key = new_key(await read_clock(tx, company))
         new = NewRecord(
             key.clock.stored_at,
@@ -117,7 +117,7 @@ async def record_refusal(kit: AppContext, company: Company, asked: RequestInfo, 
             source,
             find_endpoint_type(asked),
             key.clock.now,
-            _seal(kit.vault, company, key.id, asked, _build_response(error)),
+            _seal(context.vault, company, key.id, asked, _build_response(error)),
         )
         await queries.insert_record(tx, company.id, new)
 

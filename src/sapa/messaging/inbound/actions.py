@@ -37,25 +37,25 @@ LONGEST_NUMBER = 320
 class CallbackContext(Struct, frozen=True):
     """Where an item came in, and when."""
 
-    kit: AppContext
+    context: AppContext
     company: Company
     opened: ConnectedChannel
     now: datetime
     """The company's time."""
 
 
-async def receive_item(tx: Tx, context: CallbackContext, inbound: ReceivedItem) -> None:
+async def receive_item(tx: Tx, callback_context: CallbackContext, inbound: ReceivedItem) -> None:
     """Somebody who writes is a customer from then on; one who is written to, or whose machine answers, is not yet."""
-    company, connection = context.company, context.opened.connection
+    company, connection = callback_context.company, callback_context.opened.connection
     is_written = not (inbound.is_echo or inbound.is_imported or inbound.is_automatic)
-    find = contacts.find_or_create if is_written else contacts.find_or_note
+    find = contacts.find_or_create if is_written else contacts.find_or_create_contact
     contact = await find(tx, company, inbound.sender, inbound.sender_name)
     id = MESSAGE_ID.new()
     message = await receive(
         tx, company, connection.id, connection.source, inbound, contact,
-        connected_number=context.opened.own_name,
+        connected_number=callback_context.opened.own_name,
         id=id,
-        media_url=media.build_address(context.kit, id) if inbound.media else None,
+        media_url=media.build_address(callback_context.context, id) if inbound.media else None,
     )  # fmt: skip
     if message is None:
         return
@@ -90,7 +90,7 @@ async def receive(
         return message if link is None else await messages.link_ticket(tx, company, message, link)
     written_at = None
     if not inbound.is_automatic:
-        written_at = await contacts.note_inbound(
+        written_at = await contacts.record_inbound(
             tx, company, connection_id, contact.id, new.created_at, message.message_id2
         )
         await messages.record_reply(tx, company, source, inbound, contact, new.created_at, now)

@@ -16,7 +16,7 @@ from sapa.values.provider_accounts import BadSignature
 
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _BATCH = 500
-_FORGOTTEN = {"cookie", "authorization", "x-api-key"}
+_DROPPED_HEADERS = {"cookie", "authorization", "x-api-key"}
 """Headers that nobody needs any more once the call was let in."""
 
 
@@ -34,9 +34,9 @@ class NotConfirmed(ApiError):
     code = "INVALID_VERIFY_TOKEN"
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
-    async with kit.database.connection() as db:
-        opened = await find_by_token(kit, db, call.path.removeprefix(PREFIX))
+async def answer(context: AppContext, call: HookCall) -> HookAnswer:
+    async with context.database.connection() as db:
+        opened = await find_by_token(context, db, call.path.removeprefix(PREFIX))
     if opened is None:
         raise NotFound
     if call.method == "GET":
@@ -44,8 +44,8 @@ async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
     if call.method != "POST":
         raise MethodNotAllowed(headers={"allow": "GET, POST"})
     await _check(opened, call)
-    async with kit.database.transaction() as tx:
-        await _keep(tx, opened, call)
+    async with context.database.transaction() as tx:
+        await _store(tx, opened, call)
     return HookAnswer(200, b'{"status":"received"}')
 
 
@@ -57,9 +57,9 @@ def _confirm(opened: ConnectedChannel, call: HookCall) -> HookAnswer:
     return HookAnswer(200, word.encode(), _TEXT)
 
 
-async def _admits(kit: AppContext, path: str) -> bool:
-    async with kit.database.connection() as db:
-        return await find_by_token(kit, db, path.removeprefix(PREFIX)) is not None
+async def _admits(context: AppContext, path: str) -> bool:
+    async with context.database.connection() as db:
+        return await find_by_token(context, db, path.removeprefix(PREFIX)) is not None
 
 
 async def _check(opened: ConnectedChannel, call: HookCall) -> None:
@@ -71,10 +71,10 @@ async def _check(opened: ConnectedChannel, call: HookCall) -> None:
         raise InvalidSignature from None
 
 
-async def _keep(tx: Tx, opened: ConnectedChannel, call: HookCall) -> None:
+async def _store(tx: Tx, opened: ConnectedChannel, call: HookCall) -> None:
     connection = opened.connection
-    headers = {name: value for name, value in call.headers.items() if name not in _FORGOTTEN}
-    await queries.keep(
+    headers = {name: value for name, value in call.headers.items() if name not in _DROPPED_HEADERS}
+    await queries.insert_callback(
         tx, connection.company.id, connection.id, connection.source, sha256(call.body).digest(), headers, call.body
     )
 
@@ -85,15 +85,15 @@ async def replay(tx: Tx, opened: ConnectedChannel, since: datetime, until: datet
     return await queries.replay(tx, connection.company.id, connection.id, since, until or datetime.now(UTC))
 
 
-async def forget_old(database: Database) -> None:
+async def purge_old(database: Database) -> None:
     """The worker's job: callbacks are kept for a month."""
     async with database.connection() as db:
-        companies = await queries.list_companies_to_forget(db)
+        companies = await queries.list_companies_to_purge(db)
     for company_id in companies:
         gone = _BATCH
         while gone == _BATCH:
             async with database.transaction() as tx:
-                gone = await queries.forget(tx, company_id, _BATCH)
+                gone = await queries.purge(tx, company_id, _BATCH)
 
 
 HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, answer, _admits)]

@@ -39,9 +39,9 @@ LONGEST_ERROR = 1000
 log = structlog.get_logger()
 
 
-async def process(kit: AppContext, stopping: asyncio.Event) -> None:
+async def process(context: AppContext, stopping: asyncio.Event) -> None:
     """The service: any number of workers, each connection with one of them at a time."""
-    turns = CompanyTurns(kit, stopping)
+    turns = CompanyTurns(context, stopping)
     try:
         await repeat(turns.take, stopping)
     finally:
@@ -52,8 +52,8 @@ class CompanyTurns:
     """Connections take turns, so that one with a long backlog keeps up no other: a few at a time, none for longer than
     a moment, and whoever has waited longest comes next."""
 
-    def __init__(self, kit: AppContext, stopping: asyncio.Event) -> None:
-        self._kit = kit
+    def __init__(self, context: AppContext, stopping: asyncio.Event) -> None:
+        self._context = context
         self._stopping = stopping
         self._running: dict[CallbackLane, asyncio.Task[None]] = {}
         self._served: dict[CallbackLane, int] = {}
@@ -61,7 +61,7 @@ class CompanyTurns:
 
     async def take(self) -> None:
         """Those that wait start as far as there is room; then until a turn is over, or something may have come in."""
-        async with self._kit.database.connection() as db:
+        async with self._context.database.connection() as db:
             due = await queries.list_lanes(db, LANES_LISTED)
         self._served = {lane: self._served[lane] for lane in due if lane in self._served}
         waiting = sorted(
@@ -78,59 +78,59 @@ class CompanyTurns:
 
     async def _serve(self, lane: CallbackLane) -> None:
         end = asyncio.get_running_loop().time() + TURN_SECONDS
-        while not self._stopping.is_set() and await advance(self._kit, lane):
+        while not self._stopping.is_set() and await advance(self._context, lane):
             if asyncio.get_running_loop().time() > end:
                 return
 
 
-async def advance(kit: AppContext, lane: CallbackLane) -> bool:
+async def advance(context: AppContext, lane: CallbackLane) -> bool:
     """One transaction: the next items of the connection's oldest callback. False when there are none for us."""
     try:
-        async with kit.database.transaction() as tx:
+        async with context.database.transaction() as tx:
             if not await queries.lock_lane(tx, lane):
                 return False
             callback = await queries.find_next(tx, lane)
             if callback is None:
                 return False
-            await _deal_with(kit, tx, lane, callback)
+            await _process(context, tx, lane, callback)
             return True
     except (*RETRYABLE, *BUSY):
         return True
 
 
-async def _deal_with(kit: AppContext, tx: Tx, lane: CallbackLane, callback: StoredChannelCallback) -> None:
+async def _process(context: AppContext, tx: Tx, lane: CallbackLane, callback: StoredChannelCallback) -> None:
     company = await get_company(tx, lane.company_id)
-    opened = await get_accounts(company).find_by_id(kit, tx, company, lane.connection_id)
+    opened = await get_accounts(company).find_by_id(context, tx, company, lane.connection_id)
     if opened is None:
-        await queries.move_on(tx, company.id, callback.id, 0, False, "The channel is not connected any more.")
+        await queries.record_progress(tx, company.id, callback.id, 0, False, "The channel is not connected any more.")
         return
     try:
         account = opened.connection.account
         items = await asyncio.to_thread(opened.channel.read_callback, account, callback.body)
     except Exception as failure:
         log.exception("a callback cannot be read", connection=opened.connection.id)
-        await queries.move_on(tx, company.id, callback.id, 0, False, _describe(failure))
+        await queries.record_progress(tx, company.id, callback.id, 0, False, _describe(failure))
         return
-    context = CallbackContext(kit, company, opened, (await messages.read_clock(tx, company)).now)
+    callback_context = CallbackContext(context, company, opened, (await messages.read_clock(tx, company)).now)
     end = callback.position + ITEMS_AT_ONCE
-    early, error = await _take_items(tx, context, items[callback.position : end])
+    early, error = await _process_items(tx, callback_context, items[callback.position : end])
     if early and callback.tries < MOST_TRIES:
-        await queries.put_off(tx, company.id, callback.id, timedelta(seconds=2.0**callback.tries))
+        await queries.postpone(tx, company.id, callback.id, timedelta(seconds=2.0**callback.tries))
     else:
-        await queries.move_on(tx, company.id, callback.id, min(end, len(items)), end < len(items), error)
+        await queries.record_progress(tx, company.id, callback.id, min(end, len(items)), end < len(items), error)
 
 
-async def _take_items(tx: Tx, context: CallbackContext, items: Sequence[Item]) -> tuple[bool, str | None]:
+async def _process_items(tx: Tx, callback_context: CallbackContext, items: Sequence[Item]) -> tuple[bool, str | None]:
     """Whether some came too early, and what went wrong. One that cannot be dealt with does not keep up the others."""
     is_early, error = False, None
     for item in items:
         try:
             async with tx.transaction():
-                is_early |= await _take(tx, context, item)
+                is_early |= await _process_item(tx, callback_context, item)
         except (DatabaseAway, *RETRYABLE, *BUSY):
             raise
         except Exception as failure:
-            log.exception("an item of a callback failed", connection=context.opened.connection.id)
+            log.exception("an item of a callback failed", connection=callback_context.opened.connection.id)
             error = _describe(failure)
     return is_early, error
 
@@ -139,15 +139,15 @@ def _describe(failure: Exception) -> str:
     return f"{type(failure).__name__}: {failure}".replace("\0", "").encode("utf-8", "replace").decode()[:LONGEST_ERROR]
 
 
-async def _take(tx: Tx, context: CallbackContext, item: Item) -> bool:
+async def _process_item(tx: Tx, callback_context: CallbackContext, item: Item) -> bool:
     """Whether it came too early: it may speak of a message that we do not know yet."""
-    company, source = context.company, context.opened.connection.source
+    company, source = callback_context.company, callback_context.opened.connection.source
     match item:
         case StatusReport():
-            await messages.apply(tx, company, source, item, context.now)
-            return await messages.is_early(tx, company, source, item, context.now)
+            await messages.apply(tx, company, source, item, callback_context.now)
+            return await messages.is_early(tx, company, source, item, callback_context.now)
         case ReceivedItem():
-            await actions.receive_item(tx, context, item)
+            await actions.receive_item(tx, callback_context, item)
         case MessageAmendment():
             await messages.amend(tx, company, source, item)
         case NumberChanged():

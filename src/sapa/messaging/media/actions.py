@@ -12,9 +12,9 @@ from sapa.messaging.media.queries import MediaRow
 MOST_BYTES = 25 * 1_048_576
 
 
-def build_address(kit: AppContext, message_id: str) -> str:
+def build_address(context: AppContext, message_id: str) -> str:
     """What a message names as its file: the call that tells where its files can be fetched."""
-    return f"{kit.settings.server.address}{Base.MESSAGING}/messages/{message_id}/media"
+    return f"{context.settings.server.address}{Base.MESSAGING}/messages/{message_id}/media"
 
 
 async def note(tx: Tx, connection: ChannelAccount, message_id: str, given: Sequence[InboundMedia]) -> None:

@@ -28,16 +28,16 @@ MOST_OF_A_COMPANY = 2
 log = structlog.get_logger()
 
 
-async def fetch_waiting(kit: AppContext, stopping: asyncio.Event) -> None:
+async def fetch_waiting(context: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: a few at a time, and the next one as soon as any of them is done. What is under way when it
     ends is begun again by another worker."""
     running: dict[WaitingFile, asyncio.Task[None]] = {}
 
     async def step() -> None:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             waiting = await queries.list_waiting(db, MOST_OF_A_COMPANY, TOGETHER)
         for each in _choose(waiting, running):
-            running[each] = asyncio.create_task(_fetch(kit, each))
+            running[each] = asyncio.create_task(_fetch(context, each))
         await rest_beside(running, REST_SECONDS, stopping)
 
     try:
@@ -59,34 +59,34 @@ def _choose(waiting: Sequence[WaitingFile], running: Collection[WaitingFile]) ->
     return chosen
 
 
-async def _fetch(kit: AppContext, waiting: WaitingFile) -> None:
-    async with kit.database.connection() as db:
+async def _fetch(context: AppContext, waiting: WaitingFile) -> None:
+    async with context.database.connection() as db:
         row = await queries.claim(db, waiting, CLAIM_SECONDS)
         if row is None:
             return
         company = await get_company(db, waiting.company_id)
-        opened = await get_accounts(company).find_by_id(kit, db, company, row.connection_id)
+        opened = await get_accounts(company).find_by_id(context, db, company, row.connection_id)
     try:
         if opened is None:
             raise BadAccount("the channel is not connected any more")
-        asked = await _locate(kit, company, row)
+        asked = await _locate(context, company, row)
         mime_type, content = await opened.channel.fetch_media(opened.connection, asked, MOST_BYTES)
     except (NotSent, Unclear, BadAccount) as error:
-        await _note_failure(kit, company, row, str(error))
+        await _record_failure(context, company, row, str(error))
     except Exception as error:
         log.exception("a file was not fetched", company_id=company.id, message_id=row.message_id)
-        await _note_failure(kit, company, row, type(error).__name__)
+        await _record_failure(context, company, row, type(error).__name__)
     else:
-        async with kit.database.transaction() as tx:
+        async with context.database.transaction() as tx:
             await queries.store(tx, company.id, row, mime_type, content)
 
 
-async def _note_failure(kit: AppContext, company: Company, row: MediaRow, error: str) -> None:
+async def _record_failure(context: AppContext, company: Company, row: MediaRow, error: str) -> None:
     retry_in = None if row.tries >= MOST_TRIES else 5.0**row.tries
-    async with kit.database.connection() as db:
-        await queries.note_failure(db, company.id, row, error, retry_in)
+    async with context.database.connection() as db:
+        await queries.record_failure(db, company.id, row, error, retry_in)
 
 
-async def _locate(kit: AppContext, company: Company, row: MediaRow) -> InboundMedia:
-    url = None if row.url is None else await get_environment(company).locate_file(kit, row.url)
+async def _locate(context: AppContext, company: Company, row: MediaRow) -> InboundMedia:
+    url = None if row.url is None else await get_environment(company).locate_file(context, row.url)
     return InboundMedia(row.type, row.mime_type, row.media_id, url, row.filename)

@@ -63,31 +63,31 @@ class MediaLink(Struct, frozen=True, array_like=True):
     until: int
 
 
-async def describe(kit: AppContext, db: Connection, company: Company, message_id: str) -> MessageFiles:
+async def describe(context: AppContext, db: Connection, company: Company, message_id: str) -> MessageFiles:
     until = int(time.time()) + LINK_SECONDS
     rows = await queries.list_media(db, company.id, message_id)
     if not rows and not await queries.has_message(db, company.id, message_id):
         raise NotFound
-    return MessageFiles(message_id, [_describe(kit, company, row, until) for row in rows])
+    return MessageFiles(message_id, [_describe(context, company, row, until) for row in rows])
 
 
-def _describe(kit: AppContext, company: Company, row: MediaRow, until: int) -> MediaFile:
+def _describe(context: AppContext, company: Company, row: MediaRow, until: int) -> MediaFile:
     is_there = row.status == "stored"
-    url = _build_link(kit, MediaLink(company.id, row.message_id, row.number, until)) if is_there else None
+    url = _build_link(context, MediaLink(company.id, row.message_id, row.number, until)) if is_there else None
     expires = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(until)) if is_there else None
     return MediaFile(row.type, row.mime_type, row.filename, row.size, row.status, row.error, url, expires)
 
 
-def _build_link(kit: AppContext, link: MediaLink) -> str:
-    sealed = kit.vault.seal(msgspec.json.encode(link), 0, _LINK)
-    return f"{kit.settings.server.address}/media/{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
+def _build_link(context: AppContext, link: MediaLink) -> str:
+    sealed = context.vault.seal(msgspec.json.encode(link), 0, _LINK)
+    return f"{context.settings.server.address}/media/{base64.urlsafe_b64encode(sealed).decode().rstrip('=')}"
 
 
-def _read_link(kit: AppContext, token: str) -> MediaLink:
+def _read_link(context: AppContext, token: str) -> MediaLink:
     """A link that was changed, or whose time is over, leads nowhere."""
     try:
         sealed = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
-        link = msgspec.json.decode(kit.vault.open(sealed, 0, _LINK), type=MediaLink)
+        link = msgspec.json.decode(context.vault.open(sealed, 0, _LINK), type=MediaLink)
     except (BadSecretKey, binascii.Error, ValueError):
         raise NotFound from None
     if link.until < time.time():
@@ -95,23 +95,23 @@ def _read_link(kit: AppContext, token: str) -> MediaLink:
     return link
 
 
-def build_pages(kit: AppContext) -> list[Route]:
+def build_pages(context: AppContext) -> list[Route]:
     async def serve(request: Request) -> Response:
-        link = _read_link(kit, request.path_params["token"])
-        async with kit.database.connection() as db:
+        link = _read_link(context, request.path_params["token"])
+        async with context.database.connection() as db:
             row = await queries.get_media(db, link.company_id, link.message_id, link.number)
         if row.status != "stored":
             raise NotFound
-        return StreamingResponse(_stream(kit, link), headers=_headers(row), media_type=_content_type(row))
+        return StreamingResponse(_stream(context, link), headers=_headers(row), media_type=_content_type(row))
 
     return [Route("/media/{token}", serve, methods=["GET"])]
 
 
-async def _stream(kit: AppContext, link: MediaLink) -> AsyncIterator[bytes]:
+async def _stream(context: AppContext, link: MediaLink) -> AsyncIterator[bytes]:
     """A part at a time, so that nobody's slow download holds a connection to the database."""
     part, data = 0, b""
     while part == 0 or data:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             data = await queries.find_part(db, link.company_id, link.message_id, link.number, part) or b""
         part += 1
         yield data

@@ -85,7 +85,7 @@ SETTLE = sql(
      WHERE company_id = $1 AND message_id = $2 AND number = $3 AND status = 'waiting'"""
 )
 
-NOTE_FAILURE = sql(
+RECORD_FAILURE = sql(
     """
     UPDATE message_media
        SET status = $4, error = $5, due_at = now() + make_interval(secs => $6)
@@ -146,10 +146,10 @@ async def insert_parts(tx: Tx, company_id: int, message_id: str, number: int, co
         await INSERT_PART.run(tx, company_id, message_id, number, part, data)
 
 
-async def note_failure(db: Connection, company_id: int, row: MediaRow, error: str, retry_in: float | None) -> None:
+async def record_failure(db: Connection, company_id: int, row: MediaRow, error: str, retry_in: float | None) -> None:
     """It is tried again after so many seconds; never, with None."""
     status = "failed" if retry_in is None else "waiting"
-    await NOTE_FAILURE.run(db, company_id, row.message_id, row.number, status, error, retry_in or 0.0)
+    await RECORD_FAILURE.run(db, company_id, row.message_id, row.number, status, error, retry_in or 0.0)
 
 
 async def find_part(db: Connection, company_id: int, message_id: str, number: int, part: int) -> bytes | None:

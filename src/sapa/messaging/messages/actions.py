@@ -34,7 +34,7 @@ from sapa.messaging.messages.types import (
     NewMessage,
     SendError,
 )
-from sapa.messaging.tickets import TICKETS, TicketLink, build_bell
+from sapa.messaging.tickets import TICKETS, TicketLink, build_tickets_channel
 from sapa.values.company import Company
 from sapa.values.json import encode
 
@@ -93,13 +93,13 @@ async def _is_own(
     """Whether an echo is of a message that we sent ourselves. One that the channel has no reference for may come
     before its own call is answered."""
     reference = inbound.reference if inbound.reference and MESSAGE_ID.matches(inbound.reference) else None
-    held = await queries.find_locked(tx, company.id, source, reference, inbound.message_id)
-    if held is None:
+    locked = await queries.find_locked(tx, company.id, source, reference, inbound.message_id)
+    if locked is None:
         names = _list_names(inbound, contact)
-        held = await queries.find_locked_pending(tx, company.id, source, names, now - ECHO_WINDOW, inbound.body)
-    if held is None:
+        locked = await queries.find_locked_pending(tx, company.id, source, names, now - ECHO_WINDOW, inbound.body)
+    if locked is None:
         return False
-    report = StatusReport("sent", inbound.at, message_id=inbound.message_id, reference=held.id)
+    report = StatusReport("sent", inbound.at, message_id=inbound.message_id, reference=locked.id)
     await apply(tx, company, source, report, now)
     return True
 
@@ -108,20 +108,20 @@ async def record_reply(
     tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, at: datetime, now: datetime
 ) -> None:
     """The message that it quotes was answered; without a quotation the latest one of the last days."""
-    held = await _find_answered(tx, company, source, inbound, contact, at)
-    if held is None or held.replied_at is not None:
+    locked = await _find_answered(tx, company, source, inbound, contact, at)
+    if locked is None or locked.replied_at is not None:
         return
-    await _imply_delivery(tx, company, held, at, now)
-    await queries.set_replied(tx, company.id, held.id, max(at, held.state.created_at))
-    await queries.insert_events(tx, company.id, [NewEvent(held.id, "replied", at, at)])
+    await _imply_delivery(tx, company, locked, at, now)
+    await queries.set_replied(tx, company.id, locked.id, max(at, locked.state.created_at))
+    await queries.insert_events(tx, company.id, [NewEvent(locked.id, "replied", at, at)])
 
 
 async def _find_answered(
     tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, at: datetime
 ) -> LockedMessage | None:
     for quoted in [inbound.quoted, *reversed(inbound.thread)]:
-        if quoted and (held := await queries.find_locked(tx, company.id, source, None, quoted)):
-            return held
+        if quoted and (locked := await queries.find_locked(tx, company.id, source, None, quoted)):
+            return locked
     reference = inbound.quoted_reference
     if reference and MESSAGE_ID.matches(reference):
         return await queries.find_locked(tx, company.id, source, reference, None)
@@ -163,8 +163,8 @@ async def apply(tx: Tx, company: Company, source: Source, report: StatusReport, 
     `now` is the company's time. A report of a message that is not known (yet) changes nothing, and is not remembered:
     see `is_early`.
     """
-    held = await _lock_meant(tx, company, source, report)
-    changed = [await _hear(tx, company, message, report, now) for message in held]
+    locked = await _lock_meant(tx, company, source, report)
+    changed = [await _hear(tx, company, message, report, now) for message in locked]
     return [message for message in changed if message is not None]
 
 
@@ -181,11 +181,11 @@ async def is_early(tx: Tx, company: Company, source: Source, report: StatusRepor
 async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendReceipt, now: datetime) -> Message:
     """The channel took the message in answer to our call. Its reports may have been faster."""
     provider_id = sent.message_id
-    held = await queries.lock_message(tx, company.id, id)
-    state = replace(held.state, accepted_at=now)
+    locked = await queries.lock_message(tx, company.id, id)
+    state = replace(locked.state, accepted_at=now)
     known = await queries.find_id(tx, company.id, source, provider_id)
     report = StatusReport("sent", now, message_id=provider_id if known in {None, id} else None)
-    changed = await _store(tx, company, held, report, merge(state, "sent", now, now))
+    changed = await _store(tx, company, locked, report, merge(state, "sent", now, now))
     message = changed or await queries.get_message(tx, company.id, id)
     if sent.missing is not None:
         await queries.insert_events(tx, company.id, [NewEvent(id, "incomplete", now, now, detail=sent.missing)])
@@ -194,15 +194,15 @@ async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendRe
 
 async def refuse(tx: Tx, company: Company, id: str, code: str, reason: str, now: datetime) -> Message | None:
     """The channel refused the message in answer to our call; None when that is known already."""
-    held = await queries.lock_message(tx, company.id, id)
+    locked = await queries.lock_message(tx, company.id, id)
     report = StatusReport("failed", now, code=code, reason=reason)
-    return await _store(tx, company, held, report, merge(held.state, "failed", now, now))
+    return await _store(tx, company, locked, report, merge(locked.state, "failed", now, now))
 
 
-async def leave_open(tx: Tx, company: Company, id: str, reason: str) -> Message:
+async def mark_unclear(tx: Tx, company: Company, id: str, reason: str) -> Message:
     """Nobody can tell whether the channel took the message, unless the channel reported on it meanwhile."""
-    held = await queries.lock_message(tx, company.id, id)
-    if held.status != "pending":
+    locked = await queries.lock_message(tx, company.id, id)
+    if locked.status != "pending":
         return await queries.get_message(tx, company.id, id)
     now = (await read_clock(tx, company)).now
     message = await queries.set_error(tx, company.id, id, encode(SendError(UNCLEAR, reason)))
@@ -212,21 +212,21 @@ async def leave_open(tx: Tx, company: Company, id: str, reason: str) -> Message:
 
 async def give_up(tx: Tx, company: Company, id: str, now: datetime) -> Message | None:
     """Nobody has said what became of the message, and nobody is waited for any more; None when somebody has."""
-    held = await queries.lock_message(tx, company.id, id)
-    if held.status != "pending":
+    locked = await queries.lock_message(tx, company.id, id)
+    if locked.status != "pending":
         return None
     hours = SILENCE // timedelta(hours=1)
     reason = f"The channel did not say within {hours} hours what became of the message; it may have arrived."
     report = StatusReport("failed", now, code=NO_WORD, reason=reason)
-    return await _store(tx, company, held, report, merge(held.state, "failed", now, now))
+    return await _store(tx, company, locked, report, merge(locked.state, "failed", now, now))
 
 
-async def _imply_delivery(tx: Tx, company: Company, held: LockedMessage, at: datetime, now: datetime) -> None:
+async def _imply_delivery(tx: Tx, company: Company, locked: LockedMessage, at: datetime, now: datetime) -> None:
     """Somebody who answers a message has got it, read or not."""
     report = StatusReport("delivered", at)
-    if RANKS.get(held.status, -1) < RANKS["delivered"]:
-        merged = merge(held.state, "delivered", at, now)
-        await _store(tx, company, held, report, merged, is_implied=True)
+    if RANKS.get(locked.status, -1) < RANKS["delivered"]:
+        merged = merge(locked.state, "delivered", at, now)
+        await _store(tx, company, locked, report, merged, is_implied=True)
 
 
 async def _lock_meant(tx: Tx, company: Company, source: Source, report: StatusReport) -> Sequence[LockedMessage]:
@@ -236,8 +236,8 @@ async def _lock_meant(tx: Tx, company: Company, source: Source, report: StatusRe
         whom = list_values(report.recipient)
         return await queries.lock_up_to(tx, company.id, source, whom, report.watermark, _below(report.status))
     reference = report.reference if report.reference and MESSAGE_ID.matches(report.reference) else None
-    held = await queries.find_locked(tx, company.id, source, reference, report.message_id)
-    return [] if held is None else [held]
+    locked = await queries.find_locked(tx, company.id, source, reference, report.message_id)
+    return [] if locked is None else [locked]
 
 
 def list_values(identity: Identity) -> list[str]:
@@ -250,38 +250,38 @@ def _below(status: Status) -> list[str]:
     return [word for word, rank in RANKS.items() if rank < RANKS.get(status, 0)]
 
 
-async def _hear(tx: Tx, company: Company, held: LockedMessage, report: StatusReport, now: datetime) -> Message | None:
-    merged = merge(held.state, report.status, to_milliseconds(report.at), now)
-    return await _store(tx, company, held, report, merged)
+async def _hear(tx: Tx, company: Company, locked: LockedMessage, report: StatusReport, now: datetime) -> Message | None:
+    merged = merge(locked.state, report.status, to_milliseconds(report.at), now)
+    return await _store(tx, company, locked, report, merged)
 
 
 async def _store(
     tx: Tx,
     company: Company,
-    held: LockedMessage,
+    locked: LockedMessage,
     report: StatusReport,
     merged: MergedState,
     *,
     is_implied: bool = False,
 ) -> Message | None:
     """Writes what is new and announces a change of the status."""
-    is_change = merged.state.status != held.status
-    sequence = held.sequence + is_change
+    is_change = merged.state.status != locked.status
+    sequence = locked.sequence + is_change
     await queries.insert_events(
-        tx, company.id, _build_events(held, report, merged, sequence if is_change else None, is_implied)
+        tx, company.id, _build_events(locked, report, merged, sequence if is_change else None, is_implied)
     )
-    provider_id = held.provider_id or report.message_id
-    if merged.state == held.state and provider_id == held.provider_id:
+    provider_id = locked.provider_id or report.message_id
+    if merged.state == locked.state and provider_id == locked.provider_id:
         return None
-    error = _error_after(held, merged, report)
-    message = await queries.update_state(tx, company.id, held, merged.state, provider_id, error, sequence)
+    error = _error_after(locked, merged, report)
+    message = await queries.update_state(tx, company.id, locked, merged.state, provider_id, error, sequence)
     if not is_change:
         return None
-    if (held.status in GONE_OUT) != (message.status in GONE_OUT):
+    if (locked.status in GONE_OUT) != (message.status in GONE_OUT):
         await _settle_ticket(tx, company, message)
     if message.ticket_id is not None:
-        notify_after_commit(tx, build_bell(company.id))
-    await emit(tx, company, MessageStatusUpdated(_build_update(message, held.status)))
+        notify_after_commit(tx, build_tickets_channel(company.id))
+    await emit(tx, company, MessageStatusUpdated(_build_update(message, locked.status)))
     return message
 
 
@@ -291,19 +291,19 @@ async def _settle_ticket(tx: Tx, company: Company, message: Message) -> None:
 
 
 def _build_events(
-    held: LockedMessage, report: StatusReport, merged: MergedState, sequence: int | None, is_implied: bool
+    locked: LockedMessage, report: StatusReport, merged: MergedState, sequence: int | None, is_implied: bool
 ) -> list[NewEvent]:
     at = to_milliseconds(report.at)
-    own = NewEvent(held.id, report.status, at, merged.at, is_implied, sequence, report.code, report.reason)
-    return [*(NewEvent(held.id, step, at, merged.at, is_implied=True) for step in merged.implied), own]
+    own = NewEvent(locked.id, report.status, at, merged.at, is_implied, sequence, report.code, report.reason)
+    return [*(NewEvent(locked.id, step, at, merged.at, is_implied=True) for step in merged.implied), own]
 
 
-def _error_after(held: LockedMessage, merged: MergedState, report: StatusReport) -> bytes | Raw | None:
+def _error_after(locked: LockedMessage, merged: MergedState, report: StatusReport) -> bytes | Raw | None:
     """The first failure's reason stays for as long as the failure is remembered; what was unclear no longer is."""
     if merged.state.failed_at is None:
         return None
-    if held.failed_at is not None:
-        return held.error
+    if locked.failed_at is not None:
+        return locked.error
     return encode(SendError(report.code or UNKNOWN, report.reason or "The channel gave no reason."))
 
 

@@ -224,20 +224,20 @@ async def insert_message(tx: Tx, company_id: int, new: NewMessage) -> Message | 
 
 
 async def lock_message(tx: Tx, company_id: int, id: str) -> LockedMessage:
-    held = await LOCK.find(tx, company_id, id)
-    if held is None:
+    locked = await LOCK.find(tx, company_id, id)
+    if locked is None:
         raise NotFound
-    return held
+    return locked
 
 
 async def find_locked(
     tx: Tx, company_id: int, source: Source, reference: str | None, provider_id: str | None
 ) -> LockedMessage | None:
     """By our own reference where the channel returned it, else by the channel's id."""
-    held = await LOCK.find(tx, company_id, reference) if reference else None
-    if held is None and provider_id:
-        held = await LOCK_BY_PROVIDER_ID.find(tx, company_id, source, provider_id)
-    return held
+    locked = await LOCK.find(tx, company_id, reference) if reference else None
+    if locked is None and provider_id:
+        locked = await LOCK_BY_PROVIDER_ID.find(tx, company_id, source, provider_id)
+    return locked
 
 
 async def lock_up_to(
@@ -263,14 +263,14 @@ async def find_locked_pending(
 async def update_state(
     tx: Tx,
     company_id: int,
-    held: LockedMessage,
+    locked: LockedMessage,
     state: DeliveryState,
     provider_id: str | None,
     error: bytes | Raw | None,
     sequence: int,
 ) -> Message:
     message = await UPDATE.find(
-        tx, company_id, held.id, state.status, state.accepted_at, state.sent_at, state.delivered_at, state.read_at,
+        tx, company_id, locked.id, state.status, state.accepted_at, state.sent_at, state.delivered_at, state.read_at,
         state.failed_at, state.conflict, provider_id, error, sequence,
     )  # fmt: skip
     if message is None:

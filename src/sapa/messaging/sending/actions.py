@@ -35,34 +35,36 @@ REFUSALS = (WindowClosed, ChannelUnsupported, ChannelNotConnected, AgentInactive
 """What may come of a plain message, besides its being sent."""
 
 
-async def send(errand: OutboundCall, body: AnySendIn) -> Message | Accepted[Message]:
-    return await _send(errand, body, SendContext(agent_id=body.agent_id, gives_way=body.ignore_active_ticket))
+async def send(call: OutboundCall, body: AnySendIn) -> Message | Accepted[Message]:
+    return await _send(call, body, SendContext(agent_id=body.agent_id, gives_way=body.ignore_active_ticket))
 
 
 async def reply(
-    errand: OutboundCall, to: str, source: str, text: str, context: SendContext
+    call: OutboundCall, to: str, source: str, text: str, send_context: SendContext
 ) -> Message | Accepted[Message]:
-    body = MessageIn(to=to, sources=source, message=text, agent_id=context.agent_id)
-    return await _send(errand, body, context)
+    body = MessageIn(to=to, sources=source, message=text, agent_id=send_context.agent_id)
+    return await _send(call, body, send_context)
 
 
-async def _send(errand: OutboundCall, body: AnySendIn, context: SendContext) -> Message | Accepted[Message]:
-    plan = await preflight.prepare(errand.kit, errand.company, body, context)
-    key = history.new_key(plan.clock) if context.ticket_id is None else None
-    message = await errand.intend(partial(_record, errand, plan, key, context))
-    errand.is_recorded = True
+async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) -> Message | Accepted[Message]:
+    plan = await preflight.prepare(call.kit, call.company, body, send_context)
+    key = history.new_key(plan.clock) if send_context.ticket_id is None else None
+    message = await call.intend(partial(_record, call, plan, key, send_context))
+    call.is_recorded = True
     # A caller who hangs up does not stop what is on its way.
-    return await errand.kit.run_to_end(deliver(errand, plan, key, message))
+    return await call.kit.run_to_end(deliver(call, plan, key, message))
 
 
-async def _record(errand: OutboundCall, plan: SendPlan, key: RecordKey | None, context: SendContext, tx: Tx) -> Message:
+async def _record(
+    call: OutboundCall, plan: SendPlan, key: RecordKey | None, send_context: SendContext, tx: Tx
+) -> Message:
     """The message as it is before the channel is called, with its contact, its ticket and the record of the call."""
-    company, connection, draft = errand.company, plan.opened.connection, plan.draft
+    company, connection, draft = call.company, plan.opened.connection, plan.draft
     id, most = MESSAGE_ID.new(), plan.opened.channel.capabilities.most_in_window
     recipient = await contacts.record_outbound(tx, company, connection.id, plan.to, id, most)
     if recipient is None:
         raise WindowClosed(QUOTA_USED.format(most=most))
-    link = await _link_ticket(tx, company, plan, context, id, recipient.contact_id)
+    link = await _link_ticket(tx, company, plan, send_context, id, recipient.contact_id)
     new = NewMessage(
         id=id,
         direction="out",
@@ -82,8 +84,8 @@ async def _record(errand: OutboundCall, plan: SendPlan, key: RecordKey | None, c
         media_url=draft.media_url,
         interactive=draft.interactive,
         metadata=draft.metadata,
-        feature_source=context.feature_source,
-        agent_id=context.agent_id,
+        feature_source=send_context.feature_source,
+        agent_id=send_context.agent_id,
         ticket_id=link.ticket_id if link else None,
         status="pending",
         created_at=(link.at if link else None) or plan.clock.now,
@@ -92,23 +94,23 @@ async def _record(errand: OutboundCall, plan: SendPlan, key: RecordKey | None, c
     )
     message = await messages.record_outbound(tx, company, new)
     if key is not None:
-        await history.record(tx, errand.kit.vault, company, key, errand.asked, message)
+        await history.record(tx, call.kit.vault, company, key, call.asked, message)
     return message
 
 
 async def _link_ticket(
-    tx: Tx, company: Company, plan: SendPlan, context: SendContext, id: str, contact_id: str
+    tx: Tx, company: Company, plan: SendPlan, send_context: SendContext, id: str, contact_id: str
 ) -> TicketLink | None:
     tickets, connection_id = TICKETS.installed, plan.opened.connection.id
-    if context.gives_way and await tickets.is_handled(tx, company, connection_id, contact_id):
+    if send_context.gives_way and await tickets.is_handled(tx, company, connection_id, contact_id):
         raise ActiveTicket
     message = OutboundMessage(
         message_id=id,
         connection_id=connection_id,
         contact_id=contact_id,
         body=plan.draft.body or plan.draft.type,
-        agent_id=context.agent_id,
-        ticket_id=context.ticket_id,
-        is_handover=context.is_handover,
+        agent_id=send_context.agent_id,
+        ticket_id=send_context.ticket_id,
+        is_handover=send_context.is_handover,
     )
     return await tickets.link_outbound(tx, company, message)

@@ -48,15 +48,15 @@ class UnknownOutcome(Struct, frozen=True):
 
 
 async def deliver(
-    errand: OutboundCall, plan: SendPlan, key: RecordKey | None, message: Message
+    call: OutboundCall, plan: SendPlan, key: RecordKey | None, message: Message
 ) -> Message | Accepted[Message]:
     id = message.message_id2
     outcome = await _dispatch(plan, id)
     if isinstance(outcome, SendRefusal):
-        raise await _insist(partial(errand.transact, partial(_refuse, errand, plan, key, id, outcome)))
+        raise await _insist(partial(call.transact, partial(_refuse, call, plan, key, id, outcome)))
     if isinstance(outcome, SendReceipt):
-        return await _insist(partial(errand.conclude, partial(_accept, errand, plan, key, id, outcome)))
-    return await _insist(partial(errand.conclude, partial(_leave_open, errand, key, id, outcome)))
+        return await _insist(partial(call.conclude, partial(_accept, call, plan, key, id, outcome)))
+    return await _insist(partial(call.conclude, partial(_leave_open, call, key, id, outcome)))
 
 
 class _RefusedForNow(Exception):
@@ -109,46 +109,46 @@ async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
 
 
 async def _accept(
-    errand: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, sent: SendReceipt, tx: Tx
+    call: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, sent: SendReceipt, tx: Tx
 ) -> Message:
-    company, source = errand.company, plan.opened.connection.source
+    company, source = call.company, plan.opened.connection.source
     now = (await messages.read_clock(tx, company)).now
     if sent.alias is not None:  # contacts are locked before messages, and messages before tickets
-        await contacts.note_alias(tx, company, plan.to, sent.alias)
+        await contacts.add_alias(tx, company, plan.to, sent.alias)
     message = await messages.accept(tx, company, source, id, sent, now)
     if plan.opened.has_error:
-        await accounts.note_health(tx, company.id, plan.opened.connection.id, None)
-    await _record_answer(errand, key, message, tx)
+        await accounts.record_health(tx, company.id, plan.opened.connection.id, None)
+    await _record_answer(call, key, message, tx)
     return message
 
 
 async def _leave_open(
-    errand: OutboundCall, key: RecordKey | None, id: str, unknown: UnknownOutcome, tx: Tx
+    call: OutboundCall, key: RecordKey | None, id: str, unknown: UnknownOutcome, tx: Tx
 ) -> Message | Accepted[Message]:
-    message = await messages.leave_open(tx, errand.company, id, unknown.reason)
+    message = await messages.mark_unclear(tx, call.company, id, unknown.reason)
     result = Accepted(message) if message.status == "pending" else message
-    await _record_answer(errand, key, result, tx)
+    await _record_answer(call, key, result, tx)
     return result
 
 
 async def _refuse(
-    errand: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, refused: SendRefusal, tx: Tx
+    call: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, refused: SendRefusal, tx: Tx
 ) -> SendFailed:
-    company = errand.company
+    company = call.company
     now = (await messages.read_clock(tx, company)).now
     is_first = await messages.refuse(tx, company, id, refused.code, refused.reason, now) is not None
     if is_first and plan.opened.channel.capabilities.most_in_window is not None:
-        await contacts.take_back(tx, company, plan.opened.connection.id, plan.to)
+        await contacts.uncount_outbound(tx, company, plan.opened.connection.id, plan.to)
     failure = history.build_failure(SendError(refused.code, refused.reason))
-    await _record_answer(errand, key, failure, tx)
+    await _record_answer(call, key, failure, tx)
     if refused.category in CONCERNS_ACCOUNT:
-        await accounts.note_health(tx, company.id, plan.opened.connection.id, failure.message)
+        await accounts.record_health(tx, company.id, plan.opened.connection.id, failure.message)
     return failure
 
 
 async def _record_answer(
-    errand: OutboundCall, key: RecordKey | None, result: Message | Accepted[Message] | SendFailed, tx: Tx
+    call: OutboundCall, key: RecordKey | None, result: Message | Accepted[Message] | SendFailed, tx: Tx
 ) -> None:
     """In the record of the call, if there is one."""
     if key is not None:
-        await history.answer(tx, errand.kit.vault, errand.company, key, errand.asked, result)
+        await history.answer(tx, call.kit.vault, call.company, key, call.asked, result)

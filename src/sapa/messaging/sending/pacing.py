@@ -23,27 +23,27 @@ MOST_SECONDS = 15.0
 """A call that would have to wait longer is refused."""
 
 
-async def wait_for_turn(kit: AppContext, company: Company, plan: SendPlan) -> SendPlan:
+async def wait_for_turn(context: AppContext, company: Company, plan: SendPlan) -> SendPlan:
     """Call it before anything is written down and without a connection in hand. While the message waits, the account
     may be disconnected, or given another token."""
-    if not await wait_until_free(kit, plan.opened, plan.draft.content):
+    if not await wait_until_free(context, plan.opened, plan.draft.content):
         return plan
-    async with kit.database.connection() as db:
-        opened = await get_accounts(company).find_by_id(kit, db, company, plan.opened.connection.id)
+    async with context.database.connection() as db:
+        opened = await get_accounts(company).find_by_id(context, db, company, plan.opened.connection.id)
     if opened is None:
         raise ChannelNotConnected("The channel was disconnected while the message waited for its turn.")
     return replace(plan, opened=opened)
 
 
-async def wait_until_free(kit: AppContext, opened: ConnectedChannel, content: Content) -> bool:
+async def wait_until_free(context: AppContext, opened: ConnectedChannel, content: Content) -> bool:
     """Returns when the connection may send, at once when it is idle; raises ChannelBusy when that is too far off. Says
     whether it took a while."""
     connection = opened.connection
     if not get_environment(connection.company).is_paced:
         return False
     gap = find_gap(opened.channel.capabilities, content)
-    async with kit.database.connection() as db:
-        seconds = await book(db, connection.company.id, connection.id, gap)
+    async with context.database.connection() as db:
+        seconds = await reserve_slot(db, connection.company.id, connection.id, gap)
     if seconds > 0:
         await asyncio.sleep(seconds)
     return seconds > 0
@@ -55,9 +55,11 @@ def find_gap(capabilities: Capabilities, content: Content) -> float:
     return 1 / (slower or capabilities.per_second)
 
 
-async def book(db: Connection, company_id: int, connection_id: str, gap: float, most: float = MOST_SECONDS) -> float:
+async def reserve_slot(
+    db: Connection, company_id: int, connection_id: str, gap: float, most: float = MOST_SECONDS
+) -> float:
     """The seconds until the next free place of a connection, which is ours from now on."""
-    seconds = await queries.book_turn(db, company_id, connection_id, gap, most)
+    seconds = await queries.reserve_slot(db, company_id, connection_id, gap, most)
     if seconds is not None:
         return seconds
     left = await queries.find_wait(db, company_id, connection_id) or most

@@ -70,18 +70,18 @@ NAMED_BY_FORM: frozenset[IdentityKind] = frozenset({"phone", "bsuid", "email"})
 _drop_prefixes = re.compile(r"(?:\s*(?:re|aw|sv|antw|bls|balas)\s*(?:\[\d+\])?\s*:)*\s*", re.IGNORECASE).sub
 
 
-async def prepare(kit: AppContext, company: Company, body: AnySendIn, context: SendContext) -> SendPlan:
+async def prepare(context: AppContext, company: Company, body: AnySendIn, send_context: SendContext) -> SendPlan:
     """Raises the first thing that stands in the way. Returns when it is the message's turn."""
-    async with kit.database.connection() as db:
-        if context.agent_id is not None:
-            await TICKETS.installed.check_agent(db, company, context.agent_id)
-        plan = await _plan(kit, db, company, body)
-    if context.connection_id not in {None, plan.opened.connection.id}:
+    async with context.database.connection() as db:
+        if send_context.agent_id is not None:
+            await TICKETS.installed.check_agent(db, company, send_context.agent_id)
+        plan = await _plan(context, db, company, body)
+    if send_context.connection_id not in {None, plan.opened.connection.id}:
         raise ChannelNotConnected("The account that the customer wrote to is not connected any more.")
-    return await wait_for_turn(kit, company, plan)
+    return await wait_for_turn(context, company, plan)
 
 
-async def _plan(kit: AppContext, db: Connection, company: Company, body: AnySendIn) -> SendPlan:
+async def _plan(context: AppContext, db: Connection, company: Company, body: AnySendIn) -> SendPlan:
     """Over the first of the named channels that can carry it, else over one that fits."""
     sources = parse_sources(body.sources)
     parse_region(body.country_code, company)
@@ -89,11 +89,11 @@ async def _plan(kit: AppContext, db: Connection, company: Company, body: AnySend
     clock = await read_clock(db, company)
     if not sources:
         source = await _choose_source(db, company, body, draft)
-        return await _check_source(kit, db, company, body, draft, source, clock)
+        return await _check_source(context, db, company, body, draft, source, clock)
     refusals: list[ApiError] = []
     for source in sources:
         try:
-            return await _check_source(kit, db, company, body, draft, source, clock)
+            return await _check_source(context, db, company, body, draft, source, clock)
         except ApiError as error:
             refusals.append(error)
     raise refusals[0]
@@ -152,7 +152,7 @@ def _is_named_by_form(body: AnySendIn, company: Company, source: Source) -> bool
 
 
 async def _check_source(
-    kit: AppContext,
+    context: AppContext,
     db: Connection,
     company: Company,
     body: AnySendIn,
@@ -161,7 +161,7 @@ async def _check_source(
     clock: ClockReading,
 ) -> SendPlan:
     """Whether this channel can carry it now: its content, to this recipient, at this time."""
-    opened = await get_accounts(company).find_by_source(kit, db, company, source)
+    opened = await get_accounts(company).find_by_source(context, db, company, source)
     if opened is None:
         raise ChannelNotConnected(f"The channel {source} is not connected.")
     capabilities = opened.channel.capabilities

@@ -25,7 +25,7 @@ FIND = sql(
 
 
 # A place that lies too far ahead is not booked: the row stays as it is.
-BOOK = sql(
+RESERVE_SLOT = sql(
     """
     INSERT INTO channel_paces AS p (company_id, connection_id, free_at)
     VALUES ($1, $2, clock_timestamp() + make_interval(secs => $3))
@@ -47,10 +47,10 @@ async def find_mail(db: Connection, company_id: int, id: str) -> ReceivedMail | 
     return await FIND.find(db, company_id, id)
 
 
-async def book_turn(db: Connection, company_id: int, connection_id: str, gap: float, most: float) -> float | None:
+async def reserve_slot(db: Connection, company_id: int, connection_id: str, gap: float, most: float) -> float | None:
     """The seconds until the next free place of a connection, which is ours from now on; None when it is further off
     than `most`."""
-    seconds: float | None = await BOOK.value(db, company_id, connection_id, gap, most)
+    seconds: float | None = await RESERVE_SLOT.value(db, company_id, connection_id, gap, most)
     return seconds
 
 

@@ -37,7 +37,9 @@ ROUND_SECONDS = 300.0
 MOST_COMPANIES = 1_000
 MOST_SUBMITTED = 50
 
-BOOKS: Sequence[Source] = [source for source, channel in CHANNELS.items() if isinstance(channel, TemplateStore)]
+APPROVING_SOURCES: Sequence[Source] = [
+    source for source, channel in CHANNELS.items() if isinstance(channel, TemplateStore)
+]
 
 log = structlog.get_logger()
 
@@ -49,12 +51,12 @@ class TemplateAccount(Struct, frozen=True):
     connection: ChannelAccount
 
 
-async def find_book(kit: AppContext, db: Db, company: Company) -> TemplateAccount | None:
+async def find_template_account(context: AppContext, db: Db, company: Company) -> TemplateAccount | None:
     """None where templates need nobody's approval."""
     if not get_environment(company).has_template_review:
         return None
-    for source in BOOKS:
-        opened = await get_accounts(company).find_by_source(kit, db, company, source)
+    for source in APPROVING_SOURCES:
+        opened = await get_accounts(company).find_by_source(context, db, company, source)
         if opened is not None and isinstance(opened.channel, TemplateStore):
             return TemplateAccount(opened.channel, opened.connection)
     return None
@@ -66,7 +68,7 @@ def check_header(header: Header | None) -> None:
         raise ChannelUnsupported("A template with a media header is made at the channel, and then appears here.")
 
 
-async def submit(book: TemplateAccount, template: Template) -> ChannelTemplate | SendRefusal | None:
+async def submit(account: TemplateAccount, template: Template) -> ChannelTemplate | SendRefusal | None:
     """What the channel says; None when nobody can tell, and the next round will."""
     header = parse_header(template)
     new = NewTemplate(
@@ -80,7 +82,7 @@ async def submit(book: TemplateAccount, template: Template) -> ChannelTemplate |
         [msgspec.to_builtins(_as_given(button)) for button in parse_buttons(template)],
     )
     try:
-        return await book.channel.submit_template(book.connection, new)
+        return await account.channel.submit_template(account.connection, new)
     except (NotSent, Unclear, BadAccount) as error:
         log.warning("template was not submitted", template=template.name, reason=str(error))
         return None
@@ -92,75 +94,77 @@ def _as_given(button: object) -> dict[str, object]:
     return {word: value for name, word in names.items() if (value := getattr(button, name)) is not None}
 
 
-async def synchronise(kit: AppContext, stopping: asyncio.Event) -> None:
+async def synchronise(context: AppContext, stopping: asyncio.Event) -> None:
     """The worker's service: every few minutes each company's channel is asked what it has and has decided."""
     holder = leases.new_holder()
 
     async def step() -> None:
-        async with kit.database.connection() as db:
+        async with context.database.connection() as db:
             is_ours = await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
-            owners = await queries.list_owners(db, BOOKS, MOST_COMPANIES) if is_ours else []
+            owners = await queries.list_owners(db, APPROVING_SOURCES, MOST_COMPANIES) if is_ours else []
         for owner in owners:
-            if stopping.is_set() or not await _keeps_lease(kit, holder):
+            if stopping.is_set() or not await _keeps_lease(context, holder):
                 return
-            await _synchronise_in_peace(kit, owner.company_id)
+            await _synchronise_in_peace(context, owner.company_id)
 
     await repeat(step, stopping, every=ROUND_SECONDS)
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         await leases.release_all(db, holder)
 
 
-async def _keeps_lease(kit: AppContext, holder: str) -> bool:
+async def _keeps_lease(context: AppContext, holder: str) -> bool:
     """A round may take longer than a lease: two workers that submit the same template would have it refused."""
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
 
 
-async def _synchronise_in_peace(kit: AppContext, company_id: int) -> None:
+async def _synchronise_in_peace(context: AppContext, company_id: int) -> None:
     """What one company's channel says keeps up no other company."""
     try:
-        await synchronise_company(kit, company_id)
+        await synchronise_company(context, company_id)
     except DatabaseAway:
         raise
     except Exception:
         log.exception("templates were not synchronised", company_id=company_id)
 
 
-async def synchronise_company(kit: AppContext, company_id: int) -> None:
-    async with kit.database.connection() as db:
+async def synchronise_company(context: AppContext, company_id: int) -> None:
+    async with context.database.connection() as db:
         company = await access.get_company(db, company_id)
-        book = await find_book(kit, db, company)
-    if book is None:
+        account = await find_template_account(context, db, company)
+    if account is None:
         return
     try:
-        found = await book.channel.list_templates(book.connection)
+        found = await account.channel.list_templates(account.connection)
     except (NotSent, Unclear, BadAccount) as error:
         log.warning("templates were not read", company_id=company_id, reason=str(error))
         return
     for template in found:
-        await _adopt(kit, company, template)
-    await _submit_rest(kit, company, book)
+        await _adopt(context, company, template)
+    await _submit_rest(context, company, account)
 
 
-async def _adopt(kit: AppContext, company: Company, template: ChannelTemplate) -> None:
+async def _adopt(context: AppContext, company: Company, template: ChannelTemplate) -> None:
     """Each by itself: one that cannot be kept does no harm to the others."""
     try:
-        await kit.database.transact(lambda tx: actions.adopt(tx, company, template), (asyncpg.UniqueViolationError,))
+        await context.database.transact(
+            lambda tx: actions.adopt(tx, company, template), (asyncpg.UniqueViolationError,)
+        )
     except DatabaseAway:
         raise
     except Exception:
         log.exception("a template of the channel was not taken over", company_id=company.id, template=template.name)
 
 
-async def _submit_rest(kit: AppContext, company: Company, book: TemplateAccount) -> None:
+async def _submit_rest(context: AppContext, company: Company, account: TemplateAccount) -> None:
     """What the channel does not have after all."""
-    async with kit.database.connection() as db:
+    async with context.database.connection() as db:
         waiting = await queries.list_unsubmitted(db, company.id, MOST_SUBMITTED)
     for template in waiting:
         header = parse_header(template)
         if header is None or header.type == "text":
-            said = await submit(book, template)
-            async with kit.database.transaction() as tx:
+            said = await submit(account, template)
+            async with context.database.transaction() as tx:
                 await settle(tx, company, template, said)
 
 

@@ -58,26 +58,26 @@ class VisitorReceipt(Struct, frozen=True, forbid_unknown_fields=True):
     read: Numbers = []
 
 
-async def take(tx: Tx, kit: AppContext, visit: WidgetVisit, said: VisitorMessage) -> WidgetMessage:
+async def take(tx: Tx, context: AppContext, visit: WidgetVisit, said: VisitorMessage) -> WidgetMessage:
     """Once for each id."""
     company = visit.company
     visitor = await widget.lock_visitor(tx, company.id, visit.visitor.id)
     if visitor is None:
         raise UnknownSession
-    if known := await widget.find_line(tx, company.id, visitor.id, said.id):
+    if known := await widget.find_message(tx, company.id, visitor.id, said.id):
         return known
     choice = None if said.choice is None else await _choose(tx, visit, said.choice)
     text = said.text.strip() if choice is None else choice.title
     if not text:
         raise Invalid.field("text", "must not be empty")
     line = await lines.hear(tx, company.id, visitor, said.id, MessageView(text=text))
-    await _receive(tx, kit, visit, line, text, choice, said.choice)
+    await _receive(tx, context, visit, line, text, choice, said.choice)
     return line
 
 
 async def _choose(tx: Tx, visit: WidgetVisit, chosen: ChosenOption) -> Interaction:
     """Only what the message offered can be chosen, and under the title that it had there."""
-    line = await widget.find_line_by_number(tx, visit.company.id, visit.visitor.id, chosen.number)
+    line = await widget.find_message_by_number(tx, visit.company.id, visit.visitor.id, chosen.number)
     if line is None or line.direction != "out":
         raise NoSuchChoice
     shown = msgspec.json.decode(line.content, type=MessageView)
@@ -92,7 +92,7 @@ async def _choose(tx: Tx, visit: WidgetVisit, chosen: ChosenOption) -> Interacti
 
 async def _receive(
     tx: Tx,
-    kit: AppContext,
+    context: AppContext,
     visit: WidgetVisit,
     line: WidgetMessage,
     text: str,
@@ -106,7 +106,7 @@ async def _receive(
         lines.build_message_id(visitor.id, line.number), visitor.id, at, text, choice, quoted,
         name=visitor.name, email=visitor.email,
     )  # fmt: skip
-    await receive_item(tx, CallbackContext(kit, visit.company, visit.opened, at), inbound)
+    await receive_item(tx, CallbackContext(context, visit.company, visit.opened, at), inbound)
 
 
 async def acknowledge(tx: Tx, visit: WidgetVisit, acknowledged: VisitorReceipt) -> None:

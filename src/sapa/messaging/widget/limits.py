@@ -8,22 +8,22 @@ from sapa.http.allow_list import parse_address
 from sapa.messaging.channels.widget.types import TooFast
 from sapa.messaging.widget import queries as widget
 
-Deed = Literal["session", "message", "ack", "stream", "read"]
+LimitedAction = Literal["session", "message", "ack", "stream", "read"]
 
-MOST_BY_VISITOR: dict[Deed, int] = {"session": 30, "message": 30, "ack": 240, "stream": 60, "read": 120}
-MOST_BY_ADDRESS: dict[Deed, int] = {"session": 120, "message": 600}
+MOST_BY_VISITOR: dict[LimitedAction, int] = {"session": 30, "message": 30, "ack": 240, "stream": 60, "read": 120}
+MOST_BY_ADDRESS: dict[LimitedAction, int] = {"session": 120, "message": 600}
 """Higher than a visitor's: many people may share an address."""
 
 RETRY_SECONDS = 60
 _NETWORK_BITS = 64
 
 
-async def check_visitor(database: Database, company_id: int, visitor_id: str, deed: Deed) -> None:
-    await _check(database, company_id, f"{deed}/visitor/{visitor_id}", MOST_BY_VISITOR[deed])
+async def check_visitor(database: Database, company_id: int, visitor_id: str, action: LimitedAction) -> None:
+    await _check(database, company_id, f"{action}/visitor/{visitor_id}", MOST_BY_VISITOR[action])
 
 
-async def check_address(database: Database, company_id: int, address: str, deed: Deed) -> None:
-    await _check(database, company_id, f"{deed}/address/{build_neighbourhood(address)}", MOST_BY_ADDRESS[deed])
+async def check_address(database: Database, company_id: int, address: str, action: LimitedAction) -> None:
+    await _check(database, company_id, f"{action}/address/{build_neighbourhood(address)}", MOST_BY_ADDRESS[action])
 
 
 async def _check(database: Database, company_id: int, subject: str, most: int) -> None:

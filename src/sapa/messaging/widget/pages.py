@@ -83,11 +83,11 @@ class WidgetSession(Struct, frozen=True, rename="camel"):
 class Chat:
     """What pages call, in one process."""
 
-    def __init__(self, kit: AppContext) -> None:
-        self._kit = kit
-        self._database = kit.database
-        self._proxies = AllowList(kit.settings.server.trusted_proxies)
-        self._streams = Streams(kit.database, kit.closing)
+    def __init__(self, context: AppContext) -> None:
+        self._context = context
+        self._database = context.database
+        self._proxies = AllowList(context.settings.server.trusted_proxies)
+        self._streams = Streams(context.database, context.closing)
 
     async def open_session(self, request: Request) -> Response:
         """Begins a session, or says how one stands; with a visitor, signs somebody in."""
@@ -118,7 +118,7 @@ class Chat:
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "message")
         await limits.check_address(self._database, visit.company.id, self._address(request), "message")
         said = await read_body(request, inbound.VisitorMessage)
-        return _json(await self._database.transact(lambda tx: inbound.take(tx, self._kit, visit, said)))
+        return _json(await self._database.transact(lambda tx: inbound.take(tx, self._context, visit, said)))
 
     async def list_earlier(self, request: Request) -> Response:
         visit = await self._enter(request)
@@ -146,7 +146,7 @@ class Chat:
     async def _find_chat(self, request: Request) -> ConnectedChannel:
         key, origin = request.headers.get("x-widget-key", ""), request.headers.get("origin")
         async with self._database.connection() as db:
-            return await visits.find_chat(self._kit, db, key, origin)
+            return await visits.find_chat(self._context, db, key, origin)
 
     async def _enter(self, request: Request) -> WidgetVisit:
         chat, token = await self._find_chat(request), _token(request)
@@ -160,9 +160,9 @@ class Chat:
         return client_address(peer, request.headers.get("x-forwarded-for"), self._proxies)
 
 
-def pages(kit: AppContext) -> list[Route]:
+def pages(context: AppContext) -> list[Route]:
     """The chat's routes."""
-    chat = Chat(kit)
+    chat = Chat(context)
     return [
         Route(f"{PREFIX}/widget.js", _send_script, methods=["GET"]),
         _route("/sessions", POST=chat.open_session, DELETE=chat.end_session),

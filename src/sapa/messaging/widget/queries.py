@@ -84,13 +84,13 @@ FIND_SESSION = sql(
 )
 
 # Not at every call: once a day is enough to tell that it is in use.
-NOTE_USE = sql(
+RECORD_USE = sql(
     """
     UPDATE widget_sessions SET used_at = now()
      WHERE company_id = $1 AND hash = $2 AND used_at < now() - interval '1 day'"""
 )
 
-FIND_LINE = sql(
+FIND_MESSAGE = sql(
     """
     SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
       FROM widget_lines
@@ -98,7 +98,7 @@ FIND_LINE = sql(
     row=WidgetMessage,
 )
 
-FIND_LINE_BY_NUMBER = sql(
+FIND_MESSAGE_BY_NUMBER = sql(
     """
     SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
       FROM widget_lines
@@ -144,7 +144,7 @@ MARK_READ = sql(
     row=MarkedMessages,
 )
 
-LIST_STANDS = sql(
+LIST_POSITIONS = sql(
     """
     SELECT v.company_id, v.id AS visitor_id, v.last_number
       FROM unnest($1::bigint[], $2::text[]) AS open (company_id, id)
@@ -163,12 +163,12 @@ COUNT = sql(
     RETURNING used"""
 )
 
-FORGET_WINDOWS = sql(
+PURGE_WINDOWS = sql(
     "DELETE FROM widget_windows WHERE window_start < now() - interval '10 minutes'",
     crosses="the worker forgets past minutes of every company",
 )
 
-FORGET_SESSIONS = sql(
+PURGE_SESSIONS = sql(
     """
     DELETE FROM widget_sessions
      WHERE (company_id, hash) IN (
@@ -179,7 +179,7 @@ FORGET_SESSIONS = sql(
 )
 
 # With their sessions, which are older still.
-FORGET_VISITORS = sql(
+PURGE_VISITORS = sql(
     """
     DELETE FROM widget_visitors
      WHERE (company_id, id) IN (
@@ -231,16 +231,16 @@ async def find_session(db: Connection, company_id: int, hash: bytes, days: int) 
     return await FIND_SESSION.find(db, company_id, hash, days)
 
 
-async def note_use(db: Connection, company_id: int, hash: bytes) -> None:
-    await NOTE_USE.run(db, company_id, hash)
+async def record_use(db: Connection, company_id: int, hash: bytes) -> None:
+    await RECORD_USE.run(db, company_id, hash)
 
 
-async def find_line(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:
-    return await FIND_LINE.find(db, company_id, visitor_id, reference)
+async def find_message(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:
+    return await FIND_MESSAGE.find(db, company_id, visitor_id, reference)
 
 
-async def find_line_by_number(db: Connection, company_id: int, visitor_id: str, number: int) -> WidgetMessage | None:
-    return await FIND_LINE_BY_NUMBER.find(db, company_id, visitor_id, number)
+async def find_message_by_number(db: Connection, company_id: int, visitor_id: str, number: int) -> WidgetMessage | None:
+    return await FIND_MESSAGE_BY_NUMBER.find(db, company_id, visitor_id, number)
 
 
 async def list_after(db: Connection, company_id: int, visitor_id: str, number: int, most: int) -> list[WidgetMessage]:
@@ -260,8 +260,8 @@ async def mark_read(tx: Tx, company_id: int, visitor_id: str, numbers: list[int]
     return await MARK_READ.all(tx, company_id, visitor_id, numbers)
 
 
-async def list_stands(db: Connection, visitors: list[tuple[int, str]]) -> list[ConversationPosition]:
-    return await LIST_STANDS.all(db, [company for company, _ in visitors], [id for _, id in visitors])
+async def list_positions(db: Connection, visitors: list[tuple[int, str]]) -> list[ConversationPosition]:
+    return await LIST_POSITIONS.all(db, [company for company, _ in visitors], [id for _, id in visitors])
 
 
 async def count(db: Connection, company_id: int, subject: str) -> int:
@@ -270,16 +270,16 @@ async def count(db: Connection, company_id: int, subject: str) -> int:
     return used
 
 
-async def forget_windows(tx: Tx) -> None:
-    await FORGET_WINDOWS.run(tx)
+async def purge_windows(tx: Tx) -> None:
+    await PURGE_WINDOWS.run(tx)
 
 
-async def forget_sessions(tx: Tx, days: int, most: int) -> int:
-    return await FORGET_SESSIONS.run(tx, days, most)
+async def purge_sessions(tx: Tx, days: int, most: int) -> int:
+    return await PURGE_SESSIONS.run(tx, days, most)
 
 
-async def forget_visitors(tx: Tx, days: int, most: int) -> int:
-    return await FORGET_VISITORS.run(tx, days, most)
+async def purge_visitors(tx: Tx, days: int, most: int) -> int:
+    return await PURGE_VISITORS.run(tx, days, most)
 
 
 async def check_alive(db: Connection) -> None:

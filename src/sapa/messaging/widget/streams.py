@@ -16,7 +16,7 @@ from sapa.db.connection import DatabaseAway
 from sapa.db.pool import Database
 from sapa.http.errors import ApiError
 from sapa.http.event_stream import KEEP_ALIVE, READY, build_event
-from sapa.messaging.channels.widget.messages import BELL
+from sapa.messaging.channels.widget.messages import NOTIFY_CHANNEL
 from sapa.messaging.channels.widget.types import TooManyPages, WidgetMessage
 from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.visits import WidgetVisit
@@ -39,8 +39,8 @@ class WidgetListener:
         self.visitor = (visit.company.id, visit.visitor.id)
         self.number = number
         self.check = check
-        self.news = asyncio.Event()
-        self.news.set()
+        self.has_changes = asyncio.Event()
+        self.has_changes.set()
 
 
 class Streams:
@@ -50,7 +50,7 @@ class Streams:
         self._database = database
         self._closing = closing
         self._pages: set[WidgetListener] = set()
-        self._bell = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._watching: asyncio.Task[None] | None = None
 
     def open(self, visit: WidgetVisit, number: int, check: Check) -> WidgetListener:
@@ -66,20 +66,20 @@ class Streams:
 
     def close(self, page: WidgetListener) -> None:
         self._pages.discard(page)
-        self._bell.set()
+        self._wakeup.set()
 
     async def run(self, page: WidgetListener) -> AsyncIterator[bytes]:
         """The stream's text, until the session or this process ends."""
         yield READY
         heartbeat = time.monotonic() + HEARTBEAT_SECONDS
         while not self._closing.is_set():
-            page.news.clear()
+            page.has_changes.clear()
             for line in await self._read(page):
                 page.number = line.number
-                page.news.set()
+                page.has_changes.set()
                 yield build_event("message", msgspec.json.encode(line), line.number)
-            if not page.news.is_set():
-                await rest(heartbeat - time.monotonic(), page.news)
+            if not page.has_changes.is_set():
+                await rest(heartbeat - time.monotonic(), page.has_changes)
             if time.monotonic() >= heartbeat:
                 if not await self._is_valid(page):
                     return
@@ -105,23 +105,23 @@ class Streams:
 
     async def _watch(self) -> None:
         """As long as there are pages."""
-        subscription = self._database.hub.subscribe(BELL, lambda _: self._bell.set())
+        subscription = self._database.hub.subscribe(NOTIFY_CHANNEL, lambda _: self._wakeup.set())
         try:
             while self._pages and not self._closing.is_set():
-                await rest(LOOK_SECONDS, self._bell, self._closing)
-                self._bell.clear()
+                await rest(LOOK_SECONDS, self._wakeup, self._closing)
+                self._wakeup.clear()
                 with suppress(DatabaseAway, asyncpg.PostgresError):
                     await self._look()
         finally:
             self._watching = None
             for page in self._pages:
-                page.news.set()
+                page.has_changes.set()
             self._database.hub.unsubscribe(subscription)
 
     async def _look(self) -> None:
         async with self._database.connection() as db:
-            stands = await widget.list_stands(db, list({page.visitor for page in self._pages}))
-        last = {(stand.company_id, stand.visitor_id): stand.last_number for stand in stands}
+            positions = await widget.list_positions(db, list({page.visitor for page in self._pages}))
+        last = {(position.company_id, position.visitor_id): position.last_number for position in positions}
         for page in self._pages:
             if last.get(page.visitor, 0) > page.number:
-                page.news.set()
+                page.has_changes.set()

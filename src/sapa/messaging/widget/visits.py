@@ -64,9 +64,9 @@ class WidgetVisit(Struct, frozen=True):
         return self.opened.connection.company
 
 
-async def find_chat(kit: AppContext, db: Db, key: str, origin: str | None) -> Chat:
+async def find_chat(context: AppContext, db: Db, key: str, origin: str | None) -> Chat:
     """The connection that a public key belongs to, on a site that may show it."""
-    opened = await find_by_token(kit, db, key) if 0 < len(key) <= MOST_KEY_LENGTH else None
+    opened = await find_by_token(context, db, key) if 0 < len(key) <= MOST_KEY_LENGTH else None
     if opened is None or opened.connection.source is not Source.WIDGET:
         raise WidgetNotFound
     if not is_allowed_origin(opened.connection.account, origin):
@@ -86,7 +86,7 @@ async def enter(db: Db, chat: Chat, token: str) -> WidgetVisit:
     visitor = await widget.find_session(db, company_id, session, SESSION_DAYS)
     if visitor is None:
         raise UnknownSession
-    await widget.note_use(db, company_id, session)
+    await widget.record_use(db, company_id, session)
     return WidgetVisit(chat, session, visitor)
 
 

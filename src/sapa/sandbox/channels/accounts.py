@@ -49,16 +49,16 @@ class HookOwner(Struct, frozen=True):
     source: Source
 
 
-def build_hook_token(kit: AppContext, company_id: int, source: Source) -> str:
+def build_hook_token(context: AppContext, company_id: int, source: Source) -> str:
     """The last part of the address that the simulator of a channel calls back at."""
-    return build_secret(kit, company_id, _purpose(source, HOOK))
+    return build_secret(context, company_id, _purpose(source, HOOK))
 
 
-def find_hook(kit: AppContext, token: str) -> HookOwner | None:
+def find_hook(context: AppContext, token: str) -> HookOwner | None:
     if not token.startswith("sbx_"):
         return None
     for source in Source:
-        if (company_id := find_company_id(kit, token, _purpose(source, HOOK))) is not None:
+        if (company_id := find_company_id(context, token, _purpose(source, HOOK))) is not None:
             return HookOwner(company_id, source)
     return None
 
@@ -83,10 +83,12 @@ def build_public(company_id: int, source: Source, fields: Sequence[AccountField]
 
 
 def build_credentials(
-    kit: AppContext, company_id: int, source: Source, fields: Sequence[AccountField]
+    context: AppContext, company_id: int, source: Source, fields: Sequence[AccountField]
 ) -> dict[str, str]:
     return {
-        field.name: build_secret(kit, company_id, _purpose(source, field.name)) for field in fields if field.is_secret
+        field.name: build_secret(context, company_id, _purpose(source, field.name))
+        for field in fields
+        if field.is_secret
     }
 
 
@@ -101,23 +103,23 @@ class SandboxAccount(Struct, frozen=True):
     """The path that callbacks are posted to."""
 
 
-def build_account(kit: AppContext, company_id: int, source: Source) -> SandboxAccount:
+def build_account(context: AppContext, company_id: int, source: Source) -> SandboxAccount:
     fields = CHANNELS[source].fields
     return SandboxAccount(
         company_id,
         source,
         build_public(company_id, source, fields),
-        build_credentials(kit, company_id, source, fields),
-        HOOKS + build_hook_token(kit, company_id, source),
+        build_credentials(context, company_id, source, fields),
+        HOOKS + build_hook_token(context, company_id, source),
     )
 
 
-def find_account(kit: AppContext, secret: str, field: str, sources: Sequence[Source]) -> SandboxAccount | None:
+def find_account(context: AppContext, secret: str, field: str, sources: Sequence[Source]) -> SandboxAccount | None:
     """Whose access token or password it is."""
     for source in sources:
-        company_id = find_company_id(kit, secret, _purpose(source, field))
+        company_id = find_company_id(context, secret, _purpose(source, field))
         if company_id is not None:
-            return build_account(kit, company_id, source)
+            return build_account(context, company_id, source)
     return None
 
 

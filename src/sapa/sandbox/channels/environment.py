@@ -34,7 +34,7 @@ class SimulatedAccounts:
     """A test company has an account with every simulator, without opening it and without a row."""
 
     async def find_by_source(
-        self, kit: AppContext, db: Database, company: Company, source: Source
+        self, context: AppContext, db: Database, company: Company, source: Source
     ) -> ConnectedChannel | None:
         if not company.is_test:
             return None
@@ -43,30 +43,30 @@ class SimulatedAccounts:
             company=company,
             id=build_connection_id(company.id, source),
             source=source,
-            address=await SIMULATORS[source].find_address(kit),
+            address=await SIMULATORS[source].find_address(context),
             account=build_public(company.id, source, channel.fields),
-            credentials=build_credentials(kit, company.id, source, channel.fields),
-            client=kit.client,
-            database=kit.database,
+            credentials=build_credentials(context, company.id, source, channel.fields),
+            client=context.client,
+            database=context.database,
             is_simulated=True,
         )
         return ConnectedChannel(channel, connection)
 
     async def find_by_id(
-        self, kit: AppContext, db: Database, company: Company, connection_id: str
+        self, context: AppContext, db: Database, company: Company, connection_id: str
     ) -> ConnectedChannel | None:
         source = find_source(company.id, connection_id)
-        return await self.find_by_source(kit, db, company, source) if source else None
+        return await self.find_by_source(context, db, company, source) if source else None
 
-    async def find_by_token(self, kit: AppContext, db: Database, token: str) -> ConnectedChannel | None:
-        found = find_hook(kit, token)
+    async def find_by_token(self, context: AppContext, db: Database, token: str) -> ConnectedChannel | None:
+        found = find_hook(context, token)
         company = await find_company(db, found.company_id) if found else None
-        return await self.find_by_source(kit, db, company, found.source) if found and company else None
+        return await self.find_by_source(context, db, company, found.source) if found and company else None
 
     async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
         return list(CHANNELS)
 
-    async def list_infos(self, kit: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
+    async def list_infos(self, context: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
         return [
             ChannelConnection(
                 id=build_connection_id(company.id, source),
@@ -81,8 +81,8 @@ class SimulatedAccounts:
             for source, channel in CHANNELS.items()
         ]
 
-    def find_hook(self, kit: AppContext, company: Company, source: Source) -> str | None:
-        return f"{kit.settings.server.address}{HOOKS}{build_hook_token(kit, company.id, source)}"
+    def find_hook(self, context: AppContext, company: Company, source: Source) -> str | None:
+        return f"{context.settings.server.address}{HOOKS}{build_hook_token(context, company.id, source)}"
 
 
 class SandboxMessaging:
@@ -115,6 +115,6 @@ class SandboxMessaging:
             return None
         return "The clock was moved on, and the customer has not written since; send a template."
 
-    async def locate_file(self, kit: AppContext, url: str) -> str:
+    async def locate_file(self, context: AppContext, url: str) -> str:
         """Files are on this process's own loopback address."""
-        return await kit.loopback.address() + files.PATH + url.removeprefix(files.ADDRESS)
+        return await context.loopback.address() + files.PATH + url.removeprefix(files.ADDRESS)

@@ -33,7 +33,7 @@ _OGG = b"OggS\0\x02" + bytes(20)
 FILES: Mapping[str, bytes] = {"image": _PNG, "video": _MP4, "audio": _OGG, "document": _PDF}
 
 
-async def answer(kit: AppContext, call: HookCall) -> HookAnswer:
+async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     """By the last part of the address, such as media_image."""
     kind = find_kind(call.path.removeprefix(PATH))
     if kind is None:

@@ -7,16 +7,16 @@ from sapa.sandbox.channels import queries
 from sapa.sandbox.channels.queries import OutboxRow
 from sapa.values.hook_calls import HookAnswer, HookCall
 
-KEPT_DAYS = 30
+RETENTION_DAYS = 30
 _HIDDEN = {"authorization", "access-token", "password"}
 _NOISE = {"host", "accept", "accept-encoding", "user-agent", "content-length", "connection"}
 
 
-async def forget_old(database: Database) -> None:
+async def purge_old(database: Database) -> None:
     """The worker's job."""
     async with database.connection() as db:
-        for company_id in await queries.list_companies_to_forget(db, KEPT_DAYS):
-            await queries.delete_old_requests(db, company_id, KEPT_DAYS)
+        for company_id in await queries.list_companies_to_purge(db, RETENTION_DAYS):
+            await queries.delete_old_requests(db, company_id, RETENTION_DAYS)
 
 
 async def get_now(tx: Connection, company_id: int) -> datetime:

@@ -57,12 +57,12 @@ COUNT = sql(
     RETURNING count"""
 )
 
-LIST_TO_FORGET = sql(
+LIST_TO_PURGE = sql(
     "SELECT DISTINCT company_id FROM sandbox_outbox WHERE asked_at < now() - make_interval(days => $1)",
     crosses="the worker forgets what was asked long ago, in every company's test environment",
 )
 
-FORGET = sql("DELETE FROM sandbox_outbox WHERE company_id = $1 AND asked_at < now() - make_interval(days => $2)")
+PURGE = sql("DELETE FROM sandbox_outbox WHERE company_id = $1 AND asked_at < now() - make_interval(days => $2)")
 
 PUT_TEMPLATE = sql(
     """
@@ -131,12 +131,12 @@ async def count_occurrence(tx: Tx, company_id: int, name: str) -> int:
     return number
 
 
-async def list_companies_to_forget(db: Connection, days: int) -> list[int]:
-    return [record[0] for record in await db.fetch(LIST_TO_FORGET.text, days)]
+async def list_companies_to_purge(db: Connection, days: int) -> list[int]:
+    return [record[0] for record in await db.fetch(LIST_TO_PURGE.text, days)]
 
 
 async def delete_old_requests(db: Connection, company_id: int, days: int) -> None:
-    await FORGET.run(db, company_id, days)
+    await PURGE.run(db, company_id, days)
 
 
 async def put_template(tx: Tx, company_id: int, source: str, name: str, language: str, content: bytes) -> None:

@@ -8,14 +8,14 @@ from typing import Literal
 
 from msgspec import Struct
 
-Deed = Literal["sent", "delivered", "read", "failed", "reply", "choice"]
+StepAction = Literal["sent", "delivered", "read", "failed", "reply", "choice"]
 
 
 class ScriptStep(Struct, frozen=True):
     """Something that is called back after so many seconds."""
 
     after: float
-    deed: Deed
+    action: StepAction
     code: int = 0
     """Of a failure."""
     quotes: bool = True
@@ -32,7 +32,7 @@ class Script(Struct, frozen=True):
     """No answer comes, though the message was taken. Steps that come after the caller's patience show that."""
     is_broken: bool = False
     """The channel answers that something went wrong on its side."""
-    knows_as: str | None = None
+    alias: str | None = None
     """Whom the channel says the recipient is."""
 
 
@@ -58,10 +58,10 @@ SCRIPTS = {
     "pair_rate": Script(refusal=131056),
     "token_expired": Script(refusal=190),
     "broken": Script(is_broken=True),
-    "timeout": Script([ScriptStep(12 + step.after, step.deed) for step in HAPPY.steps], hangs=True),
+    "timeout": Script([ScriptStep(12 + step.after, step.action) for step in HAPPY.steps], hangs=True),
     "capped": Script((SENT, ScriptStep(1, "failed", 131049))),
-    "no_number": Script(HAPPY.steps, knows_as="US.12015550120"),
-    "other_number": Script(HAPPY.steps, knows_as="12015550191"),
+    "no_number": Script(HAPPY.steps, alias="US.12015550120"),
+    "other_number": Script(HAPPY.steps, alias="12015550191"),
     "window_closed": Script(HAPPY.steps, refusal=131047, refuses="free"),
     "quota_10": HAPPY,  # refused before the channel is called
     "bounce": Script((SENT, ScriptStep(1, "failed", 550))),
@@ -84,15 +84,15 @@ MAGIC_DOMAIN = "simulator.test"
 
 def find_script(recipient: str) -> Script:
     """Of a number, an id or an e-mail address; everybody who is not magic receives and reads."""
-    return SCRIPTS.get(name_script(recipient), HAPPY)
+    return SCRIPTS.get(find_script_name(recipient), HAPPY)
 
 
-def name_script(recipient: str) -> str:
+def find_script_name(recipient: str) -> str:
     local, _, domain = recipient.partition("@")
     if domain.lower() == MAGIC_DOMAIN:
         return local.partition("+")[0].lower()
     digits = recipient.removeprefix("+")
     if digits.startswith(MAGIC_NUMBERS):
         return _NUMBERS.get(digits.removeprefix(MAGIC_NUMBERS), "happy")
-    by_alias = next((name for name, script in SCRIPTS.items() if script.knows_as == digits), None)
+    by_alias = next((name for name, script in SCRIPTS.items() if script.alias == digits), None)
     return by_alias or (recipient.removeprefix(MAGIC_ID) if recipient.startswith(MAGIC_ID) else "happy")

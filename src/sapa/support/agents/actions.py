@@ -57,7 +57,7 @@ async def find_or_create_business_app(tx: Tx, company: Company) -> Agent:
     return await queries.find_business_app(tx, company.id) or await queries.insert_business_app(tx, company.id)
 
 
-async def get_able(db: Connection, company: Company, id: int, field: str = "agentId") -> Agent:
+async def get_active_agent(db: Connection, company: Company, id: int, field: str = "agentId") -> Agent:
     """The agent that a call names; raises when there is none, or when it may not do anything."""
     agent = await find_agent(db, company, id)
     if agent is None:
@@ -67,7 +67,7 @@ async def get_able(db: Connection, company: Company, id: int, field: str = "agen
     return agent
 
 
-async def find_able(db: Connection, company: Company, id: int | None) -> Agent | None:
+async def find_active_agent(db: Connection, company: Company, id: int | None) -> Agent | None:
     """None where there is none any more that could do anything."""
     agent = await find_agent(db, company, id)
     return agent if agent is not None and agent.active else None

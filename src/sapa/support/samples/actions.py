@@ -22,7 +22,7 @@ async def replace(
     removed = await queries.delete_others(tx, company_id, ticket_id, cycle, samples)
     added = await queries.insert_samples(tx, company_id, samples) if samples else []
     if removed:
-        await tallies.retell(tx, company_id, [*removed, *added])
+        await tallies.recount(tx, company_id, [*removed, *added])
     else:
         await tallies.add(tx, company_id, added)
     grown = Counter(one.metric for one in added)

@@ -15,7 +15,7 @@ Progress = Callable[[int, int], None]
 
 async def recount(database: Database, company_id: int, progress: Progress) -> int:
     """Ticket by ticket and day by day; the number of days."""
-    await _retell_tickets(database, company_id)
+    await _recount_tickets(database, company_id)
     async with database.connection() as db:
         days = await queries.list_days(db, company_id)
     for number, day in enumerate(days, start=1):
@@ -24,20 +24,20 @@ async def recount(database: Database, company_id: int, progress: Progress) -> in
     return len(days)
 
 
-async def _retell_tickets(database: Database, company_id: int) -> None:
+async def _recount_tickets(database: Database, company_id: int) -> None:
     last = SampledTicket("", 0)
     while True:
         async with database.connection() as db:
             sources = await queries.list_tickets_after(db, company_id, last, TICKETS_AT_ONCE)
         if not sources:
             return
-        await _retell(database, company_id, sources)
+        await _recount(database, company_id, sources)
         last = max(sources)
 
 
-async def _retell(database: Database, company_id: int, sources: Mapping[SampledTicket, str]) -> None:
+async def _recount(database: Database, company_id: int, sources: Mapping[SampledTicket, str]) -> None:
     async def work(tx: Tx) -> None:
-        begun = await tallies.retell_tickets(tx, company_id, sources)
+        begun = await tallies.recount_tickets(tx, company_id, sources)
         await queries.add_to_cells(tx, company_id, tallies.build_additions([], begun))
 
     await database.transact(work)

@@ -24,14 +24,14 @@ async def add(tx: Tx, company_id: int, added: Sequence[StoredSample]) -> None:
     await queries.add_to_cells(tx, company_id, build_additions(added, begun))
 
 
-async def retell(tx: Tx, company_id: int, changed: Sequence[StoredSample]) -> None:
+async def recount(tx: Tx, company_id: int, changed: Sequence[StoredSample]) -> None:
     """Counts anew whatever samples that came or went had a part in."""
     sources = {one.ticket: one.source for one in changed if one.metric == Metric.HANDLED}
-    begun = await retell_tickets(tx, company_id, sources)
+    begun = await recount_tickets(tx, company_id, sources)
     await queries.recount_cells(tx, company_id, {one.cell for one in changed} | begun.keys())
 
 
-async def retell_tickets(tx: Tx, company_id: int, sources: Mapping[SampledTicket, str]) -> Counter[SampleCell]:
+async def recount_tickets(tx: Tx, company_id: int, sources: Mapping[SampledTicket, str]) -> Counter[SampleCell]:
     """Reads the tickets' days from the samples; how many tickets more or fewer begin in each cell now."""
     if not sources:
         return Counter()

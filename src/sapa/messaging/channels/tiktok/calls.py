@@ -10,7 +10,7 @@ from sapa.messaging.channels.reading import Node, get, node, parse_json, text
 from sapa.messaging.channels.render import render
 from sapa.outbound.client import ProviderResponse, Unclear
 
-_VERDICTS: Mapping[int, ErrorMeaning] = {
+_ERROR_MEANINGS: Mapping[int, ErrorMeaning] = {
     40001: ErrorMeaning("auth"),
     40002: ErrorMeaning("validation"),
     40064: ErrorMeaning("rate", 60.0),
@@ -60,12 +60,12 @@ def parse_data(answer: ProviderResponse) -> Node | SendRefusal:
     if code == 0:
         return node(found, "data")
     reason = text(found, "message") or "the channel gave no reason"
-    verdict = judge(code, reason)
+    verdict = classify(code, reason)
     return SendRefusal(str(code), reason, verdict.category, verdict.retry_after)
 
 
-def judge(code: int, reason: str) -> ErrorMeaning:
+def classify(code: int, reason: str) -> ErrorMeaning:
     """Its windows have no code of their own that is known."""
     if code not in {40064, 40100} and "window" in reason.lower():
         return ErrorMeaning("window")
-    return _VERDICTS.get(code, ErrorMeaning("validation"))
+    return _ERROR_MEANINGS.get(code, ErrorMeaning("validation"))

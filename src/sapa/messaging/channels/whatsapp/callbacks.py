@@ -12,7 +12,7 @@ from sapa.messaging.channels.interface import (
     StatusReport,
     TemplateVerdict,
 )
-from sapa.messaging.channels.meta import describe, parse_mishap
+from sapa.messaging.channels.meta import describe, parse_graph_error
 from sapa.messaging.channels.reading import Node, node, nodes, parse_json, seconds, text
 from sapa.messaging.channels.whatsapp.contents import read_contents
 from sapa.messaging.channels.whatsapp.people import People, identify, only_digits
@@ -126,7 +126,7 @@ def _read_status(status: Node) -> Iterator[Item]:
     if word is None:
         return
     error = next(iter(nodes(status, "errors")), None)
-    mishap = parse_mishap({"error": error}) if error else None
+    graph_error = parse_graph_error({"error": error}) if error else None
     recipient = identify(text(status, "recipient_id"), text(status, "recipient_user_id"))
     yield StatusReport(
         status=word,
@@ -134,8 +134,8 @@ def _read_status(status: Node) -> Iterator[Item]:
         message_id=text(status, "id"),
         reference=text(status, "biz_opaque_callback_data"),
         recipient=next(iter(recipient), None),
-        code=str(mishap.code) if mishap else None,
-        reason=describe(mishap) if mishap else None,
+        code=str(graph_error.code) if graph_error else None,
+        reason=describe(graph_error) if graph_error else None,
     )
 
 

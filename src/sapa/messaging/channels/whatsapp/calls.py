@@ -18,7 +18,7 @@ from sapa.messaging.channels.interface import (
 )
 from sapa.messaging.channels.meta import read_refusal
 from sapa.messaging.channels.reading import nodes, parse_json, text
-from sapa.messaging.channels.whatsapp.errors import judge
+from sapa.messaging.channels.whatsapp.errors import classify
 from sapa.outbound.client import ProviderResponse, Unclear
 
 
@@ -106,7 +106,7 @@ def _rows(rows: Sequence[Any]) -> list[dict[str, str]]:
 
 
 def parse_sent(answer: ProviderResponse, to: Identity) -> SendReceipt | SendRefusal:
-    if refused := read_refusal(answer, judge):
+    if refused := read_refusal(answer, classify):
         return refused
     found = parse_json(answer.body)
     message_id = next((text(each, "id") for each in nodes(found, "messages")), None)

@@ -15,7 +15,7 @@ _VALIDATION, _TEMPLATE, _MEDIA = ErrorMeaning("validation"), ErrorMeaning("templ
 _QUALITY, _CONFIG, _BILLING = ErrorMeaning("quality"), ErrorMeaning("config"), ErrorMeaning("billing")
 _TRANSIENT = ErrorMeaning("transient", UNREADY)
 
-VERDICTS: Mapping[int, ErrorMeaning] = {
+ERROR_MEANINGS: Mapping[int, ErrorMeaning] = {
     0: _AUTH,
     3: _AUTH,
     10: _AUTH,
@@ -61,8 +61,8 @@ VERDICTS: Mapping[int, ErrorMeaning] = {
 }
 
 
-def judge(mishap: GraphError) -> ErrorMeaning:
+def classify(graph_error: GraphError) -> ErrorMeaning:
     """A code that nobody told us of is a request that must not simply be made again."""
-    if 200 <= mishap.code <= 299:
+    if 200 <= graph_error.code <= 299:
         return _AUTH
-    return VERDICTS.get(mishap.code) or (_TRANSIENT if mishap.is_transient else _VALIDATION)
+    return ERROR_MEANINGS.get(graph_error.code) or (_TRANSIENT if graph_error.is_transient else _VALIDATION)

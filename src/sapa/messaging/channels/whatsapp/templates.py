@@ -7,7 +7,7 @@ from sapa.messaging.channels import meta
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate
 from sapa.messaging.channels.interface import ChannelAccount, SendRefusal
 from sapa.messaging.channels.reading import Node, nodes, parse_json, text
-from sapa.messaging.channels.whatsapp.errors import judge
+from sapa.messaging.channels.whatsapp.errors import classify
 from sapa.outbound.client import Unclear
 
 FIELDS = "name,language,category,status,components,rejected_reason"
@@ -35,7 +35,7 @@ async def list_templates(connection: ChannelAccount) -> Sequence[ChannelTemplate
 async def submit_template(connection: ChannelAccount, template: NewTemplate) -> ChannelTemplate | SendRefusal:
     body = build_template(template)
     answer = await meta.post(connection, _path(connection), body)
-    if refused := meta.read_refusal(answer, judge):
+    if refused := meta.read_refusal(answer, classify):
         return refused
     found = parse_json(answer.body)
     return ChannelTemplate(
@@ -51,9 +51,9 @@ async def submit_template(connection: ChannelAccount, template: NewTemplate) -> 
 async def delete_template(connection: ChannelAccount, name: str) -> SendRefusal | None:
     url = f"{connection.address}/{_path(connection)}"
     answer = await connection.client.call("DELETE", url, headers=meta.authorize(connection), params={"name": name})
-    refused = meta.read_refusal(answer, judge)
-    mishap = meta.parse_mishap(parse_json(answer.body))
-    is_gone = answer.status == 404 or not _NOT_THERE.isdisjoint({mishap.code, mishap.subcode})
+    refused = meta.read_refusal(answer, classify)
+    graph_error = meta.parse_graph_error(parse_json(answer.body))
+    is_gone = answer.status == 404 or not _NOT_THERE.isdisjoint({graph_error.code, graph_error.subcode})
     return None if refused is None or is_gone else refused
 
 

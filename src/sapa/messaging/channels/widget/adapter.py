@@ -76,7 +76,7 @@ class Widget:
         """To whoever plays visitors in the test environment."""
         headers = {"content-type": "application/json", "authorization": f"Bearer {connection.credentials['secret']}"}
         url, content = f"{connection.address}/messages", calls.build_handed(message)
-        return calls.parse_handed(await connection.client.call("POST", url, headers=headers, content=content))
+        return calls.parse_receipt(await connection.client.call("POST", url, headers=headers, content=content))
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         raise NotSent("visitors send no files")

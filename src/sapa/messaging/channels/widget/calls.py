@@ -81,7 +81,7 @@ def build_handed(message: OutgoingMessage) -> bytes:
     return msgspec.json.encode(WidgetDelivery(message.reference, message.to.value, build_shown(message.content)))
 
 
-def parse_handed(answer: ProviderResponse) -> SendReceipt | SendRefusal:
+def parse_receipt(answer: ProviderResponse) -> SendReceipt | SendRefusal:
     """Raises Unclear where nobody can tell what became of it."""
     try:
         said = msgspec.json.decode(answer.body, type=WidgetReceipt)

@@ -6,7 +6,7 @@ from sapa.db.pool import Tx, notify_after_commit
 from sapa.messaging.channels.widget import queries
 from sapa.messaging.channels.widget.types import MessageView, Visitor, WidgetMessage
 
-BELL = "sapa_widget"
+NOTIFY_CHANNEL = "sapa_widget"
 """Rung when there is something for a page to show."""
 
 
@@ -14,7 +14,7 @@ async def say(tx: Tx, company_id: int, visitor_id: str, reference: str, shown: M
     """To a visitor, once for each reference; None when there is no such visitor."""
     if await queries.lock_visitor(tx, company_id, visitor_id) is None:
         return None
-    known = await queries.find_line(tx, company_id, visitor_id, reference)
+    known = await queries.find_message(tx, company_id, visitor_id, reference)
     return known or await _append(tx, company_id, visitor_id, reference, "out", shown)
 
 
@@ -27,7 +27,7 @@ async def _append(
     tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, shown: MessageView
 ) -> WidgetMessage:
     line = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(shown))
-    notify_after_commit(tx, BELL)
+    notify_after_commit(tx, NOTIFY_CHANNEL)
     return line
 
 

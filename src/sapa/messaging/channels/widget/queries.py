@@ -30,7 +30,7 @@ APPEND = sql(
     row=WidgetMessage,
 )
 
-FIND_LINE = sql(
+FIND_MESSAGE = sql(
     """
     SELECT number, reference, direction, content, at, read_at IS NOT NULL AS is_read
       FROM widget_lines
@@ -52,5 +52,5 @@ async def append(
     return line
 
 
-async def find_line(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:
-    return await FIND_LINE.find(db, company_id, visitor_id, reference)
+async def find_message(db: Connection, company_id: int, visitor_id: str, reference: str) -> WidgetMessage | None:
+    return await FIND_MESSAGE.find(db, company_id, visitor_id, reference)
