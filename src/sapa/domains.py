@@ -127,7 +127,7 @@ JOBS: list[Job] = [
     Job("forget channel callbacks", 3600, inbound.purge_old),
     Job("forget the sandbox's outbox", 3600, sandbox_jobs.purge_old),
     Job("forget widget sessions", 600, widget_jobs.purge_old),
-    Job("give up on unsettled messages", 5, unsettled.give_up),
+    Job("give up on unsettled messages", 5, unsettled.expire_unsettled),
 ]
 
 

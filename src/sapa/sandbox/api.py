@@ -25,7 +25,7 @@ async def receive_in_sandbox(call: Call, body: SandboxInboundIn) -> SandboxInbou
     given; a file may come with a text.
     """
     actions.refuse_live(call.company)
-    return await actions.speak(call.kit, call.db, call.company, body)
+    return await actions.simulate_inbound(call.kit, call.db, call.company, body)
 
 
 @routes.post("/clock/advance", scope=Scope.MESSAGES_WRITE, status=200, raises=[TestKeyRequired])

@@ -14,11 +14,11 @@ from sapa.sandbox.queries import SimulatedCallback
 from sapa.work import leases
 from sapa.work.loops import repeat
 
-REST_SECONDS = 0.2
+POLL_SECONDS = 0.2
 LEASE = "sandbox callbacks"
 LEASE_SECONDS = 15.0
 BATCH = 100
-MOST_TRIES = 20
+MAX_TRIES = 20
 POST_SECONDS = 5.0
 
 log = structlog.get_logger()
@@ -39,7 +39,7 @@ async def post_due(context: AppContext, stopping: asyncio.Event) -> None:
         if await _holds_lease(context.database, holder):
             await _post_batch(context)
 
-    await repeat(step, stopping, every=REST_SECONDS)
+    await repeat(step, stopping, every=POLL_SECONDS)
     async with context.database.connection() as db:
         await leases.release_all(db, holder)
 
@@ -53,9 +53,9 @@ async def _post_batch(context: AppContext) -> None:
     async with context.database.connection() as db:
         due = await queries.list_due(db, BATCH)
     for callback in due:
-        is_taken = await _post(context, callback)
+        is_accepted = await _post(context, callback)
         async with context.database.connection() as db:
-            await _settle(db, callback, is_taken)
+            await _settle(db, callback, is_accepted)
 
 
 async def _post(context: AppContext, callback: SimulatedCallback) -> bool:
@@ -69,9 +69,9 @@ async def _post(context: AppContext, callback: SimulatedCallback) -> bool:
     return answer.status < 300
 
 
-async def _settle(db: Connection, callback: SimulatedCallback, is_taken: bool) -> None:
+async def _settle(db: Connection, callback: SimulatedCallback, is_accepted: bool) -> None:
     """One that nobody takes is dropped in the end, as providers do."""
-    if is_taken or callback.tries >= MOST_TRIES:
+    if is_accepted or callback.tries >= MAX_TRIES:
         await queries.delete_callback(db, callback)
     else:
         await queries.postpone_callback(db, callback)

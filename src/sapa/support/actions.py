@@ -30,17 +30,17 @@ from sapa.support.types import (
 )
 from sapa.values.company import Company
 
-MOST_TRIES = 4
+MAX_TRIES = 4
 
 Result = TypeVar("Result")
 
 
 async def link_inbound(tx: Tx, company: Company, message: InboundMessage) -> TicketLink:
     """The ticket that a customer's message belongs to: the active one, the last one reopened, or a new one."""
-    return TicketLink(await _look_again(tx, partial(_admit, tx, company, message)))
+    return TicketLink(await _retry_taken(tx, partial(_link_inbound, tx, company, message)))
 
 
-async def _look_again(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
+async def _retry_taken(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
     """A ticket may be reopened by hand at the same moment: whoever finds a customer's place taken looks again."""
 
     async def look() -> Result:
@@ -50,17 +50,17 @@ async def _look_again(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
     return await retry(
         look,
         asyncpg.UniqueViolationError,
-        tries=MOST_TRIES,
+        tries=MAX_TRIES,
         pause=lambda error: 0 if isinstance(translate(error), AnotherTicketActive) else None,
     )
 
 
-async def _admit(tx: Tx, company: Company, message: InboundMessage) -> str:
+async def _link_inbound(tx: Tx, company: Company, message: InboundMessage) -> str:
     latest = await queries.find_locked_latest(tx, company.id, message.connection_id, message.contact_id)
     if latest is not None and latest.is_active:
         change = TicketChange(latest)
         is_burst = change.waiting_since is not None
-        await _write_heard(tx, company, change, message)
+        await _write_inbound(tx, company, change, message)
         if not is_burst:
             await record_timeline_entry(tx, company, change.locked, "customer_wrote")
         return latest.id
@@ -77,7 +77,7 @@ async def _open(tx: Tx, company: Company, message: InboundMessage) -> str:
     )  # fmt: skip
     change = TicketChange(await queries.lock_ticket(tx, company.id, id))
     change.open(message.at)
-    ticket = await _write_heard(tx, company, change, message)
+    ticket = await _write_inbound(tx, company, change, message)
     await record_timeline_entry(tx, company, change.locked, "ticket_opened")
     await emit(tx, company, TicketOpened(ticket))
     return id
@@ -91,7 +91,7 @@ async def _is_reopened(tx: Tx, company: Company, resolved: LockedTicket, at: dat
 async def _reopen(tx: Tx, company: Company, change: TicketChange, message: InboundMessage) -> str:
     owner = await find_next_owner(tx, company, change.locked)
     change.reopen(message.at, owner)
-    ticket = await _write_heard(tx, company, change, message)
+    ticket = await _write_inbound(tx, company, change, message)
     await record_timeline_entry(tx, company, change.locked, "ticket_reopened")
     await emit(tx, company, TicketUpdated(ticket))
     return ticket.id
@@ -105,33 +105,33 @@ async def find_next_owner(tx: Tx, company: Company, locked: LockedTicket) -> Age
     )
 
 
-async def _write_heard(tx: Tx, company: Company, change: TicketChange, message: InboundMessage) -> Ticket:
-    change.change(
+async def _write_inbound(tx: Tx, company: Company, change: TicketChange, message: InboundMessage) -> Ticket:
+    change.set(
         customer_id=message.customer_id or change.locked.customer_id,
         identity=message.identity,
         client_number=message.client_number,
         connected_number=message.connected_number,
     )
-    change.hear(message.at, message.message_id, message.body)
+    change.record_inbound(message.at, message.message_id, message.body)
     return await change.write(tx, company)
 
 
 async def merge_contacts(tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:
     """Contacts turned out to be one person: of several active tickets on one connection the person keeps one, and goes
     on waiting there."""
-    await _look_again(tx, partial(_merge_contacts, tx, company, contact_id, others))
+    await _retry_taken(tx, partial(_merge_contacts, tx, company, contact_id, others))
 
 
 async def _merge_contacts(tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:
-    kept: dict[str, TicketChange] = {}
+    remaining: dict[str, TicketChange] = {}
     for locked in await queries.lock_active_of(tx, company.id, contact_id, [contact_id, *others]):
         change = TicketChange(locked)
-        staying = kept.setdefault(locked.connection_id, change)
+        staying = remaining.setdefault(locked.connection_id, change)
         if staying is not change:
             staying.inherit(change)
             change.merge(await queries.read_now(tx, company.id))
             await emit(tx, company, TicketClosed(await change.write(tx, company)))
-    for change in kept.values():
+    for change in remaining.values():
         if change.is_changed:
             await change.write(tx, company)
     await queries.move_tickets(tx, company.id, contact_id, others)
@@ -153,13 +153,13 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
     if message.agent_id is None:
         id = await queries.find_active(tx, company.id, message.connection_id, message.contact_id)
         return TicketLink(id) if id else None
-    locked = await _lock_meant(tx, company, message)
+    locked = await _lock_ticket_of(tx, company, message)
     if locked is None:
         return None
     agent = await agents.get_active_agent(tx, company, message.agent_id)
     change, at = TicketChange(locked), await queries.read_now(tx, company.id)
     is_taken = _take(change, agent, at)
-    change.say(at, agent, message.message_id, message.body, is_handover=message.is_handover)
+    change.record_outbound(at, agent, message.message_id, message.body, is_handover=message.is_handover)
     is_given = message.is_handover and locked.is_active
     if is_given:
         change.hand_over(at, Actor(agent.id, agent.type), None)
@@ -167,7 +167,7 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
     return TicketLink(locked.id, at)
 
 
-async def _lock_meant(tx: Tx, company: Company, message: OutboundMessage) -> LockedTicket | None:
+async def _lock_ticket_of(tx: Tx, company: Company, message: OutboundMessage) -> LockedTicket | None:
     """A reply's own ticket, else the one that is active on the thread. What is written after a resolution stands in the
     resolved ticket only as long as there is no other."""
     if message.ticket_id is None:
@@ -209,8 +209,8 @@ async def link_echo(tx: Tx, company: Company, message: InboundMessage) -> Ticket
     agent = await agents.find_or_create_business_app(tx, company)
     change = TicketChange(locked)
     is_taken = _take(change, agent, message.at)
-    change.say(message.at, agent, message.message_id, message.body)
-    change.count(AgentMessage(message.at, Actor(agent.id, agent.type), message.message_id))
+    change.record_outbound(message.at, agent, message.message_id, message.body)
+    change.apply(AgentMessage(message.at, Actor(agent.id, agent.type), message.message_id))
     await _write_owner(tx, company, change, is_taken)
     await _record_answer(tx, company, change)
     return TicketLink(locked.id, message.at, agent.id)
@@ -225,7 +225,7 @@ async def settle(tx: Tx, company: Company, ticket_id: str, message_id: str) -> N
         return
     event = build_clock_event(entry)
     if event is not None and entry.number == change.locked.number:
-        change.count(event)
+        change.apply(event)
         await change.write(tx, company)
     else:
         await change.replay(tx, company, entry.cycle)
@@ -234,5 +234,5 @@ async def settle(tx: Tx, company: Company, ticket_id: str, message_id: str) -> N
 
 async def _record_answer(tx: Tx, company: Company, change: TicketChange) -> None:
     """Once for all that the customer wrote before it, though it turn out later that somebody else was faster."""
-    if change.answers > 0:
+    if change.response_count > 0:
         await record_timeline_entry(tx, company, change.locked, "ticket_answered")

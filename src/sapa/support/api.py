@@ -81,14 +81,16 @@ async def list_tickets(call: Call, query: TicketsQuery) -> Page[Ticket]:
     The newest first unless `sort` says otherwise. An agent's work is `agentId` with `status=assigned`; what nobody has
     taken yet is `status=open`.
     """
-    asked = {
+    filters = {
         "cells": _cells(query),
         "agent_id": query.agent_id,
         "except_agent_id": query.except_agent_id,
         "customer_id": query.customer_id,
     }
-    filters = {name: value for name, value in asked.items() if value is not None}
-    found, total = await queries.list_tickets(call.db, call.company.id, filters, query.sort, query.limit, query.offset)
+    given_filters = {name: value for name, value in filters.items() if value is not None}
+    found, total = await queries.list_tickets(
+        call.db, call.company.id, given_filters, query.sort, query.limit, query.offset
+    )
     return build_page(found, query.page, query.limit, total)
 
 
@@ -137,7 +139,7 @@ async def reply_to_ticket(call: OutboundCall, id: TicketId, body: ReplyIn) -> Me
 @routes.post("/{id}/notes", scope=Scope.MESSAGES_WRITE, raises=[NotFound, AgentInactive])
 async def add_ticket_note(call: Call, id: TicketId, body: NoteIn) -> Note:
     """Add an internal note, which the customer never sees."""
-    return await tickets.note(call.db, call.company, id, body)
+    return await tickets.add_note(call.db, call.company, id, body)
 
 
 @routes.post("/{id}/assign", scope=Scope.MESSAGES_WRITE, status=200, raises=[NotFound, TicketResolved, AgentInactive])

@@ -264,14 +264,14 @@ async def insert_ticket(
     )  # fmt: skip
 
 
-async def update_ticket(tx: Tx, company_id: int, locked: LockedTicket, clock: Cycle, left: str) -> Ticket:
+async def update_ticket(tx: Tx, company_id: int, ticket: LockedTicket, clock: Cycle, left: str) -> Ticket:
     """`left` is the cell that it leaves."""
     return _found(
         await UPDATE.find(
-            tx, company_id, locked.id, locked.customer_id, locked.identity, locked.client_number, locked.connected_number,
-            locked.status, locked.agent_id, locked.ai_paused, locked.cycle, encode(clock), clock.waiting_since, locked.number,
-            locked.last_message, locked.last_message_at, locked.silent_since, locked.resolved_at, locked.resolved_reason,
-            locked.source, left,
+            tx, company_id, ticket.id, ticket.customer_id, ticket.identity, ticket.client_number,
+            ticket.connected_number, ticket.status, ticket.agent_id, ticket.ai_paused, ticket.cycle, encode(clock),
+            clock.waiting_since, ticket.number, ticket.last_message, ticket.last_message_at, ticket.silent_since,
+            ticket.resolved_at, ticket.resolved_reason, ticket.source, left,
         )
     )  # fmt: skip
 

@@ -11,20 +11,20 @@ from sapa.support.agents import actions as agents
 from sapa.support.types import ReplyIn
 
 
-async def reply(call: OutboundCall, id: str, given: ReplyIn) -> Message | Accepted[Message]:
+async def reply(call: OutboundCall, id: str, body: ReplyIn) -> Message | Accepted[Message]:
     company = call.company
     async with call.kit.database.connection() as db:
         place = await queries.get_place(db, company.id, id)
-        agent = await agents.get_active_agent(db, company, given.agent_id)
+        agent = await agents.get_active_agent(db, company, body.agent_id)
     send_context = SendContext(
         agent_id=agent.id,
         feature_source="AI_AGENT" if agent.type == "ai" else "INBOX",
         ticket_id=id,
         connection_id=place.connection_id,
-        is_handover=given.handover,
+        is_handover=body.handover,
     )
     try:
-        return await sending.reply(call, place.identity, place.source, given.body, send_context)
+        return await sending.reply(call, place.identity, place.source, body.body, send_context)
     except Invalid as refusal:
         raise _in_words_of_a_reply(refusal) from None
 

@@ -87,15 +87,17 @@ def advance(cycle_ref: CycleRef, cycle: Cycle, event: ClockEvent) -> tuple[Cycle
             return Cycle(answered_by=cycle.answered_by), _resolve(cycle_ref, cycle, event)
 
 
-def _respond(cycle_ref: CycleRef, cycle: Cycle, said: AgentMessage) -> tuple[Cycle, list[Sample]]:
-    samples = [_sample(cycle_ref, Metric.HANDLED, said.agent, said.at, said.at, said.message_id)]
-    if said.is_handover:
+def _respond(cycle_ref: CycleRef, cycle: Cycle, message: AgentMessage) -> tuple[Cycle, list[Sample]]:
+    samples = [_sample(cycle_ref, Metric.HANDLED, message.agent, message.at, message.at, message.message_id)]
+    if message.is_handover:
         return cycle, samples
-    kind = said.agent.type
+    kind = message.agent.type
     if cycle.waiting_since is not None:
         start = _start(cycle, cycle.waiting_since, kind)
         metrics = [Metric.RESPONSE] if kind in cycle.answered_by else [Metric.FIRST_RESPONSE, Metric.RESPONSE]
-        samples += [_sample(cycle_ref, metric, said.agent, start, said.at, said.message_id) for metric in metrics]
+        samples += [
+            _sample(cycle_ref, metric, message.agent, start, message.at, message.message_id) for metric in metrics
+        ]
     answered_by = cycle.answered_by if kind in cycle.answered_by else (*cycle.answered_by, kind)
     return replace(cycle, waiting_since=None, answered_by=answered_by), samples
 

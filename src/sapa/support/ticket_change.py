@@ -30,8 +30,8 @@ from sapa.support.types import (
 )
 from sapa.values.company import Company
 
-LONGEST_PREVIEW = 200
-IN_FORCE = frozenset({"sent", "delivered", "read"})
+MAX_PREVIEW_LENGTH = 200
+DISPATCHED = frozenset({"sent", "delivered", "read"})
 """The statuses of a message that has gone out, as far as anybody knows."""
 
 
@@ -40,7 +40,7 @@ class TicketChange:
 
     def __init__(self, locked: LockedTicket) -> None:
         self.locked = locked
-        self.answers = 0
+        self.response_count = 0
         """How many waits more are known to have ended than before; fewer, where an answer was taken back."""
         self._samples: list[Sample] = []
         self._left = locked.cell
@@ -55,52 +55,54 @@ class TicketChange:
     def is_changed(self) -> bool:
         return bool(self._entries)
 
-    def change(self, **fields: Any) -> None:
+    def set(self, **fields: Any) -> None:
         self.locked = replace(self.locked, **fields)
 
-    def hear(self, at: datetime, message_id: str, body: str | None) -> None:
-        self._note("heard", at, message_id=message_id)
+    def record_inbound(self, at: datetime, message_id: str, body: str | None) -> None:
+        self._add_entry("heard", at, message_id=message_id)
         self._advance(CustomerMessage(at))
-        self._show(at, body)
+        self._set_last_message(at, body)
 
-    def say(self, at: datetime, agent: Agent, message_id: str, body: str | None, *, is_handover: bool = False) -> None:
+    def record_outbound(
+        self, at: datetime, agent: Agent, message_id: str, body: str | None, *, is_handover: bool = False
+    ) -> None:
         kind = "announced" if is_handover else "said"
-        self._note(kind, at, agent_id=agent.id, agent_type=agent.type, message_id=message_id)
-        self._show(at, body)
+        self._add_entry(kind, at, agent_id=agent.id, agent_type=agent.type, message_id=message_id)
+        self._set_last_message(at, body)
 
     def open(self, at: datetime) -> None:
-        self._note("opened", at)
+        self._add_entry("opened", at)
 
     def assign(self, at: datetime, agent: Agent | None) -> None:
         """People who take it keep AI agents out, until one gets it again."""
         if agent is None:
-            self.change(agent_id=None, agent_type=None, status="open")
-            self._note("unassigned", at)
+            self.set(agent_id=None, agent_type=None, status="open")
+            self._add_entry("unassigned", at)
             return
-        self.change(agent_id=agent.id, agent_type=agent.type, status="assigned", ai_paused=agent.type == "human")
-        self._note("assigned", at, agent_id=agent.id, agent_type=agent.type)
+        self.set(agent_id=agent.id, agent_type=agent.type, status="assigned", ai_paused=agent.type == "human")
+        self._add_entry("assigned", at, agent_id=agent.id, agent_type=agent.type)
 
-    def hand_over(self, at: datetime, giver: Actor | None, to: Agent | None) -> None:
+    def hand_over(self, at: datetime, previous_owner: Actor | None, to: Agent | None) -> None:
         """From the clock of people the time before counts only if no AI agent held the ticket then."""
-        self.change(
+        self.set(
             agent_id=to.id if to else None,
             agent_type=to.type if to else None,
             status="assigned" if to else "open",
             ai_paused=to is None or to.type == "human",
         )
-        self._note(
+        self._add_entry(
             "handover", at,
             agent_id=to.id if to else None,
             agent_type=to.type if to else None,
-            actor_id=giver.id if giver else None,
-            actor_type=giver.type if giver else None,
+            actor_id=previous_owner.id if previous_owner else None,
+            actor_type=previous_owner.type if previous_owner else None,
         )  # fmt: skip
-        if giver is not None and giver.type == "ai":
+        if previous_owner is not None and previous_owner.type == "ai":
             self._advance(Handover(at))
 
     def resolve(self, at: datetime, resolver: Actor | None, reason: Reason) -> None:
         owner = build_actor(self.locked.agent_id, self.locked.agent_type)
-        self._note(
+        self._add_entry(
             "resolved", at,
             agent_id=self.locked.agent_id,
             agent_type=self.locked.agent_type,
@@ -109,26 +111,28 @@ class TicketChange:
             reason=reason,
         )  # fmt: skip
         self._advance(Resolution(at, owner, resolver))
-        self.change(status="resolved", resolved_at=at.isoformat(), resolved_reason=reason)
+        self.set(status="resolved", resolved_at=at.isoformat(), resolved_reason=reason)
 
     def merge(self, at: datetime) -> None:
         """Its conversation goes on in another ticket: nobody resolved it, and nothing is measured by that."""
-        self._note("resolved", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type, reason="merged")
+        self._add_entry(
+            "resolved", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type, reason="merged"
+        )
         self._advance(Resolution(at, None, None))
-        self.change(status="resolved", resolved_at=at.isoformat(), resolved_reason="merged")
+        self.set(status="resolved", resolved_at=at.isoformat(), resolved_reason="merged")
 
     def inherit(self, other: "TicketChange") -> None:
         """What the customer waits for in a ticket that is about to be merged into this one."""
         since = other.waiting_since
         if since is None or self.waiting_since is not None:
             return
-        self._note("heard", since)
+        self._add_entry("heard", since)
         self._advance(CustomerMessage(since))
-        self._show(since, other.locked.last_message)
+        self._set_last_message(since, other.locked.last_message)
 
     def reopen(self, at: datetime, owner: Agent | None) -> None:
         """A new cycle, whose clock the customer's next message starts."""
-        self.change(
+        self.set(
             status="assigned" if owner else "open",
             agent_id=owner.id if owner else None,
             agent_type=owner.type if owner else None,
@@ -139,9 +143,9 @@ class TicketChange:
             resolved_reason=None,
         )
         self._clock = Cycle()
-        self._note("reopened", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type)
+        self._add_entry("reopened", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type)
 
-    def count(self, event: ClockEvent) -> None:
+    def apply(self, event: ClockEvent) -> None:
         """Something that was noted before, and is in force only now."""
         self._advance(event)
 
@@ -161,25 +165,27 @@ class TicketChange:
             if (event := build_clock_event(entry)) is not None:
                 clock, samples = advance(cycle_ref, clock, event)
                 found += samples
-        self.answers += (await sample_actions.replace(tx, company.id, self.locked.id, cycle, found))[Metric.RESPONSE]
+        self.response_count += (await sample_actions.replace(tx, company.id, self.locked.id, cycle, found))[
+            Metric.RESPONSE
+        ]
         if cycle == self.locked.cycle:
             self._clock = clock
             await queries.set_clock(tx, company.id, self.locked.id, clock)
 
-    def _note(self, kind: str, at: datetime, **fields: Any) -> None:
-        self.change(number=self.locked.number + 1)
+    def _add_entry(self, kind: str, at: datetime, **fields: Any) -> None:
+        self.set(number=self.locked.number + 1)
         self._entries.append(NewTicketEntry(self.locked.number, self.locked.cycle, kind, at, **fields))
 
     def _advance(self, event: ClockEvent) -> None:
         self._clock, samples = advance(self.locked.cycle_ref, self._clock, event)
         self._samples += samples
-        self.answers += sum(sample.metric is Metric.RESPONSE for sample in samples)
+        self.response_count += sum(sample.metric is Metric.RESPONSE for sample in samples)
 
-    def _show(self, at: datetime, body: str | None) -> None:
+    def _set_last_message(self, at: datetime, body: str | None) -> None:
         """The newest message; one that comes late shows no more than that."""
         if datetime.fromisoformat(self.locked.last_message_at) <= at or self.locked.last_message is None:
-            self.change(last_message=(body or "")[:LONGEST_PREVIEW] or None)
-        self.change(
+            self.set(last_message=(body or "")[:MAX_PREVIEW_LENGTH] or None)
+        self.set(
             last_message_at=_later(self.locked.last_message_at, at), silent_since=_later(self.locked.silent_since, at)
         )
 
@@ -191,7 +197,7 @@ def build_clock_event(entry: StoredTicketEntry) -> ClockEvent | None:
     match entry.kind:
         case "heard":
             return CustomerMessage(at)
-        case "said" | "announced" if entry.status in IN_FORCE and agent and entry.message_id:
+        case "said" | "announced" if entry.status in DISPATCHED and agent and entry.message_id:
             return AgentMessage(at, agent, entry.message_id, entry.kind == "announced")
         case "handover" if actor is not None and actor.type == "ai":
             return Handover(at)
@@ -204,5 +210,5 @@ def build_actor(id: int | None, type: Any) -> Actor | None:
     return None if id is None or type is None else Actor(id, type)
 
 
-def _later(known: str, at: datetime) -> str:
-    return max(datetime.fromisoformat(known), at).astimezone(UTC).isoformat()
+def _later(previous: str, at: datetime) -> str:
+    return max(datetime.fromisoformat(previous), at).astimezone(UTC).isoformat()

@@ -29,27 +29,27 @@ async def assign(tx: Tx, company: Company, id: str, agent_id: int | None) -> Tic
     """To an agent, or with None to nobody. What it is already changes nothing."""
     locked = await _lock_active(tx, company, id)
     agent = None if agent_id is None else await agents.get_active_agent(tx, company, agent_id)
-    is_let_in = agent is not None and agent.type == "ai" and locked.ai_paused
-    if locked.agent_id == agent_id and not is_let_in:
+    is_ai_readmitted = agent is not None and agent.type == "ai" and locked.ai_paused
+    if locked.agent_id == agent_id and not is_ai_readmitted:
         return await queries.get_ticket(tx, company.id, id)
     change = TicketChange(locked)
     change.assign(await queries.read_now(tx, company.id), agent)
     return await _announce_owner(tx, company, change)
 
 
-async def hand_over(tx: Tx, company: Company, id: str, given: HandoverIn) -> Ticket:
+async def hand_over(tx: Tx, company: Company, id: str, body: HandoverIn) -> Ticket:
     """To an agent or to the queue."""
     locked = await _lock_active(tx, company, id)
-    to = None if given.agent_id is None else await agents.get_active_agent(tx, company, given.agent_id)
+    to = None if body.agent_id is None else await agents.get_active_agent(tx, company, body.agent_id)
     if to is not None and to.id == locked.agent_id:
         raise Invalid.field("agentId", "names the agent who has the ticket already")
-    giver = await _find_giver(tx, company, locked, given.from_agent_id)
+    previous_owner = await _find_previous_owner(tx, company, locked, body.from_agent_id)
     change = TicketChange(locked)
-    change.hand_over(await queries.read_now(tx, company.id), giver, to)
+    change.hand_over(await queries.read_now(tx, company.id), previous_owner, to)
     return await _announce_owner(tx, company, change)
 
 
-async def _find_giver(tx: Tx, company: Company, locked: LockedTicket, agent_id: int | None) -> Actor | None:
+async def _find_previous_owner(tx: Tx, company: Company, locked: LockedTicket, agent_id: int | None) -> Actor | None:
     """Its owner, unless another one says so: an AI agent has nothing to give any more once people have taken over."""
     if agent_id is None:
         return build_actor(locked.agent_id, locked.agent_type)
@@ -96,15 +96,15 @@ async def reopen(tx: Tx, company: Company, id: str) -> Ticket:
     return ticket
 
 
-async def note(tx: Tx, company: Company, id: str, given: NoteIn) -> Note:
+async def add_note(tx: Tx, company: Company, id: str, body: NoteIn) -> Note:
     """For the agents alone: no clock hears of it."""
     await queries.get_ticket(tx, company.id, id)
-    agent = await agents.get_active_agent(tx, company, given.agent_id)
-    if not given.body.strip() or "\0" in given.body:
+    agent = await agents.get_active_agent(tx, company, body.agent_id)
+    if not body.body.strip() or "\0" in body.body:
         raise Invalid.field("body", "must hold more than blanks, and no NUL character")
     at = await queries.read_now(tx, company.id)
     notify_after_commit(tx, build_tickets_channel(company.id))
-    return await queries.insert_note(tx, company.id, NOTE_ID.new(), id, agent.id, given.body, at)
+    return await queries.insert_note(tx, company.id, NOTE_ID.new(), id, agent.id, body.body, at)
 
 
 async def _lock_active(tx: Tx, company: Company, id: str) -> LockedTicket:

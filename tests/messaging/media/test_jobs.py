@@ -71,7 +71,7 @@ async def test_a_company_with_slow_files_keeps_up_nobody_else(context: AppContex
             return await list_statuses(context.database, fetched) == ["stored"] * 3 or None
 
         await eventually(is_there)
-        assert len(slow.asked) == media.MOST_OF_A_COMPANY
+        assert len(slow.asked) == media.MAX_PER_COMPANY
         assert await list_statuses(context.database, hanging) == ["waiting"] * 8
         stopping.set()
         await service

@@ -3,8 +3,8 @@
 import httpx
 
 from sapa.db.pool import Database
-from sapa.messaging.messages.actions import SILENCE
-from sapa.messaging.messages.jobs import give_up
+from sapa.messaging.messages.actions import STATUS_TIMEOUT
+from sapa.messaging.messages.jobs import expire_unsettled
 from sapa.messaging.messages.types import NO_WORD
 from tests.factories import Environments
 from tests.messaging.conversation_steps import advance, list_events
@@ -22,8 +22,8 @@ async def test_a_message_of_which_nothing_is_heard_fails_after_a_day(
 ) -> None:
     unclear = (await send(sandbox, 202, to=magic(117)))["messageId2"]
     sent = (await send(sandbox, to=magic(102)))["messageId2"]
-    await advance(sandbox, int(SILENCE.total_seconds()) - 600)
-    await give_up(database)
+    await advance(sandbox, int(STATUS_TIMEOUT.total_seconds()) - 600)
+    await expire_unsettled(database)
     assert (await get_message(sandbox, unclear))["status"] == "pending"
     late = (await send(sandbox, 202, to=magic(117)))["messageId2"]
 
@@ -35,7 +35,7 @@ async def test_a_message_of_which_nothing_is_heard_fails_after_a_day(
     assert record["failedAt"] == failed["failedAt"]
     assert record["response"] == {"error": {"code": "SEND_FAILED", "message": failed["error"]["message"]}}
 
-    await give_up(database)
+    await expire_unsettled(database)
     assert (await get_message(sandbox, unclear)) == failed
     assert [(await get_message(sandbox, id))["status"] for id in (sent, late)] == ["sent", "pending"]
     updates = await list_events(database, company.test, "message.status.updated")

@@ -13,9 +13,9 @@ from sapa.messaging.channels.interface import ReceivedItem, StatusReport
 from sapa.messaging.channels.widget import calls
 from sapa.messaging.channels.widget.adapter import Widget
 from sapa.messaging.channels.widget.calls import SimulatedMessage, SimulatedStatus
-from sapa.messaging.widget.inbound import LONGEST_TEXT
-from sapa.messaging.widget.limits import MOST_BY_VISITOR
-from sapa.messaging.widget.pages import MOST_BYTES
+from sapa.messaging.widget.inbound import MAX_TEXT_LENGTH
+from sapa.messaging.widget.limits import MAX_PER_VISITOR
+from sapa.messaging.widget.pages import MAX_BYTES
 from sapa.values.provider_accounts import BadSignature
 from tests.factories import Environments
 from tests.messaging.conversation_steps import list_events
@@ -104,14 +104,14 @@ async def test_what_a_message_offers_can_be_chosen_and_nothing_else(
         ({"id": "p_" + "a" * 32}, 400),
         ({"id": "p_" + "a" * 32, "text": "   \n"}, 400),
         ({"id": "p_" + "a" * 32, "text": "a\0b"}, 400),
-        ({"id": "p_" + "a" * 32, "text": "x" * (LONGEST_TEXT + 1)}, 400),
+        ({"id": "p_" + "a" * 32, "text": "x" * (MAX_TEXT_LENGTH + 1)}, 400),
         ({"id": "short", "text": "Halo"}, 400),
         ({"id": str(uuid4()), "text": "Halo"}, 400),
         ({"id": "p_" + "a" * 32, "text": "Halo", "sender": "vis_x"}, 400),
         ({"id": "p_" + "a" * 32, "choice": {"number": 0, "id": "x"}}, 400),
         ({"id": "p_" + "a" * 32, "choice": {"number": 2**63, "id": "x"}}, 400),
-        ({"id": "p_" + "a" * 32, "text": "x" * MOST_BYTES}, 413),
-        ({"id": "p_" + "a" * 32, "text": "x" * LONGEST_TEXT}, 200),
+        ({"id": "p_" + "a" * 32, "text": "x" * MAX_BYTES}, 413),
+        ({"id": "p_" + "a" * 32, "text": "x" * MAX_TEXT_LENGTH}, 200),
         ({"id": "p_" + "a" * 32, "text": "👩‍🚀" * 500}, 200),
     ],
 )
@@ -126,7 +126,7 @@ async def test_what_cannot_be_taken_is_refused_and_changes_nothing(
 
 async def test_whoever_writes_too_fast_has_to_wait(page: Browser, client: httpx.AsyncClient, chat: Chat) -> None:
     await page.join()
-    most = MOST_BY_VISITOR["message"]
+    most = MAX_PER_VISITOR["message"]
     answers = await asyncio.gather(*(page.say(f"Halo {number}") for number in range(2 * most + 1)))
     statuses = [answer.status_code for answer in answers]
     assert set(statuses) == {200, 429}

@@ -33,8 +33,8 @@ def build_key(identity: Identity) -> str:
 
 def list_spellings(phone: str) -> list[str]:
     """All that mean the same number, the given one first."""
-    given = "+" + "".join(filter(str.isdigit, phone))
-    return list(dict.fromkeys([given, *_others(given[1:])]))
+    plain = "+" + "".join(filter(str.isdigit, phone))
+    return list(dict.fromkeys([plain, *_others(plain[1:])]))
 
 
 def find_usable(phone: str, region: str) -> str | None:

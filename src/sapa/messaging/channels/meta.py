@@ -104,15 +104,15 @@ def read_refusal(answer: ProviderResponse, classify: Callable[[GraphError], Erro
 
 
 def _wait(answer: ProviderResponse, least: float) -> float:
-    asked = answer.headers.get("retry-after", "")
-    return max(least, float(asked)) if asked.isascii() and asked.isdigit() else least
+    header = answer.headers.get("retry-after", "")
+    return max(least, float(header)) if header.isascii() and header.isdigit() else least
 
 
 def confirm(credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
     """The challenge of a channel that knows our word."""
-    expected, given = credentials.get("verify_token") or "", query.get("hub.verify_token") or ""
-    is_right = bool(expected) and hmac.compare_digest(expected.encode(), given.encode("utf-8", "surrogatepass"))
-    return query.get("hub.challenge") if is_right and query.get("hub.mode") == "subscribe" else None
+    expected, received = credentials.get("verify_token") or "", query.get("hub.verify_token") or ""
+    is_valid = bool(expected) and hmac.compare_digest(expected.encode(), received.encode("utf-8", "surrogatepass"))
+    return query.get("hub.challenge") if is_valid and query.get("hub.mode") == "subscribe" else None
 
 
 def sign(secret: str, body: bytes) -> str:
@@ -121,8 +121,8 @@ def sign(secret: str, body: bytes) -> str:
 
 def check_signature(credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> None:
     """Over the bytes as they came: written anew, the same JSON would have another signature."""
-    secret, given = credentials.get("app_secret") or "", headers.get("x-hub-signature-256") or ""
-    if not secret or not hmac.compare_digest(sign(secret, body).encode(), given.encode("utf-8", "surrogatepass")):
+    secret, received = credentials.get("app_secret") or "", headers.get("x-hub-signature-256") or ""
+    if not secret or not hmac.compare_digest(sign(secret, body).encode(), received.encode("utf-8", "surrogatepass")):
         raise BadSignature
 
 
@@ -149,8 +149,8 @@ async def download(
         answer = await connection.client.fetch(url, most_bytes, headers=headers, seconds=FILE_SECONDS)
     if answer.status != 200:
         raise Unclear(f"the channel answered {answer.status} instead of the file")
-    given = answer.headers.get("content-type", "application/octet-stream").partition(";")[0]
-    return mime_type or given, answer.body
+    content_type = answer.headers.get("content-type", "application/octet-stream").partition(";")[0]
+    return mime_type or content_type, answer.body
 
 
 def _place(url: str) -> tuple[str, str]:

@@ -34,8 +34,8 @@ from sapa.messaging.channels.reading import Node, get, milliseconds, node, nodes
 from sapa.messaging.channels.render import list_rows, render, render_without_choices
 from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 
-MOST_QUICK_REPLIES = 13
-LONGEST_TITLE = 20
+MAX_QUICK_REPLIES = 13
+MAX_TITLE_LENGTH = 20
 
 _FILE_TYPES = {"document": "file"}
 _OUR_TYPES = {"file": "document"}
@@ -78,7 +78,7 @@ def build_message(message: OutgoingMessage, special: Mapping[str, Any] | None = 
 def _content(content: Content) -> dict[str, Any]:
     if isinstance(content, Media):
         return {"attachment": {"type": _FILE_TYPES.get(content.type, content.type), "payload": {"url": content.url}}}
-    if isinstance(content, Buttons | Choices) and len(list_rows(content)) <= MOST_QUICK_REPLIES:
+    if isinstance(content, Buttons | Choices) and len(list_rows(content)) <= MAX_QUICK_REPLIES:
         return _quick_replies(content)
     return {"text": render(content)}
 
@@ -89,7 +89,7 @@ def _quick_replies(content: Buttons | Choices) -> dict[str, Any]:
 
 
 def _shorten(title: str) -> str:
-    return title if len(title) <= LONGEST_TITLE else title[: LONGEST_TITLE - 1].rstrip() + "…"
+    return title if len(title) <= MAX_TITLE_LENGTH else title[: MAX_TITLE_LENGTH - 1].rstrip() + "…"
 
 
 def parse_sent(answer: ProviderResponse) -> SendReceipt | SendRefusal:

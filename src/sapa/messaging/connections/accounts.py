@@ -26,7 +26,7 @@ from sapa.ports import Port
 from sapa.values.company import Company
 
 HOOKS = "/hooks/channels/"
-LONGEST_ERROR = 500
+MAX_ERROR_LENGTH = 500
 
 _parse_token = re.compile(r"hook_(?P<company>[0-9]{1,18})_[0-9A-Za-z_-]{43}", re.ASCII).fullmatch
 
@@ -43,8 +43,8 @@ class ConnectedChannel(Struct, frozen=True):
     def own_name(self) -> str:
         """Our side of a conversation, as the channel's people see it: a number, an address, a page's id."""
         account = self.connection.account
-        named = next((account[field] for field in self.channel.own_fields if account.get(field)), None)
-        return named or find_account_id(self.channel, account) or self.connection.source.lower()
+        names = next((account[field] for field in self.channel.own_fields if account.get(field)), None)
+        return names or find_account_id(self.channel, account) or self.connection.source.lower()
 
 
 class Accounts(Protocol):
@@ -123,7 +123,7 @@ async def find_by_token(context: AppContext, db: Database, token: str) -> Connec
 
 async def record_health(db: Database, company_id: int, connection_id: str, error: str | None) -> None:
     """What the channel last complained of, for people to see; None once all is well."""
-    await queries.record_health(db, company_id, connection_id, error[:LONGEST_ERROR] if error else None)
+    await queries.record_health(db, company_id, connection_id, error[:MAX_ERROR_LENGTH] if error else None)
 
 
 def hash_token(token: str) -> bytes:
@@ -132,8 +132,8 @@ def hash_token(token: str) -> bytes:
 
 def find_account_id(channel: Channel, account: Mapping[str, str]) -> str:
     """The account as the channel names it: the first field that has to be given and is no secret."""
-    named = (account.get(field.name, "") for field in channel.fields if field.is_required and not field.is_secret)
-    return next(named, "")
+    names = (account.get(field.name, "") for field in channel.fields if field.is_required and not field.is_secret)
+    return next(names, "")
 
 
 def find_address(context: AppContext, channel: Channel, account: Mapping[str, str]) -> str:
@@ -187,8 +187,8 @@ def _build_info(context: AppContext, stored: StoredChannelConnection) -> Channel
 def _list_secrets(context: AppContext, stored: StoredChannelConnection) -> list[str]:
     if stored.credentials is None:
         return []
-    opened = context.vault.open(stored.credentials, stored.company_id, stored.id)
-    return sorted(msgspec.json.decode(opened, type=dict[str, str]))
+    connected = context.vault.open(stored.credentials, stored.company_id, stored.id)
+    return sorted(msgspec.json.decode(connected, type=dict[str, str]))
 
 
 def _find_health(stored: StoredChannelConnection) -> str:

@@ -34,7 +34,7 @@ from sapa.messaging.connections.types import (
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
 
-LONGEST_VALUE = 4096
+MAX_VALUE_LENGTH = 4096
 
 
 class ConnectionDraft(Struct, frozen=True):
@@ -47,44 +47,48 @@ class ConnectionDraft(Struct, frozen=True):
 
 
 async def prepare(
-    context: AppContext, db: Database, company: Company, source: Source, given: Mapping[str, str]
+    context: AppContext, db: Database, company: Company, source: Source, fields: Mapping[str, str]
 ) -> ConnectionDraft:
     """What is not given stays as it is, when the same account is connected already."""
     if company.is_test:
         raise SandboxChannel
     channel = CHANNELS[source]
-    present = await STORED.find_by_source(context, db, company, source)
-    known = _keep(channel, present, given)
-    values = {name: value for name, value in {**known, **given}.items() if value}
-    made = {
+    existing = await STORED.find_by_source(context, db, company, source)
+    stored = _list_stored_fields(channel, existing, fields)
+    values = {name: value for name, value in {**stored, **fields}.items() if value}
+    generated = {
         field.name: secrets.token_urlsafe(32)
         for field in channel.fields
         if field.is_generated and field.name not in values
     }
-    return _draft(channel, {**values, **made}, made)
+    return _build_draft(channel, {**values, **generated}, generated)
 
 
-def _keep(channel: Channel, present: ConnectedChannel | None, given: Mapping[str, str]) -> Mapping[str, str]:
-    if present is None:
+def _list_stored_fields(
+    channel: Channel, existing: ConnectedChannel | None, fields: Mapping[str, str]
+) -> Mapping[str, str]:
+    if existing is None:
         return {}
-    known = {**present.connection.account, **present.connection.credentials}
-    account_id = accounts.find_account_id(channel, {**known, **given})
-    return known if account_id == accounts.find_account_id(channel, known) else {}
+    stored = {**existing.connection.account, **existing.connection.credentials}
+    account_id = accounts.find_account_id(channel, {**stored, **fields})
+    return stored if account_id == accounts.find_account_id(channel, stored) else {}
 
 
-def _draft(channel: Channel, values: dict[str, str], made: dict[str, str]) -> ConnectionDraft:
+def _build_draft(channel: Channel, values: dict[str, str], generated: dict[str, str]) -> ConnectionDraft:
     """Raises Invalid for a field that is missing, unknown or not what its channel wants."""
-    fields = {field.name: field for field in channel.fields}
-    if unknown := sorted(values.keys() - fields.keys()):
-        raise Invalid.field(unknown[0], f"is no field of {channel.label}; these are: {', '.join(fields)}")
+    fields_by_name = {field.name: field for field in channel.fields}
+    if unknown := sorted(values.keys() - fields_by_name.keys()):
+        raise Invalid.field(unknown[0], f"is no field of {channel.label}; these are: {', '.join(fields_by_name)}")
     for field in channel.fields:
         value = values.get(field.name, "")
         if not value and field.is_required:
             raise Invalid.field(field.name, f"is missing: {field.label}")
-        if value and (len(value) > LONGEST_VALUE or not value.isprintable() or not re.fullmatch(field.pattern, value)):
+        if value and (
+            len(value) > MAX_VALUE_LENGTH or not value.isprintable() or not re.fullmatch(field.pattern, value)
+        ):
             raise Invalid.field(field.name, f"cannot be used: {field.label}")
-    account = {name: value for name, value in values.items() if not fields[name].is_secret}
-    return ConnectionDraft(channel, account, {name: values[name] for name in values.keys() - account.keys()}, made)
+    account = {name: value for name, value in values.items() if not fields_by_name[name].is_secret}
+    return ConnectionDraft(channel, account, {name: values[name] for name in values.keys() - account.keys()}, generated)
 
 
 async def check(context: AppContext, company: Company, draft: ConnectionDraft) -> None:
@@ -106,12 +110,12 @@ async def connect(
     """Stores a connection. The same account connected again goes on where it left off."""
     source, account_id = draft.channel.source, accounts.find_account_id(draft.channel, draft.account)
     await queries.lock_company(tx, company.id)
-    present = await queries.find_connection(tx, company.id, source)
-    if present is not None and present.account_id != account_id:
+    existing = await queries.find_connection(tx, company.id, source)
+    if existing is not None and existing.account_id != account_id:
         raise OtherAccount
-    known = present or await queries.find_by_account(tx, company.id, source, account_id)
-    token = f"hook_{company.id}_{secrets.token_urlsafe(32)}" if present is None or is_new_hook else None
-    id = await _store(context, tx, company, draft, known, token)
+    stored = existing or await queries.find_by_account(tx, company.id, source, account_id)
+    token = f"hook_{company.id}_{secrets.token_urlsafe(32)}" if existing is None or is_new_hook else None
+    id = await _store(context, tx, company, draft, stored, token)
     address = context.settings.server.address
     hook_url = f"{address}{HOOKS}{token}" if token else None
     channel = draft.channel
@@ -124,15 +128,15 @@ async def _store(
     tx: Tx,
     company: Company,
     draft: ConnectionDraft,
-    known: StoredChannelConnection | None,
+    stored: StoredChannelConnection | None,
     token: str | None,
 ) -> str:
-    id = known.id if known else CONNECTION_ID.new()
+    id = stored.id if stored else CONNECTION_ID.new()
     sealed = context.vault.seal(msgspec.json.encode(draft.credentials), company.id, id)
     account = msgspec.json.encode(draft.account).decode()
     hook_hash = accounts.hash_token(token) if token else None
     is_renewable = isinstance(draft.channel, Renewable) and bool(draft.credentials.get("refresh_token"))
-    if known is not None:
+    if stored is not None:
         await queries.replace_connection(tx, company.id, id, account, sealed, hook_hash, is_renewable)
     else:
         account_id = accounts.find_account_id(draft.channel, draft.account)
@@ -152,10 +156,10 @@ async def disconnect(tx: Tx, company: Company, source: Source) -> None:
         raise ChannelNotConnected
 
 
-async def verify(opened: ConnectedChannel) -> str | None:
+async def verify(connected: ConnectedChannel) -> str | None:
     """What speaks against the account, as the channel itself says; None when all is well. Calls the outside."""
     try:
-        await opened.channel.verify(opened.connection)
+        await connected.channel.verify(connected.connection)
     except (BadAccount, NotSent, Unclear) as error:
         return str(error) or type(error).__name__
     return None
@@ -171,13 +175,13 @@ async def record_verified(db: Database, company: Company, connection_id: str, er
 async def test(context: AppContext, company: Company, source: Source) -> ChannelConnection:
     """Asks the channel whether it still knows the account, and remembers what it said. Calls the outside."""
     async with context.database.connection() as db:
-        opened = await accounts.get_accounts(company).find_by_source(context, db, company, source)
-    if opened is None:
+        connected = await accounts.get_accounts(company).find_by_source(context, db, company, source)
+    if connected is None:
         raise ChannelNotConnected
-    error = await verify(opened)
+    error = await verify(connected)
     async with context.database.connection() as db:
-        await record_verified(db, company, opened.connection.id, error)
-        return await get_info(context, db, company, opened.connection.id)
+        await record_verified(db, company, connected.connection.id, error)
+        return await get_info(context, db, company, connected.connection.id)
 
 
 def find_channel(name: str) -> Channel | None:

@@ -15,9 +15,9 @@ from sapa.messaging.connections.queries import DueRenewal
 from sapa.outbound.client import NotSent, Unclear
 from sapa.work.loops import repeat
 
-REST_SECONDS = 30.0
+POLL_SECONDS = 30.0
 RETRY_SECONDS = 600.0
-PART_OF_LIFE = 0.5
+RENEW_AFTER_SHARE = 0.5
 """Renewed after this part of its life, so that a day of failures does no harm."""
 BATCH = 100
 
@@ -33,7 +33,7 @@ async def renew_due(context: AppContext, stopping: asyncio.Event) -> None:
         for each in due:
             await renew(context, each)
 
-    await repeat(step, stopping, every=REST_SECONDS)
+    await repeat(step, stopping, every=POLL_SECONDS)
 
 
 async def renew(context: AppContext, due: DueRenewal) -> None:
@@ -41,18 +41,18 @@ async def renew(context: AppContext, due: DueRenewal) -> None:
     async with context.database.connection() as db:
         if not await queries.claim_renewal(db, due.company_id, due.id, RETRY_SECONDS):
             return
-        opened = await STORED.find_by_id(context, db, await get_company(db, due.company_id), due.id)
-    if opened is None or not isinstance(opened.channel, Renewable):
+        connected = await STORED.find_by_id(context, db, await get_company(db, due.company_id), due.id)
+    if connected is None or not isinstance(connected.channel, Renewable):
         return
-    error = await _exchange(context, opened)
+    error = await _exchange(context, connected)
     if error is not None:
         log.warning("a channel's token was not renewed", connection=due.id, reason=error)
         async with context.database.connection() as db:
             await accounts.record_health(db, due.company_id, due.id, f"The token was not renewed: {error}")
 
 
-async def _exchange(context: AppContext, opened: ConnectedChannel) -> str | None:
-    connection, channel = opened.connection, opened.channel
+async def _exchange(context: AppContext, connected: ConnectedChannel) -> str | None:
+    connection, channel = connected.connection, connected.channel
     if not isinstance(channel, Renewable):
         return None
     try:
@@ -61,6 +61,6 @@ async def _exchange(context: AppContext, opened: ConnectedChannel) -> str | None
         return str(error) or type(error).__name__
     sealed = context.vault.seal(msgspec.json.encode(dict(renewal.credentials)), connection.company.id, connection.id)
     async with context.database.connection() as db:
-        seconds = renewal.seconds * PART_OF_LIFE
+        seconds = renewal.seconds * RENEW_AFTER_SHARE
         await queries.store_renewal(db, connection.company.id, connection.id, sealed, seconds)
     return None

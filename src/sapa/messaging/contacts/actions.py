@@ -22,16 +22,16 @@ from sapa.messaging.contacts.types import CONTACT_ID, Contact, MessageRecipient,
 from sapa.messaging.tickets import TICKETS
 from sapa.values.company import Company
 
-MOST_TRIES = 4
-LONGEST_NAME = 255
+MAX_TRIES = 4
+MAX_NAME_LENGTH = 255
 
 
 async def find_or_create(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None = None) -> Contact:
     """The contact who wrote, and the customer they are; both are made when they are not known yet."""
-    known = await _lock_contact(tx, company, identities, name)
+    stored = await _lock_contact(tx, company, identities, name)
     if called := _clean(name):
-        await queries.set_name(tx, company.id, known.id, called)
-    contact = await _describe(tx, company, known)
+        await queries.set_name(tx, company.id, stored.id, called)
+    contact = await _load(tx, company, stored)
     return await _with_customer(tx, company, contact, called)
 
 
@@ -39,7 +39,7 @@ async def find_or_create_contact(
     tx: Tx, company: Company, identities: Sequence[Identity], name: str | None = None
 ) -> Contact:
     """The contact, made when it is not known yet, and the customer they are if there is one already."""
-    contact = await _describe(tx, company, await _lock_contact(tx, company, identities, name))
+    contact = await _load(tx, company, await _lock_contact(tx, company, identities, name))
     if contact.customer_id and await customers.find_customer(tx, company, contact.customer_id):
         return contact
     customer_id = await _find_customer(tx, company, contact)
@@ -67,8 +67,8 @@ async def record_outbound(
     """
     thread = None if most is not None else await find_thread(tx, company, connection_id, to)
     if thread is not None:
-        known = await queries.find_customer_id(tx, company.id, thread.contact_id)
-        return MessageRecipient(thread.contact_id, known or await _find_customer_id(tx, company, to))
+        stored = await queries.find_customer_id(tx, company.id, thread.contact_id)
+        return MessageRecipient(thread.contact_id, stored or await _find_customer_id(tx, company, to))
     contact = await find_or_create_contact(tx, company, [to])
     if not await queries.count_outbound(tx, company.id, connection_id, contact.id, message_id, most):
         return None
@@ -123,8 +123,9 @@ async def _lock_contact(tx: Tx, company: Company, identities: Sequence[Identity]
 
     Two first messages may race: the one that finds an identity taken looks again, and finds its twin's contact.
     """
-    given = {(known.kind, build_key(known)): known.value for known in map(canonical, reversed(identities))}
-    kinds, keys, values = [kind for kind, _ in given], [key for _, key in given], list(given.values())
+    value_by_key = {(each.kind, build_key(each)): each.value for each in map(canonical, reversed(identities))}
+    kinds, keys = [kind for kind, _ in value_by_key], [key for _, key in value_by_key]
+    values = list(value_by_key.values())
 
     async def find() -> Sequence[StoredContact] | None:
         return await queries.lock_by_identities(tx, company.id, kinds, keys) or None
@@ -135,7 +136,7 @@ async def _lock_contact(tx: Tx, company: Company, identities: Sequence[Identity]
         await queries.insert_identities(tx, company.id, contact.id, kinds, keys, values)
         return [contact]
 
-    contacts, is_new = await races.find_or_create(tx, find, create, MOST_TRIES)
+    contacts, is_new = await races.find_or_create(tx, find, create, MAX_TRIES)
     if is_new:
         return contacts[0]
     contact = await _merge(tx, company, contacts)
@@ -143,20 +144,20 @@ async def _lock_contact(tx: Tx, company: Company, identities: Sequence[Identity]
     return contact
 
 
-async def _merge(tx: Tx, company: Company, known: Sequence[StoredContact]) -> StoredContact:
+async def _merge(tx: Tx, company: Company, stored: Sequence[StoredContact]) -> StoredContact:
     """Identities that came together belong to one person. Of two customers, neither becomes the other."""
-    contact = next((each for each in known if each.customer_id), known[0])
-    others = [each.id for each in known if each.customer_id is None and each.id != contact.id]
+    contact = next((each for each in stored if each.customer_id), stored[0])
+    others = [each.id for each in stored if each.customer_id is None and each.id != contact.id]
     if others:
-        await queries.take_over(tx, company.id, contact.id, others)
+        await queries.reassign(tx, company.id, contact.id, others)
         await TICKETS.installed.merge_contacts(tx, company, contact.id, others)
     return contact
 
 
-async def _describe(tx: Tx, company: Company, known: StoredContact) -> Contact:
-    rows = await queries.list_identities(tx, company.id, known.id)
+async def _load(tx: Tx, company: Company, stored: StoredContact) -> Contact:
+    rows = await queries.list_identities(tx, company.id, stored.id)
     identities = [Identity(row.kind, value) for row in rows for value in row.spellings]  # type: ignore[arg-type]
-    return Contact(known.id, known.customer_id, identities)
+    return Contact(stored.id, stored.customer_id, identities)
 
 
 async def _with_customer(tx: Tx, company: Company, contact: Contact, name: str | None) -> Contact:
@@ -189,9 +190,9 @@ async def _create_customer(tx: Tx, company: Company, contact: Contact, name: str
     if phone is None and email is None:
         return None
     first, _, last = (name or "").partition(" ")
-    given = CustomerIn(phone_number=phone, email=email, first_name=first or None, last_name=last.strip() or None)
+    body = CustomerIn(phone_number=phone, email=email, first_name=first or None, last_name=last.strip() or None)
     try:
-        return (await customers.find_or_create(tx, company, given)).id
+        return (await customers.find_or_create(tx, company, body)).id
     except (Invalid, IdentityConflict):
         return None
 
@@ -202,4 +203,4 @@ def _values(contact: Contact, kind: str) -> list[str]:
 
 def _clean(name: str | None) -> str | None:
     """Without what the database cannot hold, and not longer than a customer's name may be."""
-    return " ".join((name or "").replace("\0", "").split())[:LONGEST_NAME] or None
+    return " ".join((name or "").replace("\0", "").split())[:MAX_NAME_LENGTH] or None

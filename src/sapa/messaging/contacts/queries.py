@@ -62,11 +62,11 @@ ADD_IDENTITIES = sql(
      WHERE NOT i.spellings @> excluded.spellings"""
 )
 
-TAKE_OVER_IDENTITIES = sql(
+REASSIGN_IDENTITIES = sql(
     "UPDATE contact_identities SET contact_id = $2 WHERE company_id = $1 AND contact_id = ANY($3::text[])"
 )
 
-TAKE_OVER_THREADS = sql(
+REASSIGN_THREADS = sql(
     """
     INSERT INTO message_threads AS t
            (company_id, connection_id, contact_id, last_inbound_at, sent_since, last_message_id, last_inbound_id)
@@ -172,9 +172,9 @@ async def add_identities(
     await ADD_IDENTITIES.run(tx, company_id, id, list(kinds), list(keys), list(values))
 
 
-async def take_over(tx: Tx, company_id: int, id: str, others: Sequence[str]) -> None:
-    await TAKE_OVER_IDENTITIES.run(tx, company_id, id, list(others))
-    await TAKE_OVER_THREADS.run(tx, company_id, id, list(others))
+async def reassign(tx: Tx, company_id: int, id: str, others: Sequence[str]) -> None:
+    await REASSIGN_IDENTITIES.run(tx, company_id, id, list(others))
+    await REASSIGN_THREADS.run(tx, company_id, id, list(others))
 
 
 async def list_identities(db: Connection, company_id: int, id: str) -> list[IdentityVariants]:

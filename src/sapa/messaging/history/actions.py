@@ -53,7 +53,7 @@ ENDPOINT_TYPES: dict[str, EndpointType] = {
     "/messages/send-media": "send_message_media",
     "/messages/send-interactive": "send_message_interactive",
 }
-LONGEST_TEMPLATE_NAME = 512
+MAX_TEMPLATE_NAME_LENGTH = 512
 
 
 class RecordKey(Struct, frozen=True):
@@ -74,7 +74,9 @@ def new_key(clock: ClockReading) -> RecordKey:
     return RecordKey(RECORD_ID.new(), clock)
 
 
-async def record(tx: Tx, vault: Vault, company: Company, key: RecordKey, asked: RequestInfo, message: Message) -> None:
+async def record(
+    tx: Tx, vault: Vault, company: Company, key: RecordKey, request: RequestInfo, message: Message
+) -> None:
     """A call that made a message, with the answer it gets if nothing more becomes known."""
     new = NewRecord(
         key.clock.stored_at,
@@ -83,9 +85,9 @@ async def record(tx: Tx, vault: Vault, company: Company, key: RecordKey, asked: 
         message.message_id2,
         message.template_id,
         message.source,
-        find_endpoint_type(asked),
+        find_endpoint_type(request),
         None,
-        _seal(vault, company, key.id, asked, ResponseSnapshot(data=Raw(encode(message)))),
+        _seal(vault, company, key.id, request, ResponseSnapshot(data=Raw(encode(message)))),
     )
     await queries.insert_record(tx, company.id, new)
 
@@ -95,17 +97,17 @@ async def answer(
     vault: Vault,
     company: Company,
     key: RecordKey,
-    asked: RequestInfo,
+    request: RequestInfo,
     result: Message | Accepted[Message] | ApiError,
 ) -> None:
     """What the call is answered with in the end."""
-    snapshot = _seal(vault, company, key.id, asked, _build_response(result))
+    snapshot = _seal(vault, company, key.id, request, _build_response(result))
     await queries.reseal(tx, company.id, key.clock.stored_at, key.id, snapshot)
 
 
-async def record_refusal(context: AppContext, company: Company, asked: RequestInfo, error: ApiError) -> None:
+async def record_refusal(context: AppContext, company: Company, request: RequestInfo, error: ApiError) -> None:
     """A call that was refused before there was a message."""
-    template_id, source = _parse_body(asked.body)
+    template_id, source = _parse_body(request.body)
     async with context.database.transaction() as tx:
         key = new_key(await read_clock(tx, company))
         new = NewRecord(
@@ -115,35 +117,35 @@ async def record_refusal(context: AppContext, company: Company, asked: RequestIn
             None,
             template_id,
             source,
-            find_endpoint_type(asked),
+            find_endpoint_type(request),
             key.clock.now,
-            _seal(context.vault, company, key.id, asked, _build_response(error)),
+            _seal(context.vault, company, key.id, request, _build_response(error)),
         )
         await queries.insert_record(tx, company.id, new)
 
 
 async def list_page(db: Connection, vault: Vault, company: Company, query: RecordsQuery) -> RecordsPage:
     """The newest first."""
-    wanted = RecordFilter(
+    record_filter = RecordFilter(
         query.template_id,
         min(max(query.start_date or EARLIEST, EARLIEST), LATEST),
         min(max(query.end_date or LATEST, EARLIEST), LATEST),
     )
     if query.response_id is not None:
-        found = await queries.list_by_message(db, company.id, query.response_id, list(Source), wanted)
+        found = await queries.list_by_message(db, company.id, query.response_id, list(Source), record_filter)
         total, stored = len(found), found[query.offset : query.offset + query.limit]
     else:
-        total = await queries.count_records(db, company.id, wanted)
+        total = await queries.count_records(db, company.id, record_filter)
         stored = (
-            await queries.list_records(db, company.id, wanted, query.limit, query.offset)
+            await queries.list_records(db, company.id, record_filter, query.limit, query.offset)
             if query.offset < total
             else []
         )
     return _build_page(vault, company, stored, query, total)
 
 
-def find_endpoint_type(asked: RequestInfo) -> EndpointType:
-    return ENDPOINT_TYPES[asked.path.removeprefix(asked.base_url)]
+def find_endpoint_type(request: RequestInfo) -> EndpointType:
+    return ENDPOINT_TYPES[request.path.removeprefix(request.base_url)]
 
 
 def build_failure(error: SendError) -> SendFailed:
@@ -153,17 +155,17 @@ def build_failure(error: SendError) -> SendFailed:
     return SendFailed(f"The channel refused the message: {error.message} (code {error.code})")
 
 
-def _seal(vault: Vault, company: Company, id: str, asked: RequestInfo, response: ResponseSnapshot) -> bytes:
-    request = RequestSnapshot(
-        asked.address,
-        asked.forwarded,
-        build_body(asked.body),
-        asked.query,
-        asked.base_url,
-        asked.headers,
-        asked.hostname,
+def _seal(vault: Vault, company: Company, id: str, request: RequestInfo, response: ResponseSnapshot) -> bytes:
+    snapshot = RequestSnapshot(
+        request.address,
+        request.forwarded,
+        build_body(request.body),
+        request.query,
+        request.base_url,
+        request.headers,
+        request.hostname,
     )
-    return vault.seal(encode(SealedCall(request, response)), company.id, id)
+    return vault.seal(encode(SealedCall(snapshot, response)), company.id, id)
 
 
 def build_body(body: bytes) -> Raw:
@@ -186,14 +188,14 @@ def _build_response(result: Message | Accepted[Message] | ApiError) -> ResponseS
 def _parse_body(body: bytes) -> tuple[str | None, Source | None]:
     """The template and the channel that a refused call named, as far as it can be read."""
     try:
-        given: Any = msgspec.json.decode(body)
+        payload: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None, None
-    if not isinstance(given, dict):
+    if not isinstance(payload, dict):
         return None, None
-    name, sources = given.get("template_name"), given.get("sources")
+    name, sources = payload.get("template_name"), payload.get("sources")
     template_id = (
-        name if isinstance(name, str) and 0 < len(name) <= LONGEST_TEMPLATE_NAME and "\0" not in name else None
+        name if isinstance(name, str) and 0 < len(name) <= MAX_TEMPLATE_NAME_LENGTH and "\0" not in name else None
     )
     word = sources[0] if isinstance(sources, list) and sources else sources
     return template_id, find_source(word) if isinstance(word, str) else None

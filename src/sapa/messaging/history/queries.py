@@ -163,57 +163,61 @@ async def reseal(tx: Tx, company_id: int, stored_at: datetime, id: str, snapshot
     await RESEAL.run(tx, company_id, stored_at, id, snapshot)
 
 
-async def count_records(db: Connection, company_id: int, wanted: RecordFilter) -> int:
+async def count_records(db: Connection, company_id: int, record_filter: RecordFilter) -> int:
     """Exact, in one look."""
-    if wanted.is_unbounded:
-        return await get_total(db, company_id, build_counters(wanted.template_id)[0])
-    first, last = _ceil(wanted.since), _floor(wanted.until)
+    if record_filter.is_unbounded:
+        return await get_total(db, company_id, build_counters(record_filter.template_id)[0])
+    first, last = _ceil(record_filter.since), _floor(record_filter.until)
     hours: tuple[object, ...] = (_hour_text(first), _hour_text(last))
-    edges: tuple[object, ...] = (wanted.since, first, last, wanted.until)
+    edges: tuple[object, ...] = (record_filter.since, first, last, record_filter.until)
     if first > last:  # within one hour
-        edges = (wanted.since, wanted.since, wanted.since, wanted.until)
-    if wanted.template_id is None:
-        return int(await TOTAL.value(db, company_id, wanted.counter, *hours, *edges))
-    return int(await TOTAL_OF_TEMPLATE.value(db, company_id, wanted.counter, *hours, *edges, wanted.template_id))
-
-
-async def list_records(
-    db: Connection, company_id: int, wanted: RecordFilter, limit: int, offset: int
-) -> Sequence[StoredRecord]:
-    """The newest first."""
-    if offset >= SEEK_FROM and (place := await seek(db, company_id, wanted, offset)):
-        wanted, offset = place
-    bounds: tuple[object, ...] = (wanted.since, wanted.until, limit, offset)
-    if wanted.template_id is None:
-        return await PAGE.all(db, company_id, *bounds)
-    return await PAGE_OF_TEMPLATE.all(db, company_id, *bounds, wanted.template_id)
-
-
-async def list_by_message(
-    db: Connection, company_id: int, response_id: str, sources: Sequence[str], wanted: RecordFilter
-) -> Sequence[StoredRecord]:
-    """By our id of the message or a channel's."""
-    return await FIND_BY_MESSAGE.all(
-        db, company_id, response_id, list(sources), wanted.template_id, wanted.since, wanted.until
+        edges = (record_filter.since, record_filter.since, record_filter.since, record_filter.until)
+    if record_filter.template_id is None:
+        return int(await TOTAL.value(db, company_id, record_filter.counter, *hours, *edges))
+    return int(
+        await TOTAL_OF_TEMPLATE.value(db, company_id, record_filter.counter, *hours, *edges, record_filter.template_id)
     )
 
 
-async def seek(db: Connection, company_id: int, wanted: RecordFilter, offset: int) -> tuple[RecordFilter, int] | None:
+async def list_records(
+    db: Connection, company_id: int, record_filter: RecordFilter, limit: int, offset: int
+) -> Sequence[StoredRecord]:
+    """The newest first."""
+    if offset >= SEEK_FROM and (place := await seek(db, company_id, record_filter, offset)):
+        record_filter, offset = place
+    bounds: tuple[object, ...] = (record_filter.since, record_filter.until, limit, offset)
+    if record_filter.template_id is None:
+        return await PAGE.all(db, company_id, *bounds)
+    return await PAGE_OF_TEMPLATE.all(db, company_id, *bounds, record_filter.template_id)
+
+
+async def list_by_message(
+    db: Connection, company_id: int, response_id: str, sources: Sequence[str], record_filter: RecordFilter
+) -> Sequence[StoredRecord]:
+    """By our id of the message or a channel's."""
+    return await FIND_BY_MESSAGE.all(
+        db, company_id, response_id, list(sources), record_filter.template_id, record_filter.since, record_filter.until
+    )
+
+
+async def seek(
+    db: Connection, company_id: int, record_filter: RecordFilter, offset: int
+) -> tuple[RecordFilter, int] | None:
     """The same page, told from the end of the hour in which it begins. None while it begins in the window's last hour,
     which the totals do not tell apart. What is older than all whole hours lies in the window's first one."""
-    last = _floor(wanted.until)
-    ahead = RecordFilter(wanted.template_id, last, wanted.until)
+    last = _floor(record_filter.until)
+    ahead = RecordFilter(record_filter.template_id, last, record_filter.until)
     newest = await count_records(db, company_id, ahead)
     if newest > offset:
         return None
-    first = _ceil(wanted.since)
-    place = await SEEK.find(db, company_id, wanted.counter, _hour_text(first), _hour_text(last), offset - newest)
+    first = _ceil(record_filter.since)
+    place = await SEEK.find(db, company_id, record_filter.counter, _hour_text(first), _hour_text(last), offset - newest)
     if place is None:
-        newer = await count_records(db, company_id, RecordFilter(wanted.template_id, first, wanted.until))
-        ends = min(first - timedelta(milliseconds=1), wanted.until)
-        return RecordFilter(wanted.template_id, wanted.since, ends), offset - newer
+        newer = await count_records(db, company_id, RecordFilter(record_filter.template_id, first, record_filter.until))
+        ends = min(first - timedelta(milliseconds=1), record_filter.until)
+        return RecordFilter(record_filter.template_id, record_filter.since, ends), offset - newer
     ends = datetime.strptime(place.hour, "%Y%m%d%H").replace(tzinfo=UTC) + HOUR - timedelta(milliseconds=1)
-    return RecordFilter(wanted.template_id, wanted.since, ends), offset - newest - place.newer
+    return RecordFilter(record_filter.template_id, record_filter.since, ends), offset - newest - place.newer
 
 
 def build_cells(stored_at: datetime, created_at: datetime, template_id: str | None) -> list[tuple[str, str]]:

@@ -31,7 +31,7 @@ from sapa.messaging.tickets import TICKETS, InboundMessage
 from sapa.values.company import Company
 from sapa.values.json import encode
 
-LONGEST_NUMBER = 320
+MAX_NUMBER_LENGTH = 320
 
 
 class CallbackContext(Struct, frozen=True):
@@ -39,21 +39,21 @@ class CallbackContext(Struct, frozen=True):
 
     context: AppContext
     company: Company
-    opened: ConnectedChannel
+    connected: ConnectedChannel
     now: datetime
     """The company's time."""
 
 
 async def receive_item(tx: Tx, callback_context: CallbackContext, inbound: ReceivedItem) -> None:
     """Somebody who writes is a customer from then on; one who is written to, or whose machine answers, is not yet."""
-    company, connection = callback_context.company, callback_context.opened.connection
+    company, connection = callback_context.company, callback_context.connected.connection
     is_written = not (inbound.is_echo or inbound.is_imported or inbound.is_automatic)
     find = contacts.find_or_create if is_written else contacts.find_or_create_contact
     contact = await find(tx, company, inbound.sender, inbound.sender_name)
     id = MESSAGE_ID.new()
     message = await receive(
         tx, company, connection.id, connection.source, inbound, contact,
-        connected_number=callback_context.opened.own_name,
+        connected_number=callback_context.connected.own_name,
         id=id,
         media_url=media.build_address(callback_context.context, id) if inbound.media else None,
     )  # fmt: skip
@@ -166,7 +166,7 @@ def _kind_of(inbound: ReceivedItem) -> tuple[str, str, str]:
 
 
 def _shown(identities: Sequence[Identity]) -> str:
-    return canonical(identities[0]).value[:LONGEST_NUMBER]
+    return canonical(identities[0]).value[:MAX_NUMBER_LENGTH]
 
 
 def _build_choice(inbound: ReceivedItem) -> bytes | None:

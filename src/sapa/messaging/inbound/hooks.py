@@ -36,22 +36,22 @@ class NotConfirmed(ApiError):
 
 async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     async with context.database.connection() as db:
-        opened = await find_by_token(context, db, call.path.removeprefix(PREFIX))
-    if opened is None:
+        connected = await find_by_token(context, db, call.path.removeprefix(PREFIX))
+    if connected is None:
         raise NotFound
     if call.method == "GET":
-        return _confirm(opened, call)
+        return _confirm(connected, call)
     if call.method != "POST":
         raise MethodNotAllowed(headers={"allow": "GET, POST"})
-    await _check(opened, call)
+    await _check(connected, call)
     async with context.database.transaction() as tx:
-        await _store(tx, opened, call)
+        await _store(tx, connected, call)
     return HookAnswer(200, b'{"status":"received"}')
 
 
-def _confirm(opened: ConnectedChannel, call: HookCall) -> HookAnswer:
+def _confirm(connected: ConnectedChannel, call: HookCall) -> HookAnswer:
     """A channel asks whether the address is ours before it calls back there."""
-    word = opened.channel.confirm(opened.connection.credentials, call.query)
+    word = connected.channel.confirm(connected.connection.credentials, call.query)
     if word is None:
         raise NotConfirmed
     return HookAnswer(200, word.encode(), _TEXT)
@@ -62,26 +62,26 @@ async def _admits(context: AppContext, path: str) -> bool:
         return await find_by_token(context, db, path.removeprefix(PREFIX)) is not None
 
 
-async def _check(opened: ConnectedChannel, call: HookCall) -> None:
+async def _check(connected: ConnectedChannel, call: HookCall) -> None:
     """What it says is of no interest yet; a large one is signed in a thread, so that others need not wait."""
-    credentials = opened.connection.credentials
+    credentials = connected.connection.credentials
     try:
-        await asyncio.to_thread(opened.channel.check_callback, credentials, call.headers, call.body)
+        await asyncio.to_thread(connected.channel.check_callback, credentials, call.headers, call.body)
     except BadSignature:
         raise InvalidSignature from None
 
 
-async def _store(tx: Tx, opened: ConnectedChannel, call: HookCall) -> None:
-    connection = opened.connection
+async def _store(tx: Tx, connected: ConnectedChannel, call: HookCall) -> None:
+    connection = connected.connection
     headers = {name: value for name, value in call.headers.items() if name not in _DROPPED_HEADERS}
     await queries.insert_callback(
         tx, connection.company.id, connection.id, connection.source, sha256(call.body).digest(), headers, call.body
     )
 
 
-async def replay(tx: Tx, opened: ConnectedChannel, since: datetime, until: datetime | None = None) -> int:
+async def replay(tx: Tx, connected: ConnectedChannel, since: datetime, until: datetime | None = None) -> int:
     """Has the worker go through the callbacks of that time again; what is known of them already stays as it is."""
-    connection = opened.connection
+    connection = connected.connection
     return await queries.replay(tx, connection.company.id, connection.id, since, until or datetime.now(UTC))
 
 

@@ -27,14 +27,14 @@ from sapa.messaging.messages import actions as messages
 from sapa.messaging.templates import actions as templates
 from sapa.work.loops import repeat, rest_beside
 
-REST_SECONDS = 0.2
-TURN_SECONDS = 0.5
+POLL_SECONDS = 0.2
+LANE_SECONDS = 0.5
 LANES_LISTED = 1000
-LANES_TOGETHER = 3
-ITEMS_AT_ONCE = 100
+MAX_CONCURRENT_LANES = 3
+ITEMS_PER_TRANSACTION = 100
 """In one transaction. A callback with a whole history is gone through in as many as it takes."""
-MOST_TRIES = 5
-LONGEST_ERROR = 1000
+MAX_TRIES = 5
+MAX_ERROR_LENGTH = 1000
 
 log = structlog.get_logger()
 
@@ -67,17 +67,17 @@ class CompanyTurns:
         waiting = sorted(
             (lane for lane in due if lane not in self._running), key=lambda lane: self._served.get(lane, 0)
         )
-        for lane in waiting[: LANES_TOGETHER - len(self._running)]:
+        for lane in waiting[: MAX_CONCURRENT_LANES - len(self._running)]:
             self._turn += 1
             self._served[lane] = self._turn
             self._running[lane] = asyncio.create_task(self._serve(lane))
-        await rest_beside(self._running, REST_SECONDS, self._stopping)
+        await rest_beside(self._running, POLL_SECONDS, self._stopping)
 
     async def end(self) -> None:
         await asyncio.gather(*self._running.values(), return_exceptions=True)
 
     async def _serve(self, lane: CallbackLane) -> None:
-        end = asyncio.get_running_loop().time() + TURN_SECONDS
+        end = asyncio.get_running_loop().time() + LANE_SECONDS
         while not self._stopping.is_set() and await advance(self._context, lane):
             if asyncio.get_running_loop().time() > end:
                 return
@@ -100,21 +100,21 @@ async def advance(context: AppContext, lane: CallbackLane) -> bool:
 
 async def _process(context: AppContext, tx: Tx, lane: CallbackLane, callback: StoredChannelCallback) -> None:
     company = await get_company(tx, lane.company_id)
-    opened = await get_accounts(company).find_by_id(context, tx, company, lane.connection_id)
-    if opened is None:
+    connected = await get_accounts(company).find_by_id(context, tx, company, lane.connection_id)
+    if connected is None:
         await queries.record_progress(tx, company.id, callback.id, 0, False, "The channel is not connected any more.")
         return
     try:
-        account = opened.connection.account
-        items = await asyncio.to_thread(opened.channel.read_callback, account, callback.body)
+        account = connected.connection.account
+        items = await asyncio.to_thread(connected.channel.read_callback, account, callback.body)
     except Exception as failure:
-        log.exception("a callback cannot be read", connection=opened.connection.id)
+        log.exception("a callback cannot be read", connection=connected.connection.id)
         await queries.record_progress(tx, company.id, callback.id, 0, False, _describe(failure))
         return
-    callback_context = CallbackContext(context, company, opened, (await messages.read_clock(tx, company)).now)
-    end = callback.position + ITEMS_AT_ONCE
+    callback_context = CallbackContext(context, company, connected, (await messages.read_clock(tx, company)).now)
+    end = callback.position + ITEMS_PER_TRANSACTION
     early, error = await _process_items(tx, callback_context, items[callback.position : end])
-    if early and callback.tries < MOST_TRIES:
+    if early and callback.tries < MAX_TRIES:
         await queries.postpone(tx, company.id, callback.id, timedelta(seconds=2.0**callback.tries))
     else:
         await queries.record_progress(tx, company.id, callback.id, min(end, len(items)), end < len(items), error)
@@ -130,18 +130,20 @@ async def _process_items(tx: Tx, callback_context: CallbackContext, items: Seque
         except (DatabaseAway, *RETRYABLE, *BUSY):
             raise
         except Exception as failure:
-            log.exception("an item of a callback failed", connection=callback_context.opened.connection.id)
+            log.exception("an item of a callback failed", connection=callback_context.connected.connection.id)
             error = _describe(failure)
     return is_early, error
 
 
 def _describe(failure: Exception) -> str:
-    return f"{type(failure).__name__}: {failure}".replace("\0", "").encode("utf-8", "replace").decode()[:LONGEST_ERROR]
+    return (
+        f"{type(failure).__name__}: {failure}".replace("\0", "").encode("utf-8", "replace").decode()[:MAX_ERROR_LENGTH]
+    )
 
 
 async def _process_item(tx: Tx, callback_context: CallbackContext, item: Item) -> bool:
     """Whether it came too early: it may speak of a message that we do not know yet."""
-    company, source = callback_context.company, callback_context.opened.connection.source
+    company, source = callback_context.company, callback_context.connected.connection.source
     match item:
         case StatusReport():
             await messages.apply(tx, company, source, item, callback_context.now)

@@ -9,7 +9,7 @@ from sapa.messaging.channels.interface import ChannelAccount, InboundMedia
 from sapa.messaging.media import queries
 from sapa.messaging.media.queries import MediaRow
 
-MOST_BYTES = 25 * 1_048_576
+MAX_BYTES = 25 * 1_048_576
 
 
 def build_address(context: AppContext, message_id: str) -> str:
@@ -17,9 +17,9 @@ def build_address(context: AppContext, message_id: str) -> str:
     return f"{context.settings.server.address}{Base.MESSAGING}/messages/{message_id}/media"
 
 
-async def note(tx: Tx, connection: ChannelAccount, message_id: str, given: Sequence[InboundMedia]) -> None:
+async def note(tx: Tx, connection: ChannelAccount, message_id: str, files: Sequence[InboundMedia]) -> None:
     """Files that came along are stored at once, those that lie elsewhere are fetched later."""
-    for number, media in enumerate(given):
+    for number, media in enumerate(files):
         row = _build_row(connection, message_id, number, media)
         await queries.insert_media(tx, connection.company.id, connection.source, row)
         if media.content is not None and row.status == "stored":
@@ -30,7 +30,7 @@ def _build_row(connection: ChannelAccount, message_id: str, number: int, media: 
     status, size = "waiting", None
     if media.content is not None:
         size = len(media.content)
-        status = "stored" if size <= MOST_BYTES else "failed"
+        status = "stored" if size <= MAX_BYTES else "failed"
     return MediaRow(
         message_id, number, connection.id, media.type, media.mime_type, media.media_id, media.url, media.filename,
         status, size, None, 0,

@@ -12,18 +12,18 @@ from sapa.messaging.channels.interface import BadAccount, InboundMedia
 from sapa.messaging.connections.accounts import get_accounts
 from sapa.messaging.environment import get_environment
 from sapa.messaging.media import queries
-from sapa.messaging.media.actions import MOST_BYTES
+from sapa.messaging.media.actions import MAX_BYTES
 from sapa.messaging.media.queries import MediaRow, WaitingFile
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
 from sapa.work.loops import repeat, rest_beside
 
-MOST_TRIES = 5
+MAX_TRIES = 5
 CLAIM_SECONDS = 60.0
 """Longer than a file may take: being told where it is, and then fetching it."""
-REST_SECONDS = 0.5
-TOGETHER = 6
-MOST_OF_A_COMPANY = 2
+POLL_SECONDS = 0.5
+MAX_CONCURRENT = 6
+MAX_PER_COMPANY = 2
 
 log = structlog.get_logger()
 
@@ -35,10 +35,10 @@ async def fetch_waiting(context: AppContext, stopping: asyncio.Event) -> None:
 
     async def step() -> None:
         async with context.database.connection() as db:
-            waiting = await queries.list_waiting(db, MOST_OF_A_COMPANY, TOGETHER)
+            waiting = await queries.list_waiting(db, MAX_PER_COMPANY, MAX_CONCURRENT)
         for each in _choose(waiting, running):
             running[each] = asyncio.create_task(_fetch(context, each))
-        await rest_beside(running, REST_SECONDS, stopping)
+        await rest_beside(running, POLL_SECONDS, stopping)
 
     try:
         await repeat(step, stopping)
@@ -52,7 +52,7 @@ def _choose(waiting: Sequence[WaitingFile], running: Collection[WaitingFile]) ->
     """Those that there is room for. No company has all of it, however slow its files are."""
     busy, chosen = Counter(each.company_id for each in running), list[WaitingFile]()
     for each in waiting:
-        has_room = len(running) + len(chosen) < TOGETHER and busy[each.company_id] < MOST_OF_A_COMPANY
+        has_room = len(running) + len(chosen) < MAX_CONCURRENT and busy[each.company_id] < MAX_PER_COMPANY
         if has_room and each not in running:
             busy[each.company_id] += 1
             chosen.append(each)
@@ -65,12 +65,12 @@ async def _fetch(context: AppContext, waiting: WaitingFile) -> None:
         if row is None:
             return
         company = await get_company(db, waiting.company_id)
-        opened = await get_accounts(company).find_by_id(context, db, company, row.connection_id)
+        connected = await get_accounts(company).find_by_id(context, db, company, row.connection_id)
     try:
-        if opened is None:
+        if connected is None:
             raise BadAccount("the channel is not connected any more")
-        asked = await _locate(context, company, row)
-        mime_type, content = await opened.channel.fetch_media(opened.connection, asked, MOST_BYTES)
+        media = await _locate(context, company, row)
+        mime_type, content = await connected.channel.fetch_media(connected.connection, media, MAX_BYTES)
     except (NotSent, Unclear, BadAccount) as error:
         await _record_failure(context, company, row, str(error))
     except Exception as error:
@@ -82,7 +82,7 @@ async def _fetch(context: AppContext, waiting: WaitingFile) -> None:
 
 
 async def _record_failure(context: AppContext, company: Company, row: MediaRow, error: str) -> None:
-    retry_in = None if row.tries >= MOST_TRIES else 5.0**row.tries
+    retry_in = None if row.tries >= MAX_TRIES else 5.0**row.tries
     async with context.database.connection() as db:
         await queries.record_failure(db, company.id, row, error, retry_in)
 

@@ -24,7 +24,7 @@ from sapa.values.company import Company
 from sapa.values.sealing import BadSecretKey
 
 LINK_SECONDS = 900
-LONGEST_NAME = 200
+MAX_NAME_LENGTH = 200
 _LINK = "media link"
 
 # Shown by a browser these do no harm; whatever else comes is only ever saved.
@@ -119,7 +119,7 @@ async def _stream(context: AppContext, link: MediaLink) -> AsyncIterator[bytes]:
 
 def _headers(row: MediaRow) -> dict[str, str]:
     kind = "inline" if row.mime_type in _HARMLESS else "attachment"
-    name = quote((row.filename or f"{row.type}-{row.number}")[:LONGEST_NAME], safe="")
+    name = quote((row.filename or f"{row.type}-{row.number}")[:MAX_NAME_LENGTH], safe="")
     return {
         "content-disposition": f"{kind}; filename*=UTF-8''{name}",
         "content-length": str(row.size),

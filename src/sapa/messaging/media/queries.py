@@ -125,9 +125,9 @@ async def list_media(db: Connection, company_id: int, message_id: str) -> list[M
     return await LIST.all(db, company_id, message_id)
 
 
-async def list_waiting(db: Connection, most_of_a_company: int, most: int) -> list[WaitingFile]:
+async def list_waiting(db: Connection, max_per_company: int, most: int) -> list[WaitingFile]:
     """Those that wait longest."""
-    return await LIST_WAITING.all(db, most_of_a_company, most)
+    return await LIST_WAITING.all(db, max_per_company, most)
 
 
 async def claim(db: Connection, waiting: WaitingFile, seconds: float) -> MediaRow | None:

@@ -38,16 +38,16 @@ from sapa.messaging.tickets import TICKETS, TicketLink, build_tickets_channel
 from sapa.values.company import Company
 from sapa.values.json import encode
 
-SILENCE = timedelta(hours=24)
+STATUS_TIMEOUT = timedelta(hours=24)
 """How long a channel is waited for that has not said what became of a message."""
 UNKNOWN = "UNKNOWN"
 UNCLEAR = "UNCLEAR"
 REPLY_WINDOW = timedelta(hours=72)
 ECHO_WINDOW = timedelta(minutes=2)
 EVENT_KINDS = {"edit": "edited", "revoke": "revoked", "reaction": "reacted"}
-UNDER_WAY = timedelta(minutes=2)
+IN_FLIGHT_WINDOW = timedelta(minutes=2)
 """How long after its call a message may still be on its way to the channel."""
-GONE_OUT = frozenset({"sent", "delivered", "read"})
+DISPATCHED = frozenset({"sent", "delivered", "read"})
 
 
 async def read_clock(db: Connection, company: Company) -> ClockReading:
@@ -163,8 +163,8 @@ async def apply(tx: Tx, company: Company, source: Source, report: StatusReport, 
     `now` is the company's time. A report of a message that is not known (yet) changes nothing, and is not remembered:
     see `is_early`.
     """
-    locked = await _lock_meant(tx, company, source, report)
-    changed = [await _hear(tx, company, message, report, now) for message in locked]
+    locked = await _lock_reported(tx, company, source, report)
+    changed = [await _apply_report(tx, company, message, report, now) for message in locked]
     return [message for message in changed if message is not None]
 
 
@@ -172,10 +172,10 @@ async def is_early(tx: Tx, company: Company, source: Source, report: StatusRepor
     """Whether the report may say more in a moment: a fast channel reports before the answer to our own call is stored.
     Then a message is not known yet by the channel's id of it, and a watermark passes over one that is on its way."""
     if report.watermark is None:
-        return not await _lock_meant(tx, company, source, report)
+        return not await _lock_reported(tx, company, source, report)
     whom = list_values(report.recipient) if report.recipient else []
-    since = now - UNDER_WAY
-    return await queries.is_under_way(tx, company.id, source, whom, since, report.watermark)
+    since = now - IN_FLIGHT_WINDOW
+    return await queries.is_in_flight(tx, company.id, source, whom, since, report.watermark)
 
 
 async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendReceipt, now: datetime) -> Message:
@@ -210,12 +210,12 @@ async def mark_unclear(tx: Tx, company: Company, id: str, reason: str) -> Messag
     return message
 
 
-async def give_up(tx: Tx, company: Company, id: str, now: datetime) -> Message | None:
+async def expire_unsettled(tx: Tx, company: Company, id: str, now: datetime) -> Message | None:
     """Nobody has said what became of the message, and nobody is waited for any more; None when somebody has."""
     locked = await queries.lock_message(tx, company.id, id)
     if locked.status != "pending":
         return None
-    hours = SILENCE // timedelta(hours=1)
+    hours = STATUS_TIMEOUT // timedelta(hours=1)
     reason = f"The channel did not say within {hours} hours what became of the message; it may have arrived."
     report = StatusReport("failed", now, code=NO_WORD, reason=reason)
     return await _store(tx, company, locked, report, merge(locked.state, "failed", now, now))
@@ -229,7 +229,7 @@ async def _imply_delivery(tx: Tx, company: Company, locked: LockedMessage, at: d
         await _store(tx, company, locked, report, merged, is_implied=True)
 
 
-async def _lock_meant(tx: Tx, company: Company, source: Source, report: StatusReport) -> Sequence[LockedMessage]:
+async def _lock_reported(tx: Tx, company: Company, source: Source, report: StatusReport) -> Sequence[LockedMessage]:
     if report.watermark is not None:
         if report.recipient is None:
             return []
@@ -250,7 +250,9 @@ def _below(status: Status) -> list[str]:
     return [word for word, rank in RANKS.items() if rank < RANKS.get(status, 0)]
 
 
-async def _hear(tx: Tx, company: Company, locked: LockedMessage, report: StatusReport, now: datetime) -> Message | None:
+async def _apply_report(
+    tx: Tx, company: Company, locked: LockedMessage, report: StatusReport, now: datetime
+) -> Message | None:
     merged = merge(locked.state, report.status, to_milliseconds(report.at), now)
     return await _store(tx, company, locked, report, merged)
 
@@ -277,7 +279,7 @@ async def _store(
     message = await queries.update_state(tx, company.id, locked, merged.state, provider_id, error, sequence)
     if not is_change:
         return None
-    if (locked.status in GONE_OUT) != (message.status in GONE_OUT):
+    if (locked.status in DISPATCHED) != (message.status in DISPATCHED):
         await _settle_ticket(tx, company, message)
     if message.ticket_id is not None:
         notify_after_commit(tx, build_tickets_channel(company.id))

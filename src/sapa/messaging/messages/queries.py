@@ -193,7 +193,7 @@ LIST_UNSETTLED = sql(
     crosses="the worker looks for messages without an outcome over all companies, then settles them one by one",
 )
 
-IS_UNDER_WAY = sql(
+IS_IN_FLIGHT = sql(
     """
     SELECT EXISTS (
            SELECT FROM messages
@@ -324,8 +324,8 @@ async def list_unsettled(db: Connection, silence: timedelta, most: int) -> list[
     return await LIST_UNSETTLED.all(db, silence, most)
 
 
-async def is_under_way(
+async def is_in_flight(
     db: Connection, company_id: int, source: Source, identities: Sequence[str], since: datetime, until: datetime
 ) -> bool:
     """Whether something was to go to somebody in that time of which the channel has not said that it took it."""
-    return bool(await IS_UNDER_WAY.value(db, company_id, source, list(identities), since, until))
+    return bool(await IS_IN_FLIGHT.value(db, company_id, source, list(identities), since, until))

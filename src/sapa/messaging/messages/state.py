@@ -67,5 +67,5 @@ def _status_after(state: DeliveryState, status: Status) -> dict[str, object]:
     return {"status": status} if RANKS[status] > RANKS[state.status] else {}
 
 
-def _earlier(known: datetime | None, at: datetime) -> datetime:
-    return at if known is None else min(known, at)
+def _earlier(existing: datetime | None, at: datetime) -> datetime:
+    return at if existing is None else min(existing, at)

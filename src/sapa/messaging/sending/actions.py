@@ -59,8 +59,8 @@ async def _record(
     call: OutboundCall, plan: SendPlan, key: RecordKey | None, send_context: SendContext, tx: Tx
 ) -> Message:
     """The message as it is before the channel is called, with its contact, its ticket and the record of the call."""
-    company, connection, draft = call.company, plan.opened.connection, plan.draft
-    id, most = MESSAGE_ID.new(), plan.opened.channel.capabilities.most_in_window
+    company, connection, draft = call.company, plan.connected.connection, plan.draft
+    id, most = MESSAGE_ID.new(), plan.connected.channel.capabilities.most_in_window
     recipient = await contacts.record_outbound(tx, company, connection.id, plan.to, id, most)
     if recipient is None:
         raise WindowClosed(QUOTA_USED.format(most=most))
@@ -75,7 +75,7 @@ async def _record(
         identity_kind=plan.to.kind,
         identity=plan.to.value,
         client_number=plan.to.value,
-        connected_number=plan.opened.own_name,
+        connected_number=plan.connected.own_name,
         quoted=plan.answered.message_id if plan.answered else None,
         type=draft.type,
         body=draft.body,
@@ -101,7 +101,7 @@ async def _record(
 async def _link_ticket(
     tx: Tx, company: Company, plan: SendPlan, send_context: SendContext, id: str, contact_id: str
 ) -> TicketLink | None:
-    tickets, connection_id = TICKETS.installed, plan.opened.connection.id
+    tickets, connection_id = TICKETS.installed, plan.connected.connection.id
     if send_context.gives_way and await tickets.is_handled(tx, company, connection_id, contact_id):
         raise ActiveTicket
     message = OutboundMessage(

@@ -27,11 +27,11 @@ from sapa.messaging.messages.types import Message, SendError, SendFailed
 from sapa.messaging.sending.types import SendPlan
 from sapa.outbound.client import NotSent, Unclear
 
-MOST_TRIES = 4
+MAX_TRIES = 4
 RETRY_SECONDS = 20.0
 """How long after the first try another one may begin."""
-LONGEST_WAIT = 5.0
-AGAIN_AFTER = 0.3
+MAX_RETRY_AFTER = 5.0
+RETRY_PAUSE = 0.3
 OUTCOME_SECONDS = 30.0
 """How long the outcome may wait for the database."""
 CONCERNS_ACCOUNT = frozenset({"auth", "billing", "config", "policy"})
@@ -70,13 +70,17 @@ async def _dispatch(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal
 
     async def try_once() -> SendReceipt | SendRefusal | UnknownOutcome:
         outcome = await _try(plan, reference)
-        if isinstance(outcome, SendRefusal) and outcome.retry_after is not None and outcome.retry_after <= LONGEST_WAIT:
+        if (
+            isinstance(outcome, SendRefusal)
+            and outcome.retry_after is not None
+            and outcome.retry_after <= MAX_RETRY_AFTER
+        ):
             raise _RefusedForNow(outcome, outcome.retry_after)
         return outcome
 
     try:
         return await retry(
-            try_once, _RefusedForNow, tries=MOST_TRIES, seconds=RETRY_SECONDS, pause=lambda failure: failure.pause
+            try_once, _RefusedForNow, tries=MAX_TRIES, seconds=RETRY_SECONDS, pause=lambda failure: failure.pause
         )
     except _RefusedForNow as failure:
         return failure.outcome
@@ -84,13 +88,13 @@ async def _dispatch(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal
 
 async def _try(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal | UnknownOutcome:
     try:
-        return await plan.opened.channel.send(plan.opened.connection, _build_outgoing(plan, reference))
+        return await plan.connected.channel.send(plan.connected.connection, _build_outgoing(plan, reference))
     except NotSent as error:
-        return SendRefusal("NOT_SENT", f"the channel could not be reached: {error}", "transient", AGAIN_AFTER)
+        return SendRefusal("NOT_SENT", f"the channel could not be reached: {error}", "transient", RETRY_PAUSE)
     except Unclear as error:
         return UnknownOutcome(f"The channel did not answer: {error}")
     except Exception:
-        log.exception("a channel's adapter failed", source=plan.opened.connection.source, message_id2=reference)
+        log.exception("a channel's adapter failed", source=plan.connected.connection.source, message_id2=reference)
         return UnknownOutcome("The channel's answer was not understood.")
 
 
@@ -105,19 +109,19 @@ async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
     """What became of a message is written down again and again while the database is away or busy, or an echo of it
     comes in at the same moment: nobody else knows it, and writing it twice changes nothing."""
     passing = (DatabaseAway, *BUSY, asyncpg.UniqueViolationError)
-    return await retry(write, passing, seconds=OUTCOME_SECONDS, pause=AGAIN_AFTER)
+    return await retry(write, passing, seconds=OUTCOME_SECONDS, pause=RETRY_PAUSE)
 
 
 async def _accept(
     call: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, sent: SendReceipt, tx: Tx
 ) -> Message:
-    company, source = call.company, plan.opened.connection.source
+    company, source = call.company, plan.connected.connection.source
     now = (await messages.read_clock(tx, company)).now
     if sent.alias is not None:  # contacts are locked before messages, and messages before tickets
         await contacts.add_alias(tx, company, plan.to, sent.alias)
     message = await messages.accept(tx, company, source, id, sent, now)
-    if plan.opened.has_error:
-        await accounts.record_health(tx, company.id, plan.opened.connection.id, None)
+    if plan.connected.has_error:
+        await accounts.record_health(tx, company.id, plan.connected.connection.id, None)
     await _record_answer(call, key, message, tx)
     return message
 
@@ -137,12 +141,12 @@ async def _refuse(
     company = call.company
     now = (await messages.read_clock(tx, company)).now
     is_first = await messages.refuse(tx, company, id, refused.code, refused.reason, now) is not None
-    if is_first and plan.opened.channel.capabilities.most_in_window is not None:
-        await contacts.uncount_outbound(tx, company, plan.opened.connection.id, plan.to)
+    if is_first and plan.connected.channel.capabilities.most_in_window is not None:
+        await contacts.uncount_outbound(tx, company, plan.connected.connection.id, plan.to)
     failure = history.build_failure(SendError(refused.code, refused.reason))
     await _record_answer(call, key, failure, tx)
     if refused.category in CONCERNS_ACCOUNT:
-        await accounts.record_health(tx, company.id, plan.opened.connection.id, failure.message)
+        await accounts.record_health(tx, company.id, plan.connected.connection.id, failure.message)
     return failure
 
 

@@ -22,7 +22,7 @@ from sapa.messaging.channels.interface import (
     Text,
 )
 from sapa.messaging.sending.types import (
-    MOST_METADATA,
+    MAX_METADATA_BYTES,
     AnySendIn,
     ButtonsIn,
     InteractiveMessageIn,
@@ -38,7 +38,7 @@ from sapa.messaging.templates import text as template_text
 from sapa.values.company import Company
 from sapa.values.json import encode
 
-MOST_ROWS = 10
+MAX_ROWS = 10
 
 _ENDINGS: dict[str, MediaType] = {
     **dict.fromkeys((".jpg", ".jpeg", ".png", ".webp", ".gif"), "image"),
@@ -50,8 +50,8 @@ _PRIVATE_NAME = re.compile(r"(?:.*\.)?(?:localhost|local|internal|home\.arpa)", 
 
 async def build_draft(db: Connection, company: Company, body: AnySendIn) -> MessageDraft:
     metadata = None if body.metadata is None else encode(body.metadata)
-    if metadata is not None and len(metadata) > MOST_METADATA:
-        raise Invalid.field("metadata", f"must have at most {MOST_METADATA} bytes")
+    if metadata is not None and len(metadata) > MAX_METADATA_BYTES:
+        raise Invalid.field("metadata", f"must have at most {MAX_METADATA_BYTES} bytes")
     match body:
         case MessageIn():
             return _draft_message(body, metadata)
@@ -152,8 +152,8 @@ def _build_interactive(body: ButtonsIn | ListIn | LinkIn) -> Content:
             titles = [row.title for section in body.sections for row in section.rows]
             _check_words("interactive.sections", titles)
             _check_words("interactive.button", [body.button])
-            if len(rows) > MOST_ROWS:
-                raise Invalid.field("interactive.sections", f"must have at most {MOST_ROWS} rows in all")
+            if len(rows) > MAX_ROWS:
+                raise Invalid.field("interactive.sections", f"must have at most {MAX_ROWS} rows in all")
             sections = [
                 Section(section.title, [ListRow(row.id, row.title, row.description) for row in section.rows])
                 for section in body.sections

@@ -19,29 +19,29 @@ from sapa.messaging.sending import queries
 from sapa.messaging.sending.types import ChannelBusy, SendPlan
 from sapa.values.company import Company
 
-MOST_SECONDS = 15.0
+MAX_WAIT_SECONDS = 15.0
 """A call that would have to wait longer is refused."""
 
 
 async def wait_for_turn(context: AppContext, company: Company, plan: SendPlan) -> SendPlan:
     """Call it before anything is written down and without a connection in hand. While the message waits, the account
     may be disconnected, or given another token."""
-    if not await wait_until_free(context, plan.opened, plan.draft.content):
+    if not await wait_until_free(context, plan.connected, plan.draft.content):
         return plan
     async with context.database.connection() as db:
-        opened = await get_accounts(company).find_by_id(context, db, company, plan.opened.connection.id)
-    if opened is None:
+        connected = await get_accounts(company).find_by_id(context, db, company, plan.connected.connection.id)
+    if connected is None:
         raise ChannelNotConnected("The channel was disconnected while the message waited for its turn.")
-    return replace(plan, opened=opened)
+    return replace(plan, connected=connected)
 
 
-async def wait_until_free(context: AppContext, opened: ConnectedChannel, content: Content) -> bool:
+async def wait_until_free(context: AppContext, connected: ConnectedChannel, content: Content) -> bool:
     """Returns when the connection may send, at once when it is idle; raises ChannelBusy when that is too far off. Says
     whether it took a while."""
-    connection = opened.connection
+    connection = connected.connection
     if not get_environment(connection.company).is_paced:
         return False
-    gap = find_gap(opened.channel.capabilities, content)
+    gap = find_gap(connected.channel.capabilities, content)
     async with context.database.connection() as db:
         seconds = await reserve_slot(db, connection.company.id, connection.id, gap)
     if seconds > 0:
@@ -56,7 +56,7 @@ def find_gap(capabilities: Capabilities, content: Content) -> float:
 
 
 async def reserve_slot(
-    db: Connection, company_id: int, connection_id: str, gap: float, most: float = MOST_SECONDS
+    db: Connection, company_id: int, connection_id: str, gap: float, most: float = MAX_WAIT_SECONDS
 ) -> float:
     """The seconds until the next free place of a connection, which is ours from now on."""
     seconds = await queries.reserve_slot(db, company_id, connection_id, gap, most)

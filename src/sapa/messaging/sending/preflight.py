@@ -53,7 +53,7 @@ from sapa.values.company import Company
 from sapa.values.emails import BadEmail, parse_email
 from sapa.values.phones import BadPhone, is_region, parse_phone
 
-LONGEST_SUBJECT = 500
+MAX_SUBJECT_LENGTH = 500
 
 _NOISE = re.compile(r"[\s().\-‐‑–/]+")
 _PHONE = re.compile(r"(?:\+|00)?[0-9]{4,20}", re.ASCII).fullmatch
@@ -76,7 +76,7 @@ async def prepare(context: AppContext, company: Company, body: AnySendIn, send_c
         if send_context.agent_id is not None:
             await TICKETS.installed.check_agent(db, company, send_context.agent_id)
         plan = await _plan(context, db, company, body)
-    if send_context.connection_id not in {None, plan.opened.connection.id}:
+    if send_context.connection_id not in {None, plan.connected.connection.id}:
         raise ChannelNotConnected("The account that the customer wrote to is not connected any more.")
     return await wait_for_turn(context, company, plan)
 
@@ -161,19 +161,19 @@ async def _check_source(
     clock: ClockReading,
 ) -> SendPlan:
     """Whether this channel can carry it now: its content, to this recipient, at this time."""
-    opened = await get_accounts(company).find_by_source(context, db, company, source)
-    if opened is None:
+    connected = await get_accounts(company).find_by_source(context, db, company, source)
+    if connected is None:
         raise ChannelNotConnected(f"The channel {source} is not connected.")
-    capabilities = opened.channel.capabilities
+    capabilities = connected.channel.capabilities
     _check_content(source, capabilities, draft)
     to = parse_recipient(body.to, body.country_code, company, capabilities.identities)
-    if _is_own(opened, to):
+    if _is_own(connected, to):
         raise Invalid.field("to", f"is the company's own on {source}, and nobody writes to themselves")
     _check_template(capabilities, draft)
     is_free = not (draft.template and capabilities.needs_approved_templates)
     if is_free and capabilities.window is not None:
-        await _check_window(db, company, opened, to, clock, capabilities.window)
-    return await _answer_thread(db, company, SendPlan(draft, opened, to, clock))
+        await _check_window(db, company, connected, to, clock, capabilities.window)
+    return await _answer_thread(db, company, SendPlan(draft, connected, to, clock))
 
 
 def _check_content(source: Source, capabilities: Capabilities, draft: MessageDraft) -> None:
@@ -263,10 +263,10 @@ def _build_advice(kind: IdentityKind, text: str, region: str) -> str:
     return words.get(kind, "cannot be reached over this channel")
 
 
-def _is_own(opened: ConnectedChannel, to: Identity) -> bool:
+def _is_own(connected: ConnectedChannel, to: Identity) -> bool:
     """Whether it names the company's own side of the channel."""
-    kind, account = opened.channel.capabilities.identities[0], opened.connection.account
-    own = (Identity(kind, account[field]) for field in opened.channel.own_fields if account.get(field))
+    kind, account = connected.channel.capabilities.identities[0], connected.connection.account
+    own = (Identity(kind, account[field]) for field in connected.channel.own_fields if account.get(field))
     return canonical(to).kind == kind and build_key(to) in map(build_key, own)
 
 
@@ -281,16 +281,16 @@ def _check_template(capabilities: Capabilities, draft: MessageDraft) -> None:
 
 
 async def _check_window(
-    db: Connection, company: Company, opened: ConnectedChannel, to: Identity, clock: ClockReading, window: timedelta
+    db: Connection, company: Company, connected: ConnectedChannel, to: Identity, clock: ClockReading, window: timedelta
 ) -> None:
     """On most channels free messages may be sent only for a while after the customer wrote, and only so many."""
-    thread = await contacts.find_thread(db, company, opened.connection.id, to)
+    thread = await contacts.find_thread(db, company, connected.connection.id, to)
     last = thread.last_inbound_at if thread else None
-    reason = await get_environment(company).find_closed_reason(db, company, opened, to, clock, last)
+    reason = await get_environment(company).find_closed_reason(db, company, connected, to, clock, last)
     if reason is not None:
         raise WindowClosed(reason)
     if thread is not None and last is not None:
-        _check_thread(opened.channel.capabilities.most_in_window, window, thread, last, clock.now)
+        _check_thread(connected.channel.capabilities.most_in_window, window, thread, last, clock.now)
 
 
 def _check_thread(most: int | None, window: timedelta, thread: Thread, last: datetime, now: datetime) -> None:
@@ -303,9 +303,9 @@ def _check_thread(most: int | None, window: timedelta, thread: Thread, last: dat
 async def _answer_thread(db: Connection, company: Company, plan: SendPlan) -> SendPlan:
     """A mail to somebody who wrote answers what they wrote last, and mail programs show it there. A template answers
     nothing, and says what it is about."""
-    if not plan.opened.channel.capabilities.has_threads or plan.draft.template is not None:
+    if not plan.connected.channel.capabilities.has_threads or plan.draft.template is not None:
         return plan
-    thread = await contacts.find_thread(db, company, plan.opened.connection.id, plan.to)
+    thread = await contacts.find_thread(db, company, plan.connected.connection.id, plan.to)
     last = thread.last_inbound_id if thread else None
     mail = None if last is None else await queries.find_mail(db, company.id, last)
     if mail is None or mail.provider_id is None:
@@ -318,4 +318,4 @@ async def _answer_thread(db: Connection, company: Company, plan: SendPlan) -> Se
 def build_subject(subject: str | None) -> str | None:
     """Marked as an answer once, however often it went to and fro."""
     words = _drop_prefixes("", subject or "", count=1)
-    return f"Re: {words}"[:LONGEST_SUBJECT] if words else None
+    return f"Re: {words}"[:MAX_SUBJECT_LENGTH] if words else None

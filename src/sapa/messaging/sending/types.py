@@ -11,7 +11,7 @@ from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.messages.types import ClockReading, FeatureSource
 from sapa.messaging.templates.types import Template
 
-MOST_METADATA = 10_000
+MAX_METADATA_BYTES = 10_000
 
 Recipient = Annotated[
     str,
@@ -205,7 +205,7 @@ class SendPlan(Struct, frozen=True):
     """A message that passed: what to send, to whom, over which account."""
 
     draft: MessageDraft
-    opened: ConnectedChannel
+    connected: ConnectedChannel
     to: Identity
     clock: ClockReading
     answered: AnsweredMail | None = None

@@ -25,7 +25,7 @@ from sapa.messaging.templates.types import (
 from sapa.values.company import Company
 from sapa.values.json import encode
 
-MOST_SUGGESTED_FROM = 500
+MAX_SUGGESTED_FROM = 500
 APPROVALS: dict[str, Approval] = {
     "APPROVED": "APPROVED",
     "PENDING": "PENDING",
@@ -43,24 +43,24 @@ APPROVALS: dict[str, Approval] = {
 """The channel's words for its decisions. One that is not here changes nothing."""
 
 
-async def create(tx: Tx, company: Company, given: TemplateIn) -> Template:
+async def create(tx: Tx, company: Company, body: TemplateIn) -> Template:
     """Approved at once in a test environment; elsewhere when the channel says so."""
-    header = parse_header(given.header)
-    _check_line("name", given.name)
-    _check_line("language", given.language)
-    _check(given.body, header, given.buttons)
+    header = parse_header(body.header)
+    _check_line("name", body.name)
+    _check_line("language", body.language)
+    _check(body.body, header, body.buttons)
     content = Content(
-        given.category,
+        body.category,
         None if header is None else encode(header),
-        given.body,
-        given.footer,
-        encode(given.buttons),
+        body.body,
+        body.footer,
+        encode(body.buttons),
         _first_status(company),
         None,
         None,
     )
-    source = given.source or ("AUTH" if given.category == "AUTHENTICATION" else "CRM")
-    return await queries.insert_template(tx, company.id, TEMPLATE_ID.new(), given.name, given.language, source, content)
+    source = body.source or ("AUTH" if body.category == "AUTHENTICATION" else "CRM")
+    return await queries.insert_template(tx, company.id, TEMPLATE_ID.new(), body.name, body.language, source, content)
 
 
 async def update(tx: Tx, company: Company, id: str, patch: TemplatePatch) -> Template:
@@ -90,9 +90,9 @@ async def adopt(tx: Tx, company: Company, found: ChannelTemplate) -> Template | 
     status = APPROVALS.get(found.status.upper())
     if status is None:
         return None
-    known = await queries.decide(tx, company.id, found.name, found.language, status, found.reason, found.id)
-    if known is not None:
-        return known
+    existing = await queries.decide(tx, company.id, found.name, found.language, status, found.reason, found.id)
+    if existing is not None:
+        return existing
     content = _read(found, status)
     if content is None:
         return None
@@ -113,7 +113,7 @@ async def find_for_send(
     if named:
         shown = ", ".join(f"{template.source} in {template.language}" for template in named)
         raise TemplateNotFound(f"The template {name} exists, but only as {shown}.")
-    names = await queries.list_names(db, company.id, MOST_SUGGESTED_FROM)
+    names = await queries.list_names(db, company.id, MAX_SUGGESTED_FROM)
     raise TemplateNotFound(f"There is no template called {name}.{suggest(name, names)}")
 
 
@@ -121,9 +121,9 @@ def _first_status(company: Company) -> Approval:
     return "PENDING" if get_environment(company).has_template_review else "APPROVED"
 
 
-def parse_header(given: str | Header | None) -> Header | None:
+def parse_header(header: str | Header | None) -> Header | None:
     """A text alone is a header of that text."""
-    return Header("text", given) if isinstance(given, str) else given
+    return Header("text", header) if isinstance(header, str) else header
 
 
 def _check_line(field: str, word: str) -> None:
@@ -155,12 +155,12 @@ def _revise(company: Company, template: Template, patch: TemplatePatch) -> Conte
     header: bytes | Raw | None = template.header
     buttons: bytes | Raw = template.buttons
     body = template.body if isinstance(patch.body, UnsetType) else patch.body
-    given = None if isinstance(patch.header, UnsetType) else parse_header(patch.header)
+    new_header = None if isinstance(patch.header, UnsetType) else parse_header(patch.header)
     if patch.header is not UNSET:
-        header = None if given is None else encode(given)
+        header = None if new_header is None else encode(new_header)
     if not isinstance(patch.buttons, UnsetType):
         buttons = encode(patch.buttons)
-    _check(body, given, [] if isinstance(patch.buttons, UnsetType) else patch.buttons)
+    _check(body, new_header, [] if isinstance(patch.buttons, UnsetType) else patch.buttons)
     return Content(
         template.category if isinstance(patch.category, UnsetType) else patch.category,
         header,
@@ -181,7 +181,7 @@ def _read(found: ChannelTemplate, status: Approval) -> Content | None:
     if not body or category not in {"UTILITY", "MARKETING", "AUTHENTICATION"}:
         return None
     header = _read_header(parts.get("HEADER"))
-    buttons = [button for given in parts.get("BUTTONS", {}).get("buttons", []) if (button := _read_button(given))]
+    buttons = [button for part in parts.get("BUTTONS", {}).get("buttons", []) if (button := _read_button(part))]
     try:
         _check(body, header, buttons)
         msgspec.convert(msgspec.to_builtins([header, buttons]), tuple[Header | None, list[TemplateButton]])
@@ -212,16 +212,16 @@ def _read_header(part: object) -> Header | None:
             return None
 
 
-def _read_button(given: object) -> TemplateButton | None:
-    if not isinstance(given, dict):
+def _read_button(part: object) -> TemplateButton | None:
+    if not isinstance(part, dict):
         return None
-    text = str(given.get("text", ""))
-    match str(given.get("type", "")).lower():
+    text = str(part.get("text", ""))
+    match str(part.get("type", "")).lower():
         case "quick_reply":
             return TemplateButton("quick_reply", text)
         case "url":
-            return TemplateButton("url", text, url=str(given.get("url", "")))
+            return TemplateButton("url", text, url=str(part.get("url", "")))
         case "phone_number":
-            return TemplateButton("phone_number", text, phone_number=str(given.get("phone_number", "")))
+            return TemplateButton("phone_number", text, phone_number=str(part.get("phone_number", "")))
         case _:
             return None

@@ -64,10 +64,10 @@ async def create_template(call: OutboundCall, body: TemplateIn) -> Template:
         return await actions.create(tx, call.company, body)
 
     template = await call.intend(intend)
-    said: ChannelTemplate | SendRefusal | None = await sync.submit(account, template) if account else None
+    response: ChannelTemplate | SendRefusal | None = await sync.submit(account, template) if account else None
 
     async def conclude(tx: Tx) -> Template:
-        return await sync.settle(tx, call.company, template, said)
+        return await sync.settle(tx, call.company, template, response)
 
     return await call.conclude(conclude)
 
@@ -135,10 +135,10 @@ async def _delete_there(account: TemplateAccount, name: str) -> None:
 def _filters(query: TemplatesQuery) -> dict[str, Any]:
     if query.search is not None and not query.search.strip():
         raise Invalid.field("search", "must hold more than blanks")
-    given = {
+    filters = {
         "search": query.search and contains(query.search),
         "language": query.language,
         "source": query.source,
         "status": query.status,
     }
-    return {name: value for name, value in given.items() if value is not None}
+    return {name: value for name, value in filters.items() if value is not None}

@@ -34,8 +34,8 @@ from sapa.work.loops import repeat
 LEASE = "templates"
 LEASE_SECONDS = 120.0
 ROUND_SECONDS = 300.0
-MOST_COMPANIES = 1_000
-MOST_SUBMITTED = 50
+MAX_COMPANIES = 1_000
+MAX_SUBMITTED = 50
 
 APPROVING_SOURCES: Sequence[Source] = [
     source for source, channel in CHANNELS.items() if isinstance(channel, TemplateStore)
@@ -56,9 +56,9 @@ async def find_template_account(context: AppContext, db: Db, company: Company) -
     if not get_environment(company).has_template_review:
         return None
     for source in APPROVING_SOURCES:
-        opened = await get_accounts(company).find_by_source(context, db, company, source)
-        if opened is not None and isinstance(opened.channel, TemplateStore):
-            return TemplateAccount(opened.channel, opened.connection)
+        connected = await get_accounts(company).find_by_source(context, db, company, source)
+        if connected is not None and isinstance(connected.channel, TemplateStore):
+            return TemplateAccount(connected.channel, connected.connection)
     return None
 
 
@@ -79,7 +79,7 @@ async def submit(account: TemplateAccount, template: Template) -> ChannelTemplat
         [f"text {place}" for place in list_places(template.body)],
         header.text if header else None,
         template.footer,
-        [msgspec.to_builtins(_as_given(button)) for button in parse_buttons(template)],
+        [msgspec.to_builtins(_build_button(button)) for button in parse_buttons(template)],
     )
     try:
         return await account.channel.submit_template(account.connection, new)
@@ -88,7 +88,7 @@ async def submit(account: TemplateAccount, template: Template) -> ChannelTemplat
         return None
 
 
-def _as_given(button: object) -> dict[str, object]:
+def _build_button(button: object) -> dict[str, object]:
     """A button in the words that channels use, without what it lacks."""
     names = {"type": "type", "text": "text", "url": "url", "phone_number": "phone_number"}
     return {word: value for name, word in names.items() if (value := getattr(button, name)) is not None}
@@ -101,11 +101,11 @@ async def synchronise(context: AppContext, stopping: asyncio.Event) -> None:
     async def step() -> None:
         async with context.database.connection() as db:
             is_ours = await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
-            owners = await queries.list_owners(db, APPROVING_SOURCES, MOST_COMPANIES) if is_ours else []
+            owners = await queries.list_owners(db, APPROVING_SOURCES, MAX_COMPANIES) if is_ours else []
         for owner in owners:
             if stopping.is_set() or not await _keeps_lease(context, holder):
                 return
-            await _synchronise_in_peace(context, owner.company_id)
+            await _try_synchronise(context, owner.company_id)
 
     await repeat(step, stopping, every=ROUND_SECONDS)
     async with context.database.connection() as db:
@@ -118,7 +118,7 @@ async def _keeps_lease(context: AppContext, holder: str) -> bool:
         return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
 
 
-async def _synchronise_in_peace(context: AppContext, company_id: int) -> None:
+async def _try_synchronise(context: AppContext, company_id: int) -> None:
     """What one company's channel says keeps up no other company."""
     try:
         await synchronise_company(context, company_id)
@@ -141,7 +141,7 @@ async def synchronise_company(context: AppContext, company_id: int) -> None:
         return
     for template in found:
         await _adopt(context, company, template)
-    await _submit_rest(context, company, account)
+    await _submit_missing(context, company, account)
 
 
 async def _adopt(context: AppContext, company: Company, template: ChannelTemplate) -> None:
@@ -156,28 +156,30 @@ async def _adopt(context: AppContext, company: Company, template: ChannelTemplat
         log.exception("a template of the channel was not taken over", company_id=company.id, template=template.name)
 
 
-async def _submit_rest(context: AppContext, company: Company, account: TemplateAccount) -> None:
+async def _submit_missing(context: AppContext, company: Company, account: TemplateAccount) -> None:
     """What the channel does not have after all."""
     async with context.database.connection() as db:
-        waiting = await queries.list_unsubmitted(db, company.id, MOST_SUBMITTED)
+        waiting = await queries.list_unsubmitted(db, company.id, MAX_SUBMITTED)
     for template in waiting:
         header = parse_header(template)
         if header is None or header.type == "text":
-            said = await submit(account, template)
+            response = await submit(account, template)
             async with context.database.transaction() as tx:
-                await settle(tx, company, template, said)
+                await settle(tx, company, template, response)
 
 
-async def settle(tx: Db, company: Company, template: Template, said: ChannelTemplate | SendRefusal | None) -> Template:
+async def settle(
+    tx: Db, company: Company, template: Template, response: ChannelTemplate | SendRefusal | None
+) -> Template:
     """Writes down what the channel said of a template that was submitted."""
-    if said is None:
+    if response is None:
         return template
     reason: str | None
     provider_id: str | None
-    if isinstance(said, SendRefusal):
-        word, reason, provider_id = "REJECTED", f"{said.reason} (code {said.code})", None
+    if isinstance(response, SendRefusal):
+        word, reason, provider_id = "REJECTED", f"{response.reason} (code {response.code})", None
     else:
-        word, reason, provider_id = said.status.upper(), said.reason, said.id or said.name
+        word, reason, provider_id = response.status.upper(), response.reason, response.id or response.name
     status = actions.APPROVALS.get(word, "PENDING")
     decided = await queries.decide(tx, company.id, template.name, template.language, status, reason, provider_id)
     return decided or template

@@ -64,8 +64,8 @@ def parse_buttons(template: Template) -> list[TemplateButton]:
     return msgspec.json.decode(template.buttons, type=list[TemplateButton])
 
 
-def suggest(name: str, known: Sequence[str]) -> str:
-    close = get_close_matches(name, known, n=3)
+def suggest(name: str, names: Sequence[str]) -> str:
+    close = get_close_matches(name, names, n=3)
     return f" Did you mean {' or '.join(close)}?" if close else ""
 
 

@@ -10,8 +10,8 @@ from sapa.messaging.widget import queries as widget
 
 LimitedAction = Literal["session", "message", "ack", "stream", "read"]
 
-MOST_BY_VISITOR: dict[LimitedAction, int] = {"session": 30, "message": 30, "ack": 240, "stream": 60, "read": 120}
-MOST_BY_ADDRESS: dict[LimitedAction, int] = {"session": 120, "message": 600}
+MAX_PER_VISITOR: dict[LimitedAction, int] = {"session": 30, "message": 30, "ack": 240, "stream": 60, "read": 120}
+MAX_PER_ADDRESS: dict[LimitedAction, int] = {"session": 120, "message": 600}
 """Higher than a visitor's: many people may share an address."""
 
 RETRY_SECONDS = 60
@@ -19,11 +19,11 @@ _NETWORK_BITS = 64
 
 
 async def check_visitor(database: Database, company_id: int, visitor_id: str, action: LimitedAction) -> None:
-    await _check(database, company_id, f"{action}/visitor/{visitor_id}", MOST_BY_VISITOR[action])
+    await _check(database, company_id, f"{action}/visitor/{visitor_id}", MAX_PER_VISITOR[action])
 
 
 async def check_address(database: Database, company_id: int, address: str, action: LimitedAction) -> None:
-    await _check(database, company_id, f"{action}/address/{build_neighbourhood(address)}", MOST_BY_ADDRESS[action])
+    await _check(database, company_id, f"{action}/address/{build_neighbourhood(address)}", MAX_PER_ADDRESS[action])
 
 
 async def _check(database: Database, company_id: int, subject: str, most: int) -> None:

@@ -35,12 +35,12 @@ from sapa.messaging.channels.widget.types import PREFIX, UnknownSession, WidgetM
 from sapa.messaging.connections.accounts import ConnectedChannel
 from sapa.messaging.widget import inbound, limits, visits
 from sapa.messaging.widget import queries as widget
-from sapa.messaging.widget.streams import MOST_AT_ONCE, Streams
+from sapa.messaging.widget.streams import MAX_BATCH, Streams
 from sapa.messaging.widget.visits import VerifiedVisitor, WidgetVisit
 
-MOST_BYTES = 16 * 1024
+MAX_BYTES = 16 * 1024
 BODY_SECONDS = 15.0
-MOST_TOKEN_LENGTH = 200
+MAX_TOKEN_LENGTH = 200
 
 CORS = {
     "access-control-allow-origin": "*",
@@ -93,54 +93,52 @@ class Chat:
         """Begins a session, or says how one stands; with a visitor, signs somebody in."""
         connection = (await self._find_chat(request)).connection
         await limits.check_address(self._database, connection.company.id, self._address(request), "session")
-        given, token = await read_body(request, WidgetSessionIn), _token(request)
+        body, token = await read_body(request, WidgetSessionIn), _token(request)
         # Two pages of somebody new may sign in at once; the second finds whom the first one made.
         joined = await self._database.transact(
-            lambda tx: visits.open_session(tx, connection, token, given.visitor), (asyncpg.UniqueViolationError,)
+            lambda tx: visits.open_session(tx, connection, token, body.visitor), (asyncpg.UniqueViolationError,)
         )
         visitor = joined.visitor
         async with self._database.connection() as db:
-            latest = await widget.list_before(
-                db, connection.company.id, visitor.id, visitor.last_number + 1, MOST_AT_ONCE
-            )
+            latest = await widget.list_before(db, connection.company.id, visitor.id, visitor.last_number + 1, MAX_BATCH)
         title = connection.account.get("title")
         identified = visitor.external_id is not None
         return _json(WidgetSession(visitor.id, identified, joined.token, title, visitor.last_number, latest))
 
     async def end_session(self, request: Request) -> Response:
-        visit = await self._enter(request)
+        visit = await self._authenticate(request)
         async with self._database.connection() as db:
             await visits.end_session(db, visit)
         return Response(status_code=204, headers=CORS)
 
-    async def say(self, request: Request) -> Response:
-        visit = await self._enter(request)
+    async def post_message(self, request: Request) -> Response:
+        visit = await self._authenticate(request)
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "message")
         await limits.check_address(self._database, visit.company.id, self._address(request), "message")
-        said = await read_body(request, inbound.VisitorMessage)
-        return _json(await self._database.transact(lambda tx: inbound.take(tx, self._context, visit, said)))
+        message = await read_body(request, inbound.VisitorMessage)
+        return _json(await self._database.transact(lambda tx: inbound.receive(tx, self._context, visit, message)))
 
     async def list_earlier(self, request: Request) -> Response:
-        visit = await self._enter(request)
+        visit = await self._authenticate(request)
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "read")
         before = _number(request.query_params.get("before"), "before")
         async with self._database.connection() as db:
-            found = await widget.list_before(db, visit.company.id, visit.visitor.id, before, MOST_AT_ONCE)
+            found = await widget.list_before(db, visit.company.id, visit.visitor.id, before, MAX_BATCH)
         return _json(found)
 
     async def acknowledge(self, request: Request) -> Response:
-        visit = await self._enter(request)
+        visit = await self._authenticate(request)
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "ack")
-        given = await read_body(request, inbound.VisitorReceipt)
-        await self._database.transact(lambda tx: inbound.acknowledge(tx, visit, given))
+        body = await read_body(request, inbound.VisitorReceipt)
+        await self._database.transact(lambda tx: inbound.acknowledge(tx, visit, body))
         return Response(status_code=204, headers=CORS)
 
     async def listen(self, request: Request) -> Response:
         """Lines after the one that Last-Event-ID names."""
-        visit = await self._enter(request)
+        visit = await self._authenticate(request)
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "stream")
         number = _number(request.headers.get("last-event-id"), "Last-Event-ID")
-        page = self._streams.open(visit, number, lambda: self._enter(request))
+        page = self._streams.open(visit, number, lambda: self._authenticate(request))
         return EventStreamResponse(self._streams.run(page), partial(self._streams.close, page), CORS)
 
     async def _find_chat(self, request: Request) -> ConnectedChannel:
@@ -148,12 +146,12 @@ class Chat:
         async with self._database.connection() as db:
             return await visits.find_chat(self._context, db, key, origin)
 
-    async def _enter(self, request: Request) -> WidgetVisit:
+    async def _authenticate(self, request: Request) -> WidgetVisit:
         chat, token = await self._find_chat(request), _token(request)
         if token is None:
             raise UnknownSession
         async with self._database.connection() as db:
-            return await visits.enter(db, chat, token)
+            return await visits.authenticate(db, chat, token)
 
     def _address(self, request: Request) -> str:
         peer = request.client.host if request.client else ""
@@ -166,7 +164,7 @@ def pages(context: AppContext) -> list[Route]:
     return [
         Route(f"{PREFIX}/widget.js", _send_script, methods=["GET"]),
         _route("/sessions", POST=chat.open_session, DELETE=chat.end_session),
-        _route("/messages", POST=chat.say, GET=chat.list_earlier),
+        _route("/messages", POST=chat.post_message, GET=chat.list_earlier),
         _route("/acks", POST=chat.acknowledge),
         _route("/events", GET=chat.listen),
     ]
@@ -212,14 +210,14 @@ async def _read(request: Request) -> bytes:
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MOST_BYTES:
-            raise PayloadTooLarge(f"The request's body is larger than {MOST_BYTES // 1024} KiB.")
+        if len(body) > MAX_BYTES:
+            raise PayloadTooLarge(f"The request's body is larger than {MAX_BYTES // 1024} KiB.")
     return bytes(body)
 
 
 def _token(request: Request) -> str | None:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
-    return token if scheme.lower() == "bearer" and 0 < len(token) <= MOST_TOKEN_LENGTH else None
+    return token if scheme.lower() == "bearer" and 0 < len(token) <= MAX_TOKEN_LENGTH else None
 
 
 def _number(text: str | None, field: str) -> int:

@@ -22,11 +22,11 @@ from sapa.messaging.widget import queries as widget
 from sapa.messaging.widget.visits import WidgetVisit
 from sapa.work.loops import rest
 
-MOST_AT_ONCE = 50
-LOOK_SECONDS = 2.0
+MAX_BATCH = 50
+POLL_SECONDS = 2.0
 HEARTBEAT_SECONDS = 15.0
-MOST_PAGES = 2_000
-MOST_PAGES_OF_A_VISITOR = 8
+MAX_PAGES = 2_000
+MAX_PAGES_PER_VISITOR = 8
 RETRY_SECONDS = 30
 
 Check = Callable[[], Awaitable[object]]
@@ -57,7 +57,7 @@ class Streams:
         """A page has its place until `close`; `check` raises when its session is over."""
         page = WidgetListener(visit, number, check)
         of_visitor = Counter(other.visitor for other in self._pages)[page.visitor]
-        if of_visitor >= MOST_PAGES_OF_A_VISITOR or len(self._pages) >= MOST_PAGES or self._closing.is_set():
+        if of_visitor >= MAX_PAGES_PER_VISITOR or len(self._pages) >= MAX_PAGES or self._closing.is_set():
             raise TooManyPages(headers={"retry-after": str(RETRY_SECONDS)})
         self._pages.add(page)
         if self._watching is None:
@@ -90,7 +90,7 @@ class Streams:
         """While PostgreSQL is away there is nothing to read; the page stays and goes on afterwards."""
         try:
             async with self._database.connection() as db:
-                return await widget.list_after(db, *page.visitor, page.number, MOST_AT_ONCE)
+                return await widget.list_after(db, *page.visitor, page.number, MAX_BATCH)
         except (DatabaseAway, asyncpg.PostgresError):
             return []
 
@@ -108,7 +108,7 @@ class Streams:
         subscription = self._database.hub.subscribe(NOTIFY_CHANNEL, lambda _: self._wakeup.set())
         try:
             while self._pages and not self._closing.is_set():
-                await rest(LOOK_SECONDS, self._wakeup, self._closing)
+                await rest(POLL_SECONDS, self._wakeup, self._closing)
                 self._wakeup.clear()
                 with suppress(DatabaseAway, asyncpg.PostgresError):
                     await self._look()

@@ -94,7 +94,7 @@ class SandboxMessaging:
         self,
         db: Database,
         company: Company,
-        opened: ConnectedChannel,
+        connected: ConnectedChannel,
         to: Identity,
         clock: ClockReading,
         last_inbound_at: datetime | None,
@@ -104,13 +104,13 @@ class SandboxMessaging:
             return "The customer has not written lately enough for a free message on this channel; send a template."
         if last_inbound_at is not None:
             return None
-        capabilities = opened.channel.capabilities
+        capabilities = connected.channel.capabilities
         if to.value == QUOTA and capabilities.most_in_window is not None:
             return QUOTA_USED.format(most=capabilities.most_in_window)
         ahead, window = clock.now - clock.stored_at, capabilities.window or timedelta()
         if ahead <= window:
             return None
-        first = await queries.find_least_ahead(db, company.id, opened.connection.source, list_values(to))
+        first = await queries.find_least_ahead(db, company.id, connected.connection.source, list_values(to))
         if first is None or first >= ahead - window:
             return None
         return "The clock was moved on, and the customer has not written since; send a template."

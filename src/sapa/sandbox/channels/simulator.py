@@ -54,7 +54,7 @@ class ChannelSimulator(Struct, frozen=True, kw_only=True):
     build_message_id: Callable[[], str]
     has_echoes: bool = False
     """Whether it tells what the company's own side wrote elsewhere."""
-    check_inbound: Callable[[SandboxInboundIn], None] = lambda given: None
+    check_inbound: Callable[[SandboxInboundIn], None] = lambda body: None
     """Raises Invalid for what nobody can send over this channel."""
 
 

@@ -40,8 +40,8 @@ _ERRORS: Mapping[int, tuple[int, int, int, str]] = {
 
 async def accept_message(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     """POST /{page or account}/messages"""
-    asked = msgspec.json.decode(call.body, type=dict[str, Any])
-    to, message = str((asked.get("recipient") or {}).get("id") or ""), asked.get("message") or {}
+    body = msgspec.json.decode(call.body, type=dict[str, Any])
+    to, message = str((body.get("recipient") or {}).get("id") or ""), body.get("message") or {}
     if not to or not message:
         return build_answer({"error": _error(100, 0, "(#100) The parameter recipient is required")}, 400)
     async with context.database.connection() as db:

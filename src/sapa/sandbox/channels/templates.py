@@ -21,10 +21,10 @@ async def answer(context: AppContext, account: SandboxAccount, call: HookCall) -
             await queries.delete_template(tx, account.company_id, account.source, call.query.get("name", ""))
             answer = build_answer({"success": True})
         else:
-            asked = msgspec.json.decode(call.body, type=dict[str, Any])
-            key = (account.source, asked["name"], asked["language"])
-            await queries.put_template(tx, account.company_id, *key, msgspec.json.encode(asked))
-            answer = build_answer({"id": _id(*key), "status": "APPROVED", "category": asked["category"]})
+            body = msgspec.json.decode(call.body, type=dict[str, Any])
+            key = (account.source, body["name"], body["language"])
+            await queries.put_template(tx, account.company_id, *key, msgspec.json.encode(body))
+            answer = build_answer({"id": _id(*key), "status": "APPROVED", "category": body["category"]})
         await outbox.record(tx, account.company_id, account.source, call, answer)
     return answer
 

@@ -63,14 +63,14 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
 
 
 async def _accept_message(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
-    asked = msgspec.json.decode(call.body, type=dict[str, Any])
-    to, type = str(asked.get("recipient") or ""), str(asked.get("message_type") or "")
-    if not to or asked.get("recipient_type") != "CONVERSATION" or type.lower() not in asked:
+    body = msgspec.json.decode(call.body, type=dict[str, Any])
+    to, type = str(body.get("recipient") or ""), str(body.get("message_type") or "")
+    if not to or body.get("recipient_type") != "CONVERSATION" or type.lower() not in body:
         return _fail(40002, "recipient, recipient_type or message_type is missing or wrong.")
     async with context.database.connection() as db:
         now = await outbox.get_now(db, account.company_id)
     accepted = AcceptedMessage(account, to, new_token(19), now)
-    content = {"type": type.lower(), type.lower(): asked[type.lower()]}
+    content = {"type": type.lower(), type.lower(): body[type.lower()]}
     return await run_script(
         context, call, accepted, find_script(to),
         accept=lambda accepted: _succeed({"message": {"message_id": accepted.message_id}}),
@@ -155,10 +155,10 @@ def _post(account: SandboxAccount, event: str, conversation: str, content: Mappi
 HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, answer)]
 
 
-def check_inbound(given: SandboxInboundIn) -> None:
-    if given.media not in {None, "image"}:
+def check_inbound(body: SandboxInboundIn) -> None:
+    if body.media not in {None, "image"}:
         raise Invalid.field("media", "must be an image on this channel")
-    if given.media is not None and given.text is not None:
+    if body.media is not None and body.text is not None:
         raise Invalid.field("text", "cannot come with an image on this channel")
 
 

@@ -42,19 +42,19 @@ _ERRORS: Mapping[int, tuple[int, str]] = {
 
 async def accept_message(context: AppContext, account: SandboxAccount, call: HookCall) -> HookAnswer:
     """POST /{phone_number_id}/messages"""
-    asked = msgspec.json.decode(call.body, type=dict[str, Any])
-    to = str(asked.get("recipient") or asked.get("to") or "").removeprefix("+")
-    if asked.get("status") == "read":
+    body = msgspec.json.decode(call.body, type=dict[str, Any])
+    to = str(body.get("recipient") or body.get("to") or "").removeprefix("+")
+    if body.get("status") == "read":
         return build_answer({"success": True})
-    if asked.get("messaging_product") != "whatsapp" or not to or not asked.get("type"):
+    if body.get("messaging_product") != "whatsapp" or not to or not body.get("type"):
         return build_error(131008)
     async with context.database.connection() as db:
         now = await outbox.get_now(db, account.company_id)
     accepted = AcceptedMessage(
         account, to, f"wamid.{new_token(32)}", now,
-        reference=asked.get("biz_opaque_callback_data"),
-        is_template=asked["type"] == "template",
-        choice=_first_choice(asked.get("interactive") or {}),
+        reference=body.get("biz_opaque_callback_data"),
+        is_template=body["type"] == "template",
+        choice=_first_choice(body.get("interactive") or {}),
     )  # fmt: skip
     script = find_script(to)
     recipient_id = script.alias or to

@@ -44,14 +44,16 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
     account = find_account(context, secret, "secret", [Source.WIDGET])
     if account is None:
         return build_answer({"error": {"code": "unauthorized", "message": "The secret is wrong."}}, 401)
-    given = msgspec.json.decode(call.body, type=calls.WidgetDelivery)
+    delivery = msgspec.json.decode(call.body, type=calls.WidgetDelivery)
     async with context.database.connection() as db:
         now = await outbox.get_now(db, account.company_id)
-    message_id = f"{given.visitor_id}.{new_token(16)}"
-    choice = _first_choice(given)
-    accepted = AcceptedMessage(account, given.visitor_id, message_id, now, reference=given.reference, choice=choice)
+    message_id = f"{delivery.visitor_id}.{new_token(16)}"
+    choice = _first_choice(delivery)
+    accepted = AcceptedMessage(
+        account, delivery.visitor_id, message_id, now, reference=delivery.reference, choice=choice
+    )
     return await run_script(
-        context, call, accepted, _find_script(given.visitor_id),
+        context, call, accepted, _find_script(delivery.visitor_id),
         accept=lambda accepted: build_answer({"messageId": accepted.message_id}),
         refuse=build_error,
         broken=build_answer({"error": {"code": "broken", "message": "Something went wrong."}}, 500),
@@ -103,8 +105,8 @@ def _new_id(visitor_id: str) -> str:
     return f"{visitor_id}.{new_token(16)}"
 
 
-def _first_choice(given: calls.WidgetDelivery) -> tuple[str, str, str] | None:
-    shown = given.content
+def _first_choice(delivery: calls.WidgetDelivery) -> tuple[str, str, str] | None:
+    shown = delivery.content
     rows: list[tuple[str, Any]] = [("button", button) for button in shown.buttons]
     rows += [("list", row) for section in shown.sections for row in section.rows]
     return next(((kind, row.id, row.title) for kind, row in rows), None)
@@ -113,8 +115,8 @@ def _first_choice(given: calls.WidgetDelivery) -> tuple[str, str, str] | None:
 HOOK: Hook[AppContext] = Hook("/sandbox/widget/", answer)
 
 
-def check_inbound(given: SandboxInboundIn) -> None:
-    if given.media is not None:
+def check_inbound(body: SandboxInboundIn) -> None:
+    if body.media is not None:
         raise Invalid.field("media", "cannot be sent by visitors of the web chat")
 
 

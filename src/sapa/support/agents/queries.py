@@ -126,14 +126,14 @@ async def lock_agent(tx: Tx, company_id: int, id: int) -> Agent:
     return _found(await LOCK.find(tx, company_id, id))
 
 
-async def insert_agent(tx: Tx, company_id: int, given: AgentChanges) -> Agent:
-    columns = (given.name, fold(given.name), given.type, given.active, given.user_id)
-    return _found(await INSERT.find(tx, company_id, *columns, given.cell))
+async def insert_agent(tx: Tx, company_id: int, changes: AgentChanges) -> Agent:
+    columns = (changes.name, fold(changes.name), changes.type, changes.active, changes.user_id)
+    return _found(await INSERT.find(tx, company_id, *columns, changes.cell))
 
 
-async def update_agent(tx: Tx, company_id: int, id: int, given: AgentChanges, cell: str) -> Agent:
+async def update_agent(tx: Tx, company_id: int, id: int, changes: AgentChanges, cell: str) -> Agent:
     """`cell` is the one that it leaves."""
-    columns = (given.name, fold(given.name), given.type, given.active, given.user_id)
+    columns = (changes.name, fold(changes.name), changes.type, changes.active, changes.user_id)
     return _found(await UPDATE.find(tx, company_id, id, *columns, cell))
 
 

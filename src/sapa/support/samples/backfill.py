@@ -7,7 +7,7 @@ from sapa.db.pool import Database, Tx
 from sapa.support.samples import queries, tallies
 from sapa.support.samples.queries import SampledTicket
 
-TICKETS_AT_ONCE = 1_000
+TICKETS_PER_TRANSACTION = 1_000
 
 Progress = Callable[[int, int], None]
 """How much is done, and of how much."""
@@ -28,7 +28,7 @@ async def _recount_tickets(database: Database, company_id: int) -> None:
     last = SampledTicket("", 0)
     while True:
         async with database.connection() as db:
-            sources = await queries.list_tickets_after(db, company_id, last, TICKETS_AT_ONCE)
+            sources = await queries.list_tickets_after(db, company_id, last, TICKETS_PER_TRANSACTION)
         if not sources:
             return
         await _recount(database, company_id, sources)

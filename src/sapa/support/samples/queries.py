@@ -266,10 +266,10 @@ async def insert_samples(tx: Tx, company_id: int, samples: Sequence[Sample]) -> 
 
 
 async def delete_others(
-    tx: Tx, company_id: int, ticket_id: str, cycle: int | None, kept: Sequence[Sample]
+    tx: Tx, company_id: int, ticket_id: str, cycle: int | None, samples: Sequence[Sample]
 ) -> list[StoredSample]:
     """What the ticket, or the cycle, has besides these."""
-    return await DELETE_OTHERS.all(tx, company_id, *_columns(kept), ticket_id, cycle)
+    return await DELETE_OTHERS.all(tx, company_id, *_columns(samples), ticket_id, cycle)
 
 
 async def lock_tickets(tx: Tx, company_id: int, sources: Mapping[SampledTicket, str]) -> list[HandledDays]:

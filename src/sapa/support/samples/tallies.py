@@ -36,8 +36,8 @@ async def recount_tickets(tx: Tx, company_id: int, sources: Mapping[SampledTicke
     if not sources:
         return Counter()
     locked = await queries.lock_tickets(tx, company_id, sources)
-    told = await queries.list_handled_days(tx, company_id, list(sources))
-    return await _write_days(tx, company_id, locked, told)
+    days_by_ticket = await queries.list_handled_days(tx, company_id, list(sources))
+    return await _write_days(tx, company_id, locked, days_by_ticket)
 
 
 async def _add_days(tx: Tx, company_id: int, handled: Sequence[StoredSample]) -> Counter[SampleCell]:
@@ -51,12 +51,12 @@ async def _add_days(tx: Tx, company_id: int, handled: Sequence[StoredSample]) ->
 
 
 async def _write_days(
-    tx: Tx, company_id: int, locked: Iterable[HandledDays], told: Mapping[SampledTicket, list[date]]
+    tx: Tx, company_id: int, locked: Iterable[HandledDays], days_by_ticket: Mapping[SampledTicket, list[date]]
 ) -> Counter[SampleCell]:
     begun: Counter[SampleCell] = Counter()
     changed: dict[SampledTicket, list[date]] = {}
     for one in locked:
-        days = told.get(one.ticket, [])
+        days = days_by_ticket.get(one.ticket, [])
         if days != one.days:
             changed[one.ticket] = days
             begun.update(SampleCell(day, one.agent_id, one.source) for day in days[:1])

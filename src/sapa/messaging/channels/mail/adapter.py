@@ -79,8 +79,8 @@ class Mail:
 
     def check_callback(self, credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> None:
         """The hook's address is a secret already; whoever wants to may sign as well."""
-        secret, given = credentials.get("hook_secret") or "", headers.get(SIGNATURE) or ""
-        if secret and not hmac.compare_digest(sign(secret, body).encode(), given.encode("utf-8", "surrogatepass")):
+        secret, received = credentials.get("hook_secret") or "", headers.get(SIGNATURE) or ""
+        if secret and not hmac.compare_digest(sign(secret, body).encode(), received.encode("utf-8", "surrogatepass")):
             raise BadSignature
 
     def read_callback(self, account: Mapping[str, str], body: bytes) -> Sequence[Item]:

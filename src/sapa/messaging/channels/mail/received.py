@@ -18,10 +18,10 @@ from sapa.messaging.channels.interface import (
     ReceivedItem,
 )
 from sapa.messaging.channels.mail.bounces import is_bounce, read_bounce
-from sapa.messaging.channels.mail.written import MOST_REFERENCES, find_domain, list_message_ids
+from sapa.messaging.channels.mail.written import MAX_REFERENCES, find_domain, list_message_ids
 
-MOST_ATTACHMENTS = 50
-LONGEST_BODY = 200_000
+MAX_ATTACHMENTS = 50
+MAX_BODY_LENGTH = 200_000
 
 _ADDRESSED = ("To", "Cc", "Delivered-To", "X-Original-To", "Envelope-To")
 _KINDS = {"image", "audio", "video"}
@@ -53,7 +53,7 @@ def _read_letter(account: Mapping[str, str], mail: EmailMessage, body: bytes) ->
         sender=[Identity("email", customer)],
         at=find_date(mail),
         type="text",
-        body=_read_text(main)[:LONGEST_BODY] if main else None,
+        body=_read_text(main)[:MAX_BODY_LENGTH] if main else None,
         sender_name=None if is_echo else name or None,
         media=_list_attachments(mail, main),
         quoted=quoted,
@@ -97,8 +97,8 @@ def is_automatic(mail: Message) -> bool:
 
 def list_thread(mail: Message) -> Sequence[str]:
     """The ids of the conversation, the oldest first, this mail included."""
-    known = header(mail, "References") + header(mail, "In-Reply-To") + header(mail, "Message-ID")
-    return list(dict.fromkeys(list_message_ids(known)))[-MOST_REFERENCES:]
+    references = header(mail, "References") + header(mail, "In-Reply-To") + header(mail, "Message-ID")
+    return list(dict.fromkeys(list_message_ids(references)))[-MAX_REFERENCES:]
 
 
 def _find_quoted(account: Mapping[str, str], mail: Message) -> str | None:
@@ -163,7 +163,7 @@ def clean(words: str) -> str:
 
 def _list_attachments(mail: EmailMessage, main: EmailMessage | None) -> Sequence[InboundMedia]:
     found = [part for part in mail.walk() if part is not main and _is_attached(part)]
-    return [_read_attachment(part) for part in found[:MOST_ATTACHMENTS]]
+    return [_read_attachment(part) for part in found[:MAX_ATTACHMENTS]]
 
 
 def _is_attached(part: Message) -> bool:

@@ -67,10 +67,10 @@ async def _open(connection: ChannelAccount) -> AsyncIterator[SMTP]:
     """Connected, encrypted as the account says, and logged in. A company's server is reached through the guard."""
     host, _, port = connection.address.rpartition(":")
     security = connection.account.get("security") or "starttls"
-    opened = await connection.client.dial(host, int(port), is_trusted=connection.is_simulated, seconds=SECONDS)
+    sock = await connection.client.dial(host, int(port), is_trusted=connection.is_simulated, seconds=SECONDS)
     server = SMTP(
         hostname=host,
-        sock=opened,
+        sock=sock,
         use_tls=security == "tls",
         start_tls=False,
         timeout=SECONDS,
@@ -87,7 +87,7 @@ async def _open(connection: ChannelAccount) -> AsyncIterator[SMTP]:
             await server.quit()
     finally:
         server.close()
-        opened.close()
+        sock.close()
 
 
 async def _encrypt(server: SMTP) -> None:

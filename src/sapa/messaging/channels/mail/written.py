@@ -22,8 +22,8 @@ from sapa.messaging.channels.interface import (
 from sapa.messaging.channels.render import describe, list_rows, paragraphs, render
 
 POLICY = policy.SMTP.clone(cte_type="7bit", raise_on_defect=False)
-MOST_REFERENCES = 20
-LONGEST_SUBJECT = 78
+MAX_REFERENCES = 20
+MAX_SUBJECT_LENGTH = 78
 
 _is_message_id = re.compile(r"<[^<>\s]{1,900}>").fullmatch
 
@@ -73,7 +73,7 @@ def build_subject(message: OutgoingMessage) -> str:
     content = message.content
     own = (content.subject if isinstance(content, Text | TemplateCall) else None) or message.subject
     words = _plain(own or render(content))
-    return words if own or len(words) <= LONGEST_SUBJECT else words[: LONGEST_SUBJECT - 1].rstrip() + "…"
+    return words if own or len(words) <= MAX_SUBJECT_LENGTH else words[: MAX_SUBJECT_LENGTH - 1].rstrip() + "…"
 
 
 def find_domain(address: str) -> str:
@@ -82,11 +82,11 @@ def find_domain(address: str) -> str:
 
 def _thread(message: OutgoingMessage) -> dict[str, str]:
     quoted = [message.quoted] if message.quoted else []
-    known = [id for id in dict.fromkeys([*message.thread, *quoted]) if _is_message_id(id)][-MOST_REFERENCES:]
-    if not known:
+    references = [id for id in dict.fromkeys([*message.thread, *quoted]) if _is_message_id(id)][-MAX_REFERENCES:]
+    if not references:
         return {}
-    answered = message.quoted if message.quoted in known else known[-1]
-    return {"In-Reply-To": str(answered), "References": " ".join(known)}
+    answered = message.quoted if message.quoted in references else references[-1]
+    return {"In-Reply-To": str(answered), "References": " ".join(references)}
 
 
 def _build_page(account: Mapping[str, str], message: OutgoingMessage) -> str:

@@ -28,7 +28,7 @@ from sapa.messaging.channels.tiktok.pictures import PICTURE, find_type
 from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 from sapa.values.provider_accounts import AccountField
 
-MOST_PICTURE_BYTES = 3 * 1_048_576
+MAX_PICTURE_BYTES = 3 * 1_048_576
 A_DAY = 86_400.0
 
 
@@ -75,14 +75,14 @@ class TikTok:
 
     async def fetch_media(self, connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
         conversation_id, message_id, media_id = (media.media_id or "").split(" ")
-        asked = {
+        body = {
             "business_id": connection.account["business_id"],
             "conversation_id": conversation_id,
             "message_id": message_id,
             "media_id": media_id,
             "media_type": "IMAGE",
         }
-        found = parse_data(await _call(connection, "POST", "business/message/media/download/", asked))
+        found = parse_data(await _call(connection, "POST", "business/message/media/download/", body))
         url = None if isinstance(found, SendRefusal) else text(found, "download_url")
         if url is None:
             raise Unclear("the channel tells no address for it")
@@ -99,13 +99,13 @@ class TikTok:
 
     async def renew(self, connection: ChannelAccount) -> Renewal:
         """Tokens end after a day; the next one is had for the one that renews, which changes with it."""
-        asked = {
+        body = {
             "client_id": connection.account["client_key"],
             "client_secret": connection.credentials["app_secret"],
             "grant_type": "refresh_token",
             "refresh_token": connection.credentials.get("refresh_token") or "",
         }
-        found = parse_data(await _call(connection, "POST", "tt_user/oauth2/refresh_token/", asked))
+        found = parse_data(await _call(connection, "POST", "tt_user/oauth2/refresh_token/", body))
         if isinstance(found, SendRefusal):
             raise BadAccount(f"({found.code}) {found.reason}")
         names = ("access_token", "refresh_token")
@@ -154,7 +154,7 @@ async def _fetch_picture(connection: ChannelAccount, media: Media) -> bytes | Se
     if connection.is_simulated:
         return PICTURE
     try:
-        answer = await connection.client.fetch(media.url, MOST_PICTURE_BYTES)
+        answer = await connection.client.fetch(media.url, MAX_PICTURE_BYTES)
     except (NotSent, Unclear) as error:
         return SendRefusal("media", f"The picture could not be fetched: {error}.", "media")
     if answer.status != 200 or find_type(answer.body) is None:

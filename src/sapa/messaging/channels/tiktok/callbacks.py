@@ -27,12 +27,12 @@ def sign(secret: str, at: int | str, body: bytes) -> str:
 
 
 def check_signature(secret: str, headers: Mapping[str, str], body: bytes, now: float | None = None) -> None:
-    given = _parse_signature(headers.get("tiktok-signature") or "")
-    if given is None or not secret:
+    signature = _parse_signature(headers.get("tiktok-signature") or "")
+    if signature is None or not secret:
         raise BadSignature
-    if not hmac.compare_digest(sign(secret, given["at"], body), given["mark"]):
+    if not hmac.compare_digest(sign(secret, signature["at"], body), signature["mark"]):
         raise BadSignature
-    if abs((time.time() if now is None else now) - int(given["at"])) > TOLERANCE_SECONDS:
+    if abs((time.time() if now is None else now) - int(signature["at"])) > TOLERANCE_SECONDS:
         raise BadSignature
 
 

@@ -12,7 +12,7 @@ from sapa.outbound.client import Unclear
 
 FIELDS = "name,language,category,status,components,rejected_reason"
 PAGE = "100"
-MOST_PAGES = 100
+MAX_PAGES = 100
 _NOT_THERE = {132001, 2593002}
 """A code, and a subcode of the one that stands for much else."""
 _BUTTONS = {"quick_reply": "QUICK_REPLY", "url": "URL", "phone_number": "PHONE_NUMBER"}
@@ -22,7 +22,7 @@ async def list_templates(connection: ChannelAccount) -> Sequence[ChannelTemplate
     """All pages. The next one is asked for by its mark, never by the address that the answer names."""
     found: list[ChannelTemplate] = []
     after: str | None = None
-    for _ in range(MOST_PAGES):
+    for _ in range(MAX_PAGES):
         params = {"fields": FIELDS, "limit": PAGE, **({"after": after} if after else {})}
         page = await meta.get_node(connection, _path(connection), **params)
         found += [template for each in nodes(page, "data") if (template := parse_template(each))]

@@ -65,7 +65,7 @@ class Widget:
         shown = calls.build_shown(message.content)
         try:
             async with _database(connection).transaction() as tx:
-                line = await messages.say(tx, company.id, visitor_id, message.reference, shown)
+                line = await messages.append_outbound(tx, company.id, visitor_id, message.reference, shown)
         except (DatabaseAway, asyncpg.PostgresError) as error:
             raise Unclear(f"the database did not say whether it was stored: {error}") from error
         if line is None:

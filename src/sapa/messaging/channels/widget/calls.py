@@ -84,15 +84,15 @@ def build_handed(message: OutgoingMessage) -> bytes:
 def parse_receipt(answer: ProviderResponse) -> SendReceipt | SendRefusal:
     """Raises Unclear where nobody can tell what became of it."""
     try:
-        said = msgspec.json.decode(answer.body, type=WidgetReceipt)
+        receipt = msgspec.json.decode(answer.body, type=WidgetReceipt)
     except msgspec.MsgspecError:
-        said = WidgetReceipt()
-    if answer.status == 200 and said.message_id:
-        return SendReceipt(said.message_id)
-    if answer.status >= 500 or said.error is None:
+        receipt = WidgetReceipt()
+    if answer.status == 200 and receipt.message_id:
+        return SendReceipt(receipt.message_id)
+    if answer.status >= 500 or receipt.error is None:
         raise Unclear(f"the answer was {answer.status}")
-    wait = RETRY_SECONDS if said.error.code == TOO_FAST else None
-    return SendRefusal(said.error.code, said.error.message, _CATEGORIES.get(answer.status, "recipient"), wait)
+    wait = RETRY_SECONDS if receipt.error.code == TOO_FAST else None
+    return SendRefusal(receipt.error.code, receipt.error.message, _CATEGORIES.get(answer.status, "recipient"), wait)
 
 
 class SimulatedStatus(Struct, frozen=True, rename="camel", tag="status", tag_field="kind"):

@@ -10,15 +10,19 @@ NOTIFY_CHANNEL = "sapa_widget"
 """Rung when there is something for a page to show."""
 
 
-async def say(tx: Tx, company_id: int, visitor_id: str, reference: str, shown: MessageView) -> WidgetMessage | None:
+async def append_outbound(
+    tx: Tx, company_id: int, visitor_id: str, reference: str, shown: MessageView
+) -> WidgetMessage | None:
     """To a visitor, once for each reference; None when there is no such visitor."""
     if await queries.lock_visitor(tx, company_id, visitor_id) is None:
         return None
-    known = await queries.find_message(tx, company_id, visitor_id, reference)
-    return known or await _append(tx, company_id, visitor_id, reference, "out", shown)
+    existing = await queries.find_message(tx, company_id, visitor_id, reference)
+    return existing or await _append(tx, company_id, visitor_id, reference, "out", shown)
 
 
-async def hear(tx: Tx, company_id: int, visitor: Visitor, reference: str, shown: MessageView) -> WidgetMessage:
+async def append_inbound(
+    tx: Tx, company_id: int, visitor: Visitor, reference: str, shown: MessageView
+) -> WidgetMessage:
     """From a visitor whose row is locked."""
     return await _append(tx, company_id, visitor.id, reference, "in", shown)
 
@@ -26,9 +30,9 @@ async def hear(tx: Tx, company_id: int, visitor: Visitor, reference: str, shown:
 async def _append(
     tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, shown: MessageView
 ) -> WidgetMessage:
-    line = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(shown))
+    message = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(shown))
     notify_after_commit(tx, NOTIFY_CHANNEL)
-    return line
+    return message
 
 
 def build_message_id(visitor_id: str, number: int) -> str:
