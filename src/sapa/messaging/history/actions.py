@@ -70,10 +70,6 @@ class SealedCall(Struct, frozen=True):
     response: ResponseSnapshot
 
 
-def new_key(clock: ClockReading) -> RecordKey:
-    return RecordKey(RECORD_ID.new(), clock)
-
-
 async def record(
     tx: Tx, vault: Vault, company: Company, key: RecordKey, request: RequestInfo, message: Message
 ) -> None:
@@ -109,7 +105,7 @@ async def record_refusal(context: AppContext, company: Company, request: Request
     """A call that was refused before there was a message."""
     template_id, source = _parse_body(request.body)
     async with context.database.transaction() as tx:
-        key = new_key(await read_clock(tx, company))
+        key = RecordKey(RECORD_ID.new(), await read_clock(tx, company))
         new = NewRecord(
             key.clock.stored_at,
             key.id,

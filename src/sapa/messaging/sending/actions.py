@@ -9,6 +9,7 @@ from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
 from sapa.messaging.history import actions as history
 from sapa.messaging.history.actions import RecordKey
+from sapa.messaging.history.types import RECORD_ID
 from sapa.messaging.messages import actions as messages
 from sapa.messaging.messages.types import (
     MESSAGE_ID,
@@ -48,7 +49,7 @@ async def reply(
 
 async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) -> Message | Accepted[Message]:
     plan = await preflight.prepare(call.kit, call.company, body, send_context)
-    key = history.new_key(plan.clock) if send_context.ticket_id is None else None
+    key = RecordKey(RECORD_ID.new(), plan.clock) if send_context.ticket_id is None else None
     message = await call.intend(partial(_record, call, plan, key, send_context))
     call.is_recorded = True
     # A caller who hangs up does not stop what is on its way.

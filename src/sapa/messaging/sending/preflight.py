@@ -5,7 +5,7 @@ Whatever the channel would refuse and can be known here is refused here, precise
 
 import re
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 import phonenumbers
 from msgspec.structs import replace
@@ -31,7 +31,6 @@ from sapa.messaging.channels.render import render, render_without_choices
 from sapa.messaging.connections.accounts import ConnectedChannel, get_accounts
 from sapa.messaging.connections.types import ChannelNotConnected
 from sapa.messaging.contacts import actions as contacts
-from sapa.messaging.contacts.types import Thread
 from sapa.messaging.environment import get_environment
 from sapa.messaging.messages.actions import read_clock
 from sapa.messaging.messages.types import ChannelUnsupported, ClockReading
@@ -283,19 +282,21 @@ def _check_template(capabilities: Capabilities, draft: MessageDraft) -> None:
 async def _check_window(
     db: Connection, company: Company, connected: ConnectedChannel, to: Identity, clock: ClockReading, window: timedelta
 ) -> None:
-    """On most channels free messages may be sent only for a while after the customer wrote, and only so many."""
+    """Most channels take free messages only for some time after the customer wrote, and only up to a quota."""
     thread = await contacts.find_thread(db, company, connected.connection.id, to)
     last = thread.last_inbound_at if thread else None
-    reason = await get_environment(company).find_closed_reason(db, company, connected, to, clock, last)
-    if reason is not None:
-        raise WindowClosed(reason)
-    if thread is not None and last is not None:
-        _check_thread(connected.channel.capabilities.most_in_window, window, thread, last, clock.now)
-
-
-def _check_thread(most: int | None, window: timedelta, thread: Thread, last: datetime, now: datetime) -> None:
-    if now > last + window:
+    simulated = get_environment(company).simulated_windows
+    if simulated is not None:
+        reason = await simulated.find_closed_reason(db, company, connected, to, clock, last)
+        if reason is not None:
+            raise WindowClosed(reason)
+    elif last is None:
+        raise WindowClosed("The customer has not written over this channel yet; send a template.")
+    if thread is None or last is None:
+        return
+    if clock.now > last + window:
         raise WindowClosed(f"The customer last wrote at {last:%Y-%m-%dT%H:%M:%SZ}, too long ago; send a template.")
+    most = connected.channel.capabilities.most_in_window
     if most is not None and thread.sent_in_window >= most:
         raise WindowClosed(QUOTA_USED.format(most=most))
 

@@ -9,6 +9,7 @@ from sapa.messaging.channels.interface import ChannelAccount, Identity, Source
 from sapa.messaging.channels.registry import CHANNELS
 from sapa.messaging.connections.accounts import HOOKS, ConnectedChannel, find_company
 from sapa.messaging.connections.types import ChannelConnection
+from sapa.messaging.environment import SimulatedWindows
 from sapa.messaging.messages.actions import list_values
 from sapa.messaging.messages.types import ClockReading
 from sapa.messaging.sending.types import QUOTA_USED
@@ -85,11 +86,7 @@ class SimulatedAccounts:
         return f"{context.settings.server.address}{HOOKS}{build_hook_token(context, company.id, source)}"
 
 
-class SandboxMessaging:
-    is_paced = False
-    has_template_review = False
-    has_simulated_people = True
-
+class SandboxWindows:
     async def find_closed_reason(
         self,
         db: Database,
@@ -99,7 +96,7 @@ class SandboxMessaging:
         clock: ClockReading,
         last_inbound_at: datetime | None,
     ) -> str | None:
-        """Windows are open without anybody's having written, until the clock is moved past them."""
+        """A window is open before the contact writes, until the clock is moved past it."""
         if to.value in CLOSED:
             return "The customer has not written lately enough for a free message on this channel; send a template."
         if last_inbound_at is not None:
@@ -114,6 +111,13 @@ class SandboxMessaging:
         if first is None or first >= ahead - window:
             return None
         return "The clock was moved on, and the customer has not written since; send a template."
+
+
+class SandboxMessaging:
+    is_paced = False
+    has_template_review = False
+    has_simulated_people = True
+    simulated_windows: SimulatedWindows | None = SandboxWindows()
 
     async def locate_file(self, context: AppContext, url: str) -> str:
         """Files are on this process's own loopback address."""
