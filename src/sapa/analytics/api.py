@@ -1,4 +1,4 @@
-"""How figures are reached."""
+"""Endpoints for analytics."""
 
 from typing import Annotated
 

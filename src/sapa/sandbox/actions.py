@@ -1,4 +1,4 @@
-"""How a test environment is played with."""
+"""Controls of a test environment."""
 
 from datetime import timedelta
 
@@ -25,7 +25,7 @@ def refuse_live(company: Company) -> None:
 
 
 async def simulate_inbound(context: AppContext, tx: Tx, company: Company, body: SandboxInboundIn) -> SandboxInbound:
-    """Has the channel's simulator call back as the channel would."""
+    """Schedules the callback that the channel would send."""
     source, sender = _parse_sender(company, body)
     simulator = SIMULATORS[source]
     _check(simulator, body)

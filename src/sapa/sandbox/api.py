@@ -1,4 +1,4 @@
-"""How a test environment is played with over HTTP. A live key is refused."""
+"""Endpoints that control a test environment. Live keys are refused."""
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Call, Routes

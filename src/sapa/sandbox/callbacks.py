@@ -1,4 +1,4 @@
-"""What the simulators call back with: kept until it is due by the company's clock, then posted like a provider's."""
+"""Callbacks of simulators: stored until they are due by the company's clock, then posted like a provider's."""
 
 import asyncio
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ log = structlog.get_logger()
 async def schedule(
     tx: Tx, company_id: int, path: str, headers: Mapping[str, str], body: bytes, after_seconds: float
 ) -> None:
-    """To be posted to a path of ours, such as /hooks/carriers/…, after so long by the company's clock."""
+    """Posts to one of our paths, such as /hooks/carriers/…, after a delay by the company's clock."""
     await queries.insert_callback(tx, company_id, path, headers, body, after_seconds)
 
 
 async def post_due(context: AppContext, stopping: asyncio.Event) -> None:
-    """The worker's service: one worker posts at a time, so that callbacks arrive in their order."""
+    """Worker service: one worker posts at a time, so that callbacks arrive in order."""
     holder = leases.new_holder()
 
     async def step() -> None:
@@ -70,7 +70,7 @@ async def _post(context: AppContext, callback: SimulatedCallback) -> bool:
 
 
 async def _settle(db: Connection, callback: SimulatedCallback, is_accepted: bool) -> None:
-    """One that nobody takes is dropped in the end, as providers do."""
+    """A callback that is never accepted is dropped in the end, as providers do."""
     if is_accepted or callback.tries >= MAX_TRIES:
         await queries.delete_callback(db, callback)
     else:

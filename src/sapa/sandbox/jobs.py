@@ -1,4 +1,4 @@
-"""What the worker does for test environments."""
+"""Worker jobs of the sandbox."""
 
 from sapa.db.pool import Database
 from sapa.sandbox.carriers import bookings
@@ -6,6 +6,6 @@ from sapa.sandbox.channels import outbox
 
 
 async def purge_old(database: Database) -> None:
-    """The worker's job: what simulators were asked and took on long ago."""
+    """Worker job: purges old requests and bookings of simulators."""
     await outbox.purge_old(database)
     await bookings.forget_old(database)

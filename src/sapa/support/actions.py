@@ -1,5 +1,4 @@
-"""The tickets of messages, as messaging asks for them through its port: a customer wrote, something goes out, something
-became of it."""
+"""Implements messaging's port for tickets."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
@@ -36,12 +35,12 @@ Result = TypeVar("Result")
 
 
 async def link_inbound(tx: Tx, company: Company, message: InboundMessage) -> TicketLink:
-    """The ticket that a customer's message belongs to: the active one, the last one reopened, or a new one."""
+    """The ticket of a customer's message: the active one, the last one reopened, or a new one."""
     return TicketLink(await _retry_taken(tx, partial(_link_inbound, tx, company, message)))
 
 
 async def _retry_taken(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
-    """A ticket may be reopened by hand at the same moment: whoever finds a customer's place taken looks again."""
+    """A ticket may be reopened at the same time: retries if the customer has another active ticket by now."""
 
     async def look() -> Result:
         async with tx.transaction():
@@ -117,8 +116,8 @@ async def _write_inbound(tx: Tx, company: Company, change: TicketChange, message
 
 
 async def merge_contacts(tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:
-    """Contacts turned out to be one person: of several active tickets on one connection the person keeps one, and goes
-    on waiting there."""
+    """Merges contacts into one person: of several active tickets on one connection one remains, with the longest
+    wait."""
     await _retry_taken(tx, partial(_merge_contacts, tx, company, contact_id, others))
 
 
@@ -138,18 +137,18 @@ async def _merge_contacts(tx: Tx, company: Company, contact_id: str, others: Seq
 
 
 async def is_handled(db: Connection, company: Company, connection_id: str, contact_id: str) -> bool:
-    """Whether an agent has the chat in hand."""
+    """Whether an agent is handling the chat."""
     return await queries.find_active(db, company.id, connection_id, contact_id, only_assigned=True) is not None
 
 
 async def check_agent(db: Connection, company: Company, agent_id: int) -> None:
-    """Raises unless it is one that may write."""
+    """Raises unless the agent may write."""
     await agents.get_active_agent(db, company, agent_id)
 
 
 async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> TicketLink | None:
-    """The ticket that an outgoing message belongs to. Written by an agent, it is noted there before it leaves: in this
-    order the customer is answered, whatever the channel takes its time with."""
+    """The ticket of an outbound message. An agent's message is recorded there before it is sent: that order decides who
+    answered the customer, however slow the channel is."""
     if message.agent_id is None:
         id = await queries.find_active(tx, company.id, message.connection_id, message.contact_id)
         return TicketLink(id) if id else None
@@ -168,8 +167,8 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
 
 
 async def _lock_ticket_of(tx: Tx, company: Company, message: OutboundMessage) -> LockedTicket | None:
-    """A reply's own ticket, else the one that is active on the thread. What is written after a resolution stands in the
-    resolved ticket only as long as there is no other."""
+    """The ticket of a reply, else the active one of the thread. A message after the resolution belongs to the resolved
+    ticket only while there is no newer one."""
     if message.ticket_id is None:
         locked = await queries.find_locked_latest(tx, company.id, message.connection_id, message.contact_id)
         return locked if locked is not None and locked.is_active else None
@@ -182,8 +181,8 @@ async def _lock_ticket_of(tx: Tx, company: Company, message: OutboundMessage) ->
 
 
 def _take(change: TicketChange, agent: Agent, at: datetime) -> bool:
-    """Whether the ticket became the agent's: nobody's becomes that of the first who answers, an AI agent's that of the
-    first human who does."""
+    """Whether the agent became the owner: an unowned ticket goes to the first agent who answers, an AI agent's ticket
+    to the first human."""
     locked = change.locked
     if agent.type == "ai" and locked.ai_paused:
         raise TakenOver
@@ -202,7 +201,7 @@ async def _write_owner(tx: Tx, company: Company, change: TicketChange, is_new: b
 
 
 async def link_echo(tx: Tx, company: Company, message: InboundMessage) -> TicketLink | None:
-    """What was written on the company's telephone is a person's answer in the ticket that is active."""
+    """A message from the company's own phone counts as an agent's reply in the active ticket."""
     locked = await queries.find_locked_latest(tx, company.id, message.connection_id, message.contact_id)
     if locked is None or not locked.is_active:
         return None
@@ -217,8 +216,8 @@ async def link_echo(tx: Tx, company: Company, message: InboundMessage) -> Ticket
 
 
 async def settle(tx: Tx, company: Company, ticket_id: str, message_id: str) -> None:
-    """An agent's message has gone out, or after all it has not. If something else happened since it was written, the
-    cycle is measured again."""
+    """An agent's message was dispatched, or its dispatch was reverted. If it is not the ticket's last entry, the cycle
+    is measured again."""
     change = TicketChange(await queries.lock_ticket(tx, company.id, ticket_id))
     entry = await queries.find_entry(tx, company.id, ticket_id, message_id)
     if entry is None:
@@ -233,6 +232,7 @@ async def settle(tx: Tx, company: Company, ticket_id: str, message_id: str) -> N
 
 
 async def _record_answer(tx: Tx, company: Company, change: TicketChange) -> None:
-    """Once for all that the customer wrote before it, though it turn out later that somebody else was faster."""
+    """One timeline entry for all messages that the answer covers, even if another agent turns out to have been
+    faster."""
     if change.response_count > 0:
         await record_timeline_entry(tx, company, change.locked, "ticket_answered")

@@ -1,4 +1,4 @@
-"""How tickets are reached."""
+"""Endpoints for tickets."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -95,7 +95,7 @@ async def list_tickets(call: Call, query: TicketsQuery) -> Page[Ticket]:
 
 
 def _cells(query: TicketsQuery) -> list[str] | None:
-    """The counter's cells that the state and the channel asked for stand for."""
+    """The counter's cells for the requested status and channel."""
     if query.status is None and query.channel is None:
         return None
     sources = BY_CHANNEL[query.channel] if query.channel else list(Source)
@@ -109,7 +109,7 @@ async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDeta
     The newest messages come first to be shown; go back with `before` and the answer's `earlier`.
     """
     db, company = call.db, call.company
-    # Of one moment: a message that comes in meanwhile would show in a ticket that does not know of it.
+    # One snapshot: a message that arrives between two reads would appear in a ticket that does not know it.
     async with db.transaction(isolation="repeatable_read", readonly=True):
         ticket = await queries.get_ticket(db, company.id, id)
         place = await queries.get_place(db, company.id, id)

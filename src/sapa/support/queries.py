@@ -1,4 +1,4 @@
-"""How tickets and what happened to them are stored."""
+"""Queries for tickets and their entries."""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -32,8 +32,8 @@ READ_CLOCK = sql(
     SELECT date_trunc('milliseconds', clock_timestamp() + clock_offset) FROM companies WHERE company_id = $1"""
 )
 
-# Those in which the customer waits for an answer are never resolved by themselves. Companies take turns, so that the
-# many of one do not come before the few of another.
+# Tickets in which the customer waits for an answer are never resolved automatically. Companies alternate, so that one
+# with many tickets does not delay the others.
 LIST_SILENT = sql(
     f"""
     SELECT due.company_id, due.id, due.silent_since
@@ -68,7 +68,7 @@ _HELD = (
 
 LOCK = sql(f"SELECT {_HELD} FROM tickets t WHERE t.company_id = $1 AND t.id = $2 FOR UPDATE", row=LockedTicket)
 
-# The one that is active, else the one that was resolved last.
+# The active ticket, else the one resolved last.
 LOCK_LATEST = sql(
     f"""
     SELECT {_HELD}
@@ -80,7 +80,7 @@ LOCK_LATEST = sql(
     row=LockedTicket,
 )
 
-# Those of the contact who stays come first, then the oldest.
+# Tickets of the remaining contact come first, then the oldest.
 LOCK_ACTIVE_OF = sql(
     f"""
     SELECT {_HELD}
@@ -116,7 +116,7 @@ INSERT = sql(
     VALUES ($1, $2, $3::text, $4, $5, $6, $7, $8, $9, 'open', $10, $10, $10, $10)"""
 )
 
-# Everything that can change, at once; $20 is the cell that it leaves.
+# All changeable columns at once; $20 is the counter's cell that the ticket leaves.
 UPDATE = sql(
     f"""
     WITH counted AS (
@@ -265,7 +265,7 @@ async def insert_ticket(
 
 
 async def update_ticket(tx: Tx, company_id: int, ticket: LockedTicket, clock: Cycle, left: str) -> Ticket:
-    """`left` is the cell that it leaves."""
+    """`left` is the counter's cell that the ticket leaves."""
     return _found(
         await UPDATE.find(
             tx, company_id, ticket.id, ticket.customer_id, ticket.identity, ticket.client_number,
@@ -286,12 +286,12 @@ async def insert_entries(tx: Tx, company_id: int, ticket_id: str, entries: Seque
 
 
 async def list_entries(db: Connection, company_id: int, ticket_id: str, cycle: int | None) -> list[StoredTicketEntry]:
-    """All that happened to a ticket, or in one cycle of it."""
+    """All entries of a ticket, or of one cycle."""
     return await LIST_ENTRIES.all(db, company_id, ticket_id, cycle)
 
 
 async def find_entry(db: Connection, company_id: int, ticket_id: str, message_id: str) -> StoredTicketEntry | None:
-    """Where an agent's message stands in its ticket."""
+    """The entry of an agent's message."""
     return await FIND_ENTRY.find(db, company_id, message_id, ticket_id)
 
 
@@ -327,5 +327,5 @@ def _found(ticket: Ticket | None) -> Ticket:
 
 
 async def list_silent(db: Connection, most: int) -> list[SilentTicket]:
-    """Tickets of all companies in which nobody has written for as long as their company waits."""
+    """Tickets of all companies without a message for as long as their company allows."""
     return await LIST_SILENT.all(db, most)

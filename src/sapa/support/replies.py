@@ -1,4 +1,4 @@
-"""An agent's answer: it goes out over the ticket's channel on the same way as every other message."""
+"""Sends an agent's reply over the ticket's channel, as any other message."""
 
 from sapa.http.errors import FieldError, Invalid
 from sapa.http.outbound_call import OutboundCall
@@ -30,7 +30,7 @@ async def reply(call: OutboundCall, id: str, body: ReplyIn) -> Message | Accepte
 
 
 def _in_words_of_a_reply(refusal: Invalid) -> Invalid:
-    """What a send calls its message is a reply's body."""
+    """The `message` of a send is the `body` of a reply."""
     match refusal.details:
         case [FieldError(field="message", message=reason)]:
             return Invalid.field("body", reason)

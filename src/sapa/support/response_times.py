@@ -1,8 +1,8 @@
-"""How long customers wait. Pure: what happens to a ticket goes in, in the order in which it happened; samples come out.
+"""Measures how long customers wait. Pure: takes the events of a ticket in order, and returns samples.
 
-A cycle goes from the customer's first message to the ticket's resolution. Whoever writes first and has no answer yet
-waits; an agent's next response ends the wait, however many messages it was. What an AI agent held is not on the clock
-of the human agents who come after it.
+A cycle lasts from the customer's first message to the ticket's resolution. A customer waits from their first unanswered
+message until an agent's next response. The time that an AI agent had the ticket does not count for the human agents
+after it.
 """
 
 from datetime import datetime
@@ -18,19 +18,19 @@ AgentType = Literal["human", "ai"]
 
 
 class Cycle(Struct, frozen=True, omit_defaults=True):
-    """What has to be remembered of a cycle to go on measuring it."""
+    """The state needed to continue measuring a cycle."""
 
     started_at: datetime | None = None
-    """The customer's first message; None before it, and once the ticket is resolved."""
+    """The customer's first message; None before it and after the resolution."""
     waiting_since: datetime | None = None
     handover_at: datetime | None = None
     """When an AI agent last handed it over."""
     answered_by: tuple[AgentType, ...] = ()
-    """Who has responded: of each kind only the first response is a first response."""
+    """The kinds of agents that have responded: a first response is counted once per kind."""
 
 
 class Actor(Struct, frozen=True):
-    """An agent, as what it was at the time."""
+    """An agent, with its type at that time."""
 
     id: int
     type: AgentType
@@ -43,7 +43,7 @@ class CustomerMessage(Struct, frozen=True):
 
 
 class AgentMessage(Struct, frozen=True):
-    """An agent wrote; one who only announces somebody else's answer does not respond."""
+    """An agent wrote; a handover message does not count as a response."""
 
     at: datetime
     agent: Actor
@@ -52,7 +52,7 @@ class AgentMessage(Struct, frozen=True):
 
 
 class Handover(Struct, frozen=True):
-    """An AI agent gave the ticket to people."""
+    """An AI agent handed the ticket to humans."""
 
     at: datetime
 
@@ -67,7 +67,7 @@ ClockEvent = CustomerMessage | AgentMessage | Handover | Resolution
 
 
 class CycleRef(Struct, frozen=True):
-    """Which ticket's cycle it is."""
+    """Identifies a cycle of a ticket."""
 
     ticket_id: str
     source: Source
@@ -75,7 +75,7 @@ class CycleRef(Struct, frozen=True):
 
 
 def advance(cycle_ref: CycleRef, cycle: Cycle, event: ClockEvent) -> tuple[Cycle, list[Sample]]:
-    """The cycle after something happened in it, and what can be measured by it."""
+    """The cycle after an event, and the samples it yields."""
     match event:
         case CustomerMessage(at=at):
             return replace(cycle, started_at=cycle.started_at or at, waiting_since=cycle.waiting_since or at), []
@@ -103,7 +103,7 @@ def _respond(cycle_ref: CycleRef, cycle: Cycle, message: AgentMessage) -> tuple[
 
 
 def _resolve(cycle_ref: CycleRef, cycle: Cycle, resolved: Resolution) -> list[Sample]:
-    """It is its owner's doing; that of whoever resolved it where nobody owned it."""
+    """The resolution counts for the owner; without an owner, for the agent who resolved it."""
     credited = resolved.owner or resolved.resolver
     samples = []
     if resolved.owner is not None:
@@ -115,14 +115,14 @@ def _resolve(cycle_ref: CycleRef, cycle: Cycle, resolved: Resolution) -> list[Sa
 
 
 def _start(cycle: Cycle, start: datetime, kind: AgentType) -> datetime:
-    """A human agent's time begins when an AI agent let go of the ticket."""
+    """A human agent's time starts when an AI agent handed the ticket over."""
     return max(start, cycle.handover_at) if kind == "human" and cycle.handover_at else start
 
 
 def _sample(
     cycle_ref: CycleRef, metric: Metric, agent: Actor, start: datetime, at: datetime, message_id: str | None = None
 ) -> Sample:
-    """Clocks differ: what seems to end before it began took no time."""
+    """Clocks differ: a negative duration counts as zero."""
     seconds = max(0.0, (at - start).total_seconds())
     return Sample(
         agent.id,

@@ -1,4 +1,4 @@
-"""What happens to a ticket in one transaction: gathered while its row is locked, written together at the end."""
+"""Collects the changes of a locked ticket in one transaction, and writes them together at the end."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -32,16 +32,17 @@ from sapa.values.company import Company
 
 MAX_PREVIEW_LENGTH = 200
 DISPATCHED = frozenset({"sent", "delivered", "read"})
-"""The statuses of a message that has gone out, as far as anybody knows."""
+"""The statuses of a message that the channel accepted."""
 
 
 class TicketChange:
-    """Changes of a locked ticket. What agents wrote is noted before it leaves, and counts once it has gone out."""
+    """Changes of a locked ticket. An agent's message is recorded before it is sent, and counts once it is
+    dispatched."""
 
     def __init__(self, locked: LockedTicket) -> None:
         self.locked = locked
         self.response_count = 0
-        """How many waits more are known to have ended than before; fewer, where an answer was taken back."""
+        """The change in the number of answered waits; negative if an answer was reverted."""
         self._samples: list[Sample] = []
         self._left = locked.cell
         self._clock = locked.read_clock()
@@ -74,7 +75,7 @@ class TicketChange:
         self._add_entry("opened", at)
 
     def assign(self, at: datetime, agent: Agent | None) -> None:
-        """People who take it keep AI agents out, until one gets it again."""
+        """Assigning it to a human pauses AI agents until one of them is assigned again."""
         if agent is None:
             self.set(agent_id=None, agent_type=None, status="open")
             self._add_entry("unassigned", at)
@@ -83,7 +84,7 @@ class TicketChange:
         self._add_entry("assigned", at, agent_id=agent.id, agent_type=agent.type)
 
     def hand_over(self, at: datetime, previous_owner: Actor | None, to: Agent | None) -> None:
-        """From the clock of people the time before counts only if no AI agent held the ticket then."""
+        """An AI agent's handover restarts the clock for human agents."""
         self.set(
             agent_id=to.id if to else None,
             agent_type=to.type if to else None,
@@ -114,7 +115,7 @@ class TicketChange:
         self.set(status="resolved", resolved_at=at.isoformat(), resolved_reason=reason)
 
     def merge(self, at: datetime) -> None:
-        """Its conversation goes on in another ticket: nobody resolved it, and nothing is measured by that."""
+        """The conversation continues in another ticket: this one is resolved by nobody, and yields no samples."""
         self._add_entry(
             "resolved", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type, reason="merged"
         )
@@ -122,7 +123,7 @@ class TicketChange:
         self.set(status="resolved", resolved_at=at.isoformat(), resolved_reason="merged")
 
     def inherit(self, other: "TicketChange") -> None:
-        """What the customer waits for in a ticket that is about to be merged into this one."""
+        """Takes over the wait of a ticket that is merged into this one."""
         since = other.waiting_since
         if since is None or self.waiting_since is not None:
             return
@@ -131,7 +132,7 @@ class TicketChange:
         self._set_last_message(since, other.locked.last_message)
 
     def reopen(self, at: datetime, owner: Agent | None) -> None:
-        """A new cycle, whose clock the customer's next message starts."""
+        """Starts a new cycle, whose clock starts with the customer's next message."""
         self.set(
             status="assigned" if owner else "open",
             agent_id=owner.id if owner else None,
@@ -146,7 +147,7 @@ class TicketChange:
         self._add_entry("reopened", at, agent_id=self.locked.agent_id, agent_type=self.locked.agent_type)
 
     def apply(self, event: ClockEvent) -> None:
-        """Something that was noted before, and is in force only now."""
+        """Applies an event whose entry is stored already."""
         self._advance(event)
 
     async def write(self, tx: Tx, company: Company) -> Ticket:
@@ -158,7 +159,7 @@ class TicketChange:
         return await queries.update_ticket(tx, company.id, self.locked, self._clock, self._left)
 
     async def replay(self, tx: Tx, company: Company, cycle: int) -> None:
-        """Measures a cycle again from its beginning, and corrects what was measured otherwise."""
+        """Measures a cycle again from its start, and corrects its samples."""
         cycle_ref = replace(self.locked.cycle_ref, number=cycle)
         clock, found = Cycle(), list[Sample]()
         for entry in await queries.list_entries(tx, company.id, self.locked.id, cycle):
@@ -182,7 +183,7 @@ class TicketChange:
         self.response_count += sum(sample.metric is Metric.RESPONSE for sample in samples)
 
     def _set_last_message(self, at: datetime, body: str | None) -> None:
-        """The newest message; one that comes late shows no more than that."""
+        """A late message updates the preview only if there is none."""
         if datetime.fromisoformat(self.locked.last_message_at) <= at or self.locked.last_message is None:
             self.set(last_message=(body or "")[:MAX_PREVIEW_LENGTH] or None)
         self.set(
@@ -191,7 +192,7 @@ class TicketChange:
 
 
 def build_clock_event(entry: StoredTicketEntry) -> ClockEvent | None:
-    """What an entry means to the clock; nothing if it was a message that did not go out."""
+    """The event of an entry for the clock; None for a message that was not dispatched."""
     at = datetime.fromisoformat(entry.at)
     agent, actor = build_actor(entry.agent_id, entry.agent_type), build_actor(entry.actor_id, entry.actor_type)
     match entry.kind:

@@ -1,4 +1,4 @@
-"""What agents and callers do with tickets, besides answering."""
+"""Actions on tickets, except replies."""
 
 from sapa.db.pool import Tx, notify_after_commit
 from sapa.events import emit
@@ -26,7 +26,7 @@ from sapa.values.company import Company
 
 
 async def assign(tx: Tx, company: Company, id: str, agent_id: int | None) -> Ticket:
-    """To an agent, or with None to nobody. What it is already changes nothing."""
+    """Assigns to an agent, or with None to nobody. The current owner changes nothing."""
     locked = await _lock_active(tx, company, id)
     agent = None if agent_id is None else await agents.get_active_agent(tx, company, agent_id)
     is_ai_readmitted = agent is not None and agent.type == "ai" and locked.ai_paused
@@ -50,7 +50,8 @@ async def hand_over(tx: Tx, company: Company, id: str, body: HandoverIn) -> Tick
 
 
 async def _find_previous_owner(tx: Tx, company: Company, locked: LockedTicket, agent_id: int | None) -> Actor | None:
-    """Its owner, unless another one says so: an AI agent has nothing to give any more once people have taken over."""
+    """The owner, unless the request names another agent. An AI agent cannot hand over a ticket that humans have taken
+    over."""
     if agent_id is None:
         return build_actor(locked.agent_id, locked.agent_type)
     agent = await agents.get_active_agent(tx, company, agent_id, "fromAgentId")
@@ -60,7 +61,7 @@ async def _find_previous_owner(tx: Tx, company: Company, locked: LockedTicket, a
 
 
 async def resolve(tx: Tx, company: Company, id: str, agent_id: int | None) -> Ticket:
-    """What is resolved already stays as it is."""
+    """A resolved ticket stays unchanged."""
     locked = await queries.lock_ticket(tx, company.id, id)
     resolver = None if agent_id is None else await agents.get_active_agent(tx, company, agent_id)
     if not locked.is_active:
@@ -74,7 +75,7 @@ async def resolve(tx: Tx, company: Company, id: str, agent_id: int | None) -> Ti
 
 
 async def close(tx: Tx, company: Company, locked: LockedTicket, resolver: Actor | None, reason: Reason) -> Ticket:
-    """Resolves a ticket that is locked."""
+    """Resolves a locked ticket."""
     change = TicketChange(locked)
     change.resolve(await queries.read_now(tx, company.id), resolver, reason)
     ticket = await change.write(tx, company)
@@ -84,7 +85,7 @@ async def close(tx: Tx, company: Company, locked: LockedTicket, resolver: Actor 
 
 
 async def reopen(tx: Tx, company: Company, id: str) -> Ticket:
-    """Whatever its age. What is not resolved stays as it is."""
+    """Reopens a ticket of any age. An active ticket stays unchanged."""
     locked = await queries.lock_ticket(tx, company.id, id)
     if locked.is_active:
         return await queries.get_ticket(tx, company.id, id)
@@ -97,7 +98,7 @@ async def reopen(tx: Tx, company: Company, id: str) -> Ticket:
 
 
 async def add_note(tx: Tx, company: Company, id: str, body: NoteIn) -> Note:
-    """For the agents alone: no clock hears of it."""
+    """Adds an internal note, which no clock measures."""
     await queries.get_ticket(tx, company.id, id)
     agent = await agents.get_active_agent(tx, company, body.agent_id)
     if not body.body.strip() or "\0" in body.body:

@@ -1,4 +1,4 @@
-"""What all channels of one company's Graph API have in common: calls, errors, verification, signatures."""
+"""The Graph API shared by WhatsApp, Messenger and Instagram: calls, errors, verification, signatures."""
 
 import hmac
 from collections.abc import Callable, Mapping
@@ -20,7 +20,7 @@ from sapa.outbound.client import ProviderResponse, Unclear
 from sapa.values.provider_accounts import BadSignature
 
 FILE_SECONDS = 40.0
-"""Large files take longer than calls do."""
+"""Large files take longer than API calls."""
 
 Category = Literal[
     "auth", "rate", "quality", "policy", "recipient", "window", "consent", "validation", "media", "template",
@@ -29,14 +29,14 @@ Category = Literal[
 
 
 class ErrorMeaning(Struct, frozen=True):
-    """What an error's code means for the sender."""
+    """What an error code means for the send."""
 
     category: Category
     retry_after: float | None = None
 
 
 class GraphError(Struct, frozen=True):
-    """An error as the Graph API words it."""
+    """An error of the Graph API."""
 
     code: int
     subcode: int
@@ -52,7 +52,7 @@ async def post(connection: ChannelAccount, path: str, body: Any) -> ProviderResp
 
 
 async def get_node(connection: ChannelAccount, path: str, **params: str) -> Node:
-    """An object of the account's; raises BadAccount when the channel refuses to show it."""
+    """An object of the account; raises BadAccount if the channel refuses access."""
     url = f"{connection.address}/{path}"
     answer = await connection.client.call("GET", url, headers=authorize(connection), params=params)
     return read_node(answer)
@@ -68,7 +68,7 @@ def read_node(answer: ProviderResponse) -> Node:
 
 
 def authorize(connection: ChannelAccount) -> dict[str, str]:
-    """In a header and not in the address, since addresses end up in logs."""
+    """Sends the token in a header: URLs end up in logs."""
     return {"authorization": f"Bearer {connection.credentials['access_token']}"}
 
 
@@ -89,7 +89,7 @@ def describe(graph_error: GraphError) -> str:
 
 
 def read_refusal(answer: ProviderResponse, classify: Callable[[GraphError], ErrorMeaning]) -> SendRefusal | None:
-    """None when the channel took it. Whatever is not certain raises Unclear."""
+    """None if the channel accepted the request. Raises Unclear if that is not certain."""
     found = parse_json(answer.body)
     if answer.status >= 500:
         raise Unclear(f"the channel answered {answer.status}")
@@ -109,7 +109,7 @@ def _wait(answer: ProviderResponse, least: float) -> float:
 
 
 def confirm(credentials: Mapping[str, str], query: Mapping[str, str]) -> str | None:
-    """The challenge of a channel that knows our word."""
+    """The challenge, if the verify token matches."""
     expected, received = credentials.get("verify_token") or "", query.get("hub.verify_token") or ""
     is_valid = bool(expected) and hmac.compare_digest(expected.encode(), received.encode("utf-8", "surrogatepass"))
     return query.get("hub.challenge") if is_valid and query.get("hub.mode") == "subscribe" else None
@@ -120,14 +120,14 @@ def sign(secret: str, body: bytes) -> str:
 
 
 def check_signature(credentials: Mapping[str, str], headers: Mapping[str, str], body: bytes) -> None:
-    """Over the bytes as they came: written anew, the same JSON would have another signature."""
+    """Checks the raw bytes: the same JSON encoded again would have another signature."""
     secret, received = credentials.get("app_secret") or "", headers.get("x-hub-signature-256") or ""
     if not secret or not hmac.compare_digest(sign(secret, body).encode(), received.encode("utf-8", "surrogatepass")):
         raise BadSignature
 
 
 async def fetch_media(connection: ChannelAccount, media: InboundMedia, most_bytes: int) -> tuple[str, bytes]:
-    """By its address or, where it has none, by its id, for which the channel tells an address."""
+    """Fetches by URL; without one, asks the channel for the URL of the media id."""
     if media.media_id is None:
         if media.url is None:
             raise Unclear("the channel names no place to fetch it from")
@@ -142,7 +142,7 @@ async def fetch_media(connection: ChannelAccount, media: InboundMedia, most_byte
 async def download(
     connection: ChannelAccount, url: str, mime_type: str | None, most_bytes: int, headers: Mapping[str, str]
 ) -> tuple[str, bytes]:
-    """From the channel's own server as any call; from elsewhere through the guard."""
+    """The channel's own server is called directly, any other host through the guard."""
     if _place(url) == _place(connection.address):
         answer = await connection.client.call("GET", url, headers=headers, most_bytes=most_bytes, seconds=FILE_SECONDS)
     else:

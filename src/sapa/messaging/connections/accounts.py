@@ -1,7 +1,7 @@
-"""A company's accounts with channels: opened for a call, found for a callback, shown to people.
+"""A company's accounts with channels, for sends, callbacks and people.
 
-A live company's accounts are stored. A test company has an account with every simulator, which the sandbox provides
-through a port; it never leads to a live address.
+A live company's accounts are stored. A test company has an account with every simulator; the sandbox provides them
+through a port, and they never lead to a live address.
 """
 
 import re
@@ -32,45 +32,45 @@ _parse_token = re.compile(r"hook_(?P<company>[0-9]{1,18})_[0-9A-Za-z_-]{43}", re
 
 
 class ConnectedChannel(Struct, frozen=True):
-    """A channel together with a company's account with it."""
+    """A channel and a company's account with it."""
 
     channel: Channel
     connection: ChannelAccount
     has_error: bool = False
-    """The channel complained of the account, and all is well again once it takes something."""
+    """The channel rejected the account. Cleared when the channel accepts a message."""
 
     @property
     def own_name(self) -> str:
-        """Our side of a conversation, as the channel's people see it: a number, an address, a page's id."""
+        """The company's side of a conversation as customers see it: a number, an address, a page's id."""
         account = self.connection.account
         names = next((account[field] for field in self.channel.own_fields if account.get(field)), None)
         return names or find_account_id(self.channel, account) or self.connection.source.lower()
 
 
 class Accounts(Protocol):
-    """Where a company's accounts come from."""
+    """The source of a company's accounts."""
 
     async def find_by_source(
         self, context: AppContext, db: Database, company: Company, source: Source
     ) -> ConnectedChannel | None:
-        """None when the company has no account with this channel."""
+        """None if the company has no account with this channel."""
 
     async def find_by_id(
         self, context: AppContext, db: Database, company: Company, connection_id: str
     ) -> ConnectedChannel | None:
-        """For work that was begun before, such as fetching the files of a message."""
+        """For work that was started earlier, such as fetching the files of a message."""
 
     async def find_by_token(self, context: AppContext, db: Database, token: str) -> ConnectedChannel | None:
-        """Whose callbacks come to the address that ends with this token."""
+        """The account whose callback address ends with this token."""
 
     async def list_sources(self, db: Database, company: Company) -> Sequence[Source]:
-        """The channels that a company can send over, the oldest connection first."""
+        """The connected channels, oldest connection first."""
 
     async def list_infos(self, context: AppContext, db: Database, company: Company) -> Sequence[ChannelConnection]:
-        """All that the company has or had."""
+        """All current and former connections."""
 
     def find_hook(self, context: AppContext, company: Company, source: Source) -> str | None:
-        """Where the channel calls back; None when that is told only once."""
+        """The callback address; None if it is shown only once."""
 
 
 TEST_ACCOUNTS: Port[Accounts] = Port("accounts of test companies")
@@ -90,7 +90,7 @@ class StoredAccounts:
         return _open(context, company, stored) if stored and stored.status == "connected" else None
 
     async def find_by_token(self, context: AppContext, db: Database, token: str) -> ConnectedChannel | None:
-        """The token names its company, so nobody else's rows are looked at."""
+        """The token holds the company's id, so only that company's rows are searched."""
         parts = _parse_token(token)
         company = await find_company(db, int(parts["company"])) if parts else None
         stored = await queries.find_by_hook(db, company.id, hash_token(token)) if company else None
@@ -115,14 +115,14 @@ def get_accounts(company: Company) -> Accounts:
 
 
 async def find_by_token(context: AppContext, db: Database, token: str) -> ConnectedChannel | None:
-    """Whose callbacks come to the address that ends with this token, live or test."""
+    """The account, live or test, whose callback address ends with this token."""
     return await TEST_ACCOUNTS.installed.find_by_token(context, db, token) or await STORED.find_by_token(
         context, db, token
     )
 
 
 async def record_health(db: Database, company_id: int, connection_id: str, error: str | None) -> None:
-    """What the channel last complained of, for people to see; None once all is well."""
+    """Stores the channel's last complaint about the account; None clears it."""
     await queries.record_health(db, company_id, connection_id, error[:MAX_ERROR_LENGTH] if error else None)
 
 
@@ -131,7 +131,7 @@ def hash_token(token: str) -> bytes:
 
 
 def find_account_id(channel: Channel, account: Mapping[str, str]) -> str:
-    """The account as the channel names it: the first field that has to be given and is no secret."""
+    """The channel's id of the account: the first field that is required and not secret."""
     names = (account.get(field.name, "") for field in channel.fields if field.is_required and not field.is_secret)
     return next(names, "")
 

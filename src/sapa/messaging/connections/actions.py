@@ -1,4 +1,4 @@
-"""How channels are connected, looked after and disconnected."""
+"""Connects, verifies and disconnects channels."""
 
 import re
 import secrets
@@ -38,7 +38,7 @@ MAX_VALUE_LENGTH = 4096
 
 
 class ConnectionDraft(Struct, frozen=True):
-    """A connection that is not stored yet."""
+    """A connection before it is stored."""
 
     channel: Channel
     account: dict[str, str]
@@ -49,7 +49,7 @@ class ConnectionDraft(Struct, frozen=True):
 async def prepare(
     context: AppContext, db: Database, company: Company, source: Source, fields: Mapping[str, str]
 ) -> ConnectionDraft:
-    """What is not given stays as it is, when the same account is connected already."""
+    """A missing field keeps its value if the same account is connected already."""
     if company.is_test:
         raise SandboxChannel
     channel = CHANNELS[source]
@@ -75,7 +75,7 @@ def _list_stored_fields(
 
 
 def _build_draft(channel: Channel, values: dict[str, str], generated: dict[str, str]) -> ConnectionDraft:
-    """Raises Invalid for a field that is missing, unknown or not what its channel wants."""
+    """Raises Invalid for a field that is missing, unknown or malformed."""
     fields_by_name = {field.name: field for field in channel.fields}
     if unknown := sorted(values.keys() - fields_by_name.keys()):
         raise Invalid.field(unknown[0], f"is no field of {channel.label}; these are: {', '.join(fields_by_name)}")
@@ -92,7 +92,7 @@ def _build_draft(channel: Channel, values: dict[str, str], generated: dict[str, 
 
 
 async def check(context: AppContext, company: Company, draft: ConnectionDraft) -> None:
-    """Asks the channel whether it knows the account; raises AccountRefused. Calls the outside."""
+    """Asks the channel to verify the account; raises AccountRefused. Makes an outbound call."""
     address = accounts.find_address(context, draft.channel, draft.account)
     trial = ChannelAccount(
         company, CONNECTION_ID.new(), draft.channel.source, address, draft.account, draft.credentials, context.client,
@@ -107,7 +107,7 @@ async def check(context: AppContext, company: Company, draft: ConnectionDraft) -
 async def connect(
     context: AppContext, tx: Tx, company: Company, draft: ConnectionDraft, is_new_hook: bool = False
 ) -> NewChannelConnection:
-    """Stores a connection. The same account connected again goes on where it left off."""
+    """Stores a connection. Connecting the same account again resumes the old connection."""
     source, account_id = draft.channel.source, accounts.find_account_id(draft.channel, draft.account)
     await queries.lock_company(tx, company.id)
     existing = await queries.find_connection(tx, company.id, source)
@@ -148,7 +148,7 @@ async def _store(
 
 
 async def disconnect(tx: Tx, company: Company, source: Source) -> None:
-    """Forgets the account's secrets and the hook's address. What was said over it stays."""
+    """Deletes the account's credentials and the hook's address. Messages stay."""
     if company.is_test:
         raise SandboxChannel
     stored = await queries.find_connection(tx, company.id, source)
@@ -157,7 +157,7 @@ async def disconnect(tx: Tx, company: Company, source: Source) -> None:
 
 
 async def verify(connected: ConnectedChannel) -> str | None:
-    """What speaks against the account, as the channel itself says; None when all is well. Calls the outside."""
+    """The channel's objection to the account; None if it accepts it. Makes an outbound call."""
     try:
         await connected.channel.verify(connected.connection)
     except (BadAccount, NotSent, Unclear) as error:
@@ -173,7 +173,7 @@ async def record_verified(db: Database, company: Company, connection_id: str, er
 
 
 async def test(context: AppContext, company: Company, source: Source) -> ChannelConnection:
-    """Asks the channel whether it still knows the account, and remembers what it said. Calls the outside."""
+    """Verifies the account again and stores the result. Makes an outbound call."""
     async with context.database.connection() as db:
         connected = await accounts.get_accounts(company).find_by_source(context, db, company, source)
     if connected is None:
@@ -185,7 +185,6 @@ async def test(context: AppContext, company: Company, source: Source) -> Channel
 
 
 def find_channel(name: str) -> Channel | None:
-    """The channel by the name of its source."""
     return next((channel for source, channel in CHANNELS.items() if source == name), None)
 
 

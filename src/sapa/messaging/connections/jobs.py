@@ -1,4 +1,4 @@
-"""Tokens that end by themselves: exchanged for the next ones in time, by one worker at a time."""
+"""Renews tokens before they expire, each by one worker."""
 
 import asyncio
 
@@ -18,7 +18,7 @@ from sapa.work.loops import repeat
 POLL_SECONDS = 30.0
 RETRY_SECONDS = 600.0
 RENEW_AFTER_SHARE = 0.5
-"""Renewed after this part of its life, so that a day of failures does no harm."""
+"""Renewed after this share of its lifetime, so that a day of failures does no harm."""
 BATCH = 100
 
 log = structlog.get_logger()
@@ -37,7 +37,7 @@ async def renew_due(context: AppContext, stopping: asyncio.Event) -> None:
 
 
 async def renew(context: AppContext, due: DueRenewal) -> None:
-    """Claimed, asked for and stored, each by itself: nothing is open while the channel thinks."""
+    """Claim, request and result are separate steps: no transaction is open during the call."""
     async with context.database.connection() as db:
         if not await queries.claim_renewal(db, due.company_id, due.id, RETRY_SECONDS):
             return

@@ -1,4 +1,4 @@
-"""Contacts: whom the channels know, the customers they are, and the conversations with them."""
+"""Contacts: the people that channels know, their customers, and the conversations with them."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -27,7 +27,7 @@ MAX_NAME_LENGTH = 255
 
 
 async def find_or_create(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None = None) -> Contact:
-    """The contact who wrote, and the customer they are; both are made when they are not known yet."""
+    """The contact who wrote and their customer; both are created if they do not exist."""
     stored = await _lock_contact(tx, company, identities, name)
     if called := _clean(name):
         await queries.set_name(tx, company.id, stored.id, called)
@@ -38,7 +38,7 @@ async def find_or_create(tx: Tx, company: Company, identities: Sequence[Identity
 async def find_or_create_contact(
     tx: Tx, company: Company, identities: Sequence[Identity], name: str | None = None
 ) -> Contact:
-    """The contact, made when it is not known yet, and the customer they are if there is one already."""
+    """The contact, created if it does not exist, with its customer if there is one."""
     contact = await _load(tx, company, await _lock_contact(tx, company, identities, name))
     if contact.customer_id and await customers.find_customer(tx, company, contact.customer_id):
         return contact
@@ -51,19 +51,18 @@ async def find_or_create_contact(
 async def record_inbound(
     tx: Tx, company: Company, connection_id: str, contact_id: str, at: datetime, message_id: str
 ) -> datetime:
-    """The contact wrote at this instant of the company's time: the window is open again, its quota unused. When they
-    last wrote, which may be later where messages come in late."""
+    """Records a message of the contact: the window opens again and its quota is unused. Returns when the contact last
+    wrote, which is later than `at` if messages arrive late."""
     return await queries.record_inbound(tx, company.id, connection_id, contact_id, at, message_id)
 
 
 async def record_outbound(
     tx: Tx, company: Company, connection_id: str, to: Identity, message_id: str, most: int | None
 ) -> MessageRecipient | None:
-    """A message goes out: one of as many as the channel takes, where it counts them; None when those are used up.
+    """Counts a message against the channel's quota, if it has one; None if the quota is used up.
 
-    The contact is made when it is new; a customer only comes of somebody who writes. Somebody who was written to before
-    is only looked up, where nobody counts: a lock would make all messages to one person wait for one another, each with
-    a connection in hand.
+    Creates the contact if it does not exist; only a person who writes becomes a customer. Without a quota an existing
+    contact is not locked: a lock would queue all messages to one person, each with a connection in hand.
     """
     thread = None if most is not None else await find_thread(tx, company, connection_id, to)
     if thread is not None:
@@ -76,7 +75,7 @@ async def record_outbound(
 
 
 async def _find_customer_id(tx: Tx, company: Company, to: Identity) -> str | None:
-    """Somebody may have become a customer otherwise than by writing."""
+    """The recipient may be a customer who never wrote."""
     if to.kind not in {"phone", "email"}:
         return None
     phones, email = (list_spellings(to.value), None) if to.kind == "phone" else ([], to.value)
@@ -90,7 +89,7 @@ async def uncount_outbound(tx: Tx, company: Company, connection_id: str, to: Ide
 
 
 async def add_alias(tx: Tx, company: Company, to: Identity, alias: Identity) -> None:
-    """The channel knows this contact under another name, too."""
+    """Adds another identity by which the channel knows the contact."""
     await _lock_contact(tx, company, [to, alias], None)
 
 
@@ -99,7 +98,7 @@ async def change_number(tx: Tx, company: Company, changed: NumberChanged) -> Non
 
 
 async def find_thread(db: Connection, company: Company, connection_id: str, identity: Identity) -> Thread | None:
-    """None when neither side has written yet."""
+    """None if neither side has written yet."""
     kind, key = canonical(identity).kind, build_key(identity)
     row = await queries.find_thread(db, company.id, connection_id, kind, key)
     if row is None:
@@ -111,7 +110,7 @@ async def find_thread(db: Connection, company: Company, connection_id: str, iden
 async def find_window(
     db: Connection, company: Company, source: Source, connection_id: str, contact_id: str
 ) -> Window | None:
-    """For how long the contact may be sent free messages; None where that is always so."""
+    """The window for free messages; None if the channel has no windows."""
     lasts = CHANNELS[source].capabilities.window
     if lasts is None:
         return None
@@ -119,9 +118,9 @@ async def find_window(
 
 
 async def _lock_contact(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None) -> StoredContact:
-    """The contact with these identities, locked until this transaction ends.
+    """The contact with these identities, locked until the transaction ends.
 
-    Two first messages may race: the one that finds an identity taken looks again, and finds its twin's contact.
+    Two first messages may race: the one that finds an identity taken searches again, and finds the other's contact.
     """
     value_by_key = {(each.kind, build_key(each)): each.value for each in map(canonical, reversed(identities))}
     kinds, keys = [kind for kind, _ in value_by_key], [key for _, key in value_by_key]
@@ -145,7 +144,7 @@ async def _lock_contact(tx: Tx, company: Company, identities: Sequence[Identity]
 
 
 async def _merge(tx: Tx, company: Company, stored: Sequence[StoredContact]) -> StoredContact:
-    """Identities that came together belong to one person. Of two customers, neither becomes the other."""
+    """Identities that arrive together belong to one person. Two customers are never merged."""
     contact = next((each for each in stored if each.customer_id), stored[0])
     others = [each.id for each in stored if each.customer_id is None and each.id != contact.id]
     if others:
@@ -184,7 +183,7 @@ async def _find_customer(tx: Tx, company: Company, contact: Contact) -> str | No
 
 
 async def _create_customer(tx: Tx, company: Company, contact: Contact, name: str | None) -> str | None:
-    """None for somebody without a phone number or an e-mail address, or with one that cannot be used."""
+    """None for a person without a usable phone number or e-mail address."""
     usable = (find_usable(phone, company.region) for phone in _values(contact, "phone"))
     phone, email = next(filter(None, usable), None), next(iter(_values(contact, "email")), None)
     if phone is None and email is None:
@@ -202,5 +201,5 @@ def _values(contact: Contact, kind: str) -> list[str]:
 
 
 def _clean(name: str | None) -> str | None:
-    """Without what the database cannot hold, and not longer than a customer's name may be."""
+    """Without NUL characters, and cut to the length of a customer's name."""
     return " ".join((name or "").replace("\0", "").split())[:MAX_NAME_LENGTH] or None

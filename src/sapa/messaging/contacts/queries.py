@@ -1,4 +1,4 @@
-"""How contacts and their conversations are stored."""
+"""Queries for contacts and their conversations."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -11,8 +11,6 @@ from sapa.messaging.contacts.types import Window
 
 
 class StoredContact(Struct, frozen=True):
-    """A contact as it is stored."""
-
     id: str
     customer_id: str | None
 
@@ -30,7 +28,7 @@ class ThreadRow(Struct, frozen=True):
     last_inbound_id: str | None
 
 
-# Locked in one order, so that two messages of one person wait for each other and never for ever.
+# Locked in one order, so that two messages of one person wait for each other without a deadlock.
 LOCK_BY_IDENTITIES = sql(
     """
     SELECT c.id, c.customer_id
@@ -130,7 +128,7 @@ UNCOUNT_OUTBOUND = sql(
 )
 
 
-# One who was deleted is nobody.
+# A deleted customer is not found.
 FIND_CUSTOMER = sql(
     """
     SELECT customers.id
@@ -149,7 +147,7 @@ FIND_WINDOW = sql(
 
 
 async def lock_by_identities(tx: Tx, company_id: int, kinds: Sequence[str], keys: Sequence[str]) -> list[StoredContact]:
-    """The contacts that these identities belong to, each once."""
+    """The contacts with these identities, without duplicates."""
     found = await LOCK_BY_IDENTITIES.all(tx, company_id, list(kinds), list(keys))
     return list({contact.id: contact for contact in found}.values())
 
@@ -161,14 +159,14 @@ async def insert_contact(tx: Tx, company_id: int, id: str, name: str | None) -> 
 async def insert_identities(
     tx: Tx, company_id: int, id: str, kinds: Sequence[str], keys: Sequence[str], values: Sequence[str]
 ) -> None:
-    """Raises when one of them belongs to somebody by now."""
+    """Raises if one of them belongs to another contact by now."""
     await INSERT_IDENTITIES.run(tx, company_id, id, list(kinds), list(keys), list(values))
 
 
 async def add_identities(
     tx: Tx, company_id: int, id: str, kinds: Sequence[str], keys: Sequence[str], values: Sequence[str]
 ) -> None:
-    """Those that are known keep their contact, and learn another spelling."""
+    """Existing identities keep their contact and get another spelling."""
     await ADD_IDENTITIES.run(tx, company_id, id, list(kinds), list(keys), list(values))
 
 
@@ -196,14 +194,14 @@ async def find_thread(db: Connection, company_id: int, connection_id: str, kind:
 async def record_inbound(
     tx: Tx, company_id: int, connection_id: str, contact_id: str, at: datetime, message_id: str
 ) -> datetime:
-    """When they last wrote."""
+    """Returns when the contact last wrote."""
     return datetime.fromisoformat(await RECORD_INBOUND.value(tx, company_id, connection_id, contact_id, at, message_id))
 
 
 async def count_outbound(
     tx: Tx, company_id: int, connection_id: str, contact_id: str, message_id: str, most: int | None
 ) -> bool:
-    """False when as many as may be have gone out since the contact last wrote."""
+    """False if the quota since the contact's last message is used up."""
     return await COUNT_OUTBOUND.run(tx, company_id, connection_id, contact_id, message_id, most) == 1
 
 

@@ -1,7 +1,7 @@
-"""The record that each call asking for a message leaves, refused ones included.
+"""Records of the calls that send messages, refused calls included.
 
-What the record says of its message, the instants and a failure that was reported later, is read from the message when
-the record is: so the two never differ. The request and its answer are sealed together.
+A record's timestamps and a later failure are read from the message itself, so the two never differ. Request and
+response are sealed together.
 """
 
 from collections.abc import Sequence
@@ -57,14 +57,14 @@ MAX_TEMPLATE_NAME_LENGTH = 512
 
 
 class RecordKey(Struct, frozen=True):
-    """Where a record is."""
+    """Identifies a record."""
 
     id: str
     clock: ClockReading
 
 
 class SealedCall(Struct, frozen=True):
-    """What is sealed of a call."""
+    """The sealed part of a record."""
 
     request: RequestSnapshot
     response: ResponseSnapshot
@@ -73,7 +73,7 @@ class SealedCall(Struct, frozen=True):
 async def record(
     tx: Tx, vault: Vault, company: Company, key: RecordKey, request: RequestInfo, message: Message
 ) -> None:
-    """A call that made a message, with the answer it gets if nothing more becomes known."""
+    """Records a call that created a message, with the response it gets if no outcome follows."""
     new = NewRecord(
         key.clock.stored_at,
         key.id,
@@ -96,13 +96,13 @@ async def answer(
     request: RequestInfo,
     result: Message | Accepted[Message] | ApiError,
 ) -> None:
-    """What the call is answered with in the end."""
+    """Stores the final response of a call."""
     snapshot = _seal(vault, company, key.id, request, _build_response(result))
     await queries.reseal(tx, company.id, key.clock.stored_at, key.id, snapshot)
 
 
 async def record_refusal(context: AppContext, company: Company, request: RequestInfo, error: ApiError) -> None:
-    """A call that was refused before there was a message."""
+    """Records a call that was refused before a message existed."""
     template_id, source = _parse_body(request.body)
     async with context.database.transaction() as tx:
         key = RecordKey(RECORD_ID.new(), await read_clock(tx, company))
@@ -145,7 +145,7 @@ def find_endpoint_type(request: RequestInfo) -> EndpointType:
 
 
 def build_failure(error: SendError) -> SendFailed:
-    """What a caller is told of a message that failed."""
+    """The error that the caller of a failed message gets."""
     if error.code == NO_WORD:
         return SendFailed(error.message)
     return SendFailed(f"The channel refused the message: {error.message} (code {error.code})")
@@ -165,7 +165,7 @@ def _seal(vault: Vault, company: Company, id: str, request: RequestInfo, respons
 
 
 def build_body(body: bytes) -> Raw:
-    """The body as it came, so that not even a number is written otherwise; as text where it is no JSON."""
+    """The body byte for byte, so that numbers keep their form; as a string if it is not JSON."""
     try:
         text = body.decode()
         msgspec.json.decode(text)
@@ -182,7 +182,7 @@ def _build_response(result: Message | Accepted[Message] | ApiError) -> ResponseS
 
 
 def _parse_body(body: bytes) -> tuple[str | None, Source | None]:
-    """The template and the channel that a refused call named, as far as it can be read."""
+    """The template and the channel that a refused call named, as far as its body can be parsed."""
     try:
         payload: Any = msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -226,7 +226,7 @@ def _build_record(vault: Vault, company: Company, stored: StoredRecord) -> Reque
 
 
 def _response_now(response: ResponseSnapshot, stored: StoredRecord) -> ResponseSnapshot:
-    """A failure that was reported later takes the answer's place."""
+    """A failure that was reported later replaces the response."""
     if stored.failed_at is None or response.error is not UNSET or stored.error is None:
         return response
     return _build_response(build_failure(msgspec.json.decode(stored.error, type=SendError)))

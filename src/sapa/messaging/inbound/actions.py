@@ -1,4 +1,4 @@
-"""What comes in: messages of customers, and those that our side sent by other means."""
+"""Receives messages from customers, and echoes of what the company sent by other means."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -35,7 +35,7 @@ MAX_NUMBER_LENGTH = 320
 
 
 class CallbackContext(Struct, frozen=True):
-    """Where an item came in, and when."""
+    """The connection and time of a received item."""
 
     context: AppContext
     company: Company
@@ -45,7 +45,7 @@ class CallbackContext(Struct, frozen=True):
 
 
 async def receive_item(tx: Tx, callback_context: CallbackContext, inbound: ReceivedItem) -> None:
-    """Somebody who writes is a customer from then on; one who is written to, or whose machine answers, is not yet."""
+    """A person who writes becomes a customer; the recipient of an echo or the sender of an automatic reply does not."""
     company, connection = callback_context.company, callback_context.connected.connection
     is_written = not (inbound.is_echo or inbound.is_imported or inbound.is_automatic)
     find = contacts.find_or_create if is_written else contacts.find_or_create_contact
@@ -74,10 +74,10 @@ async def receive(
     id: str | None = None,
     media_url: str | None = None,
 ) -> Message | None:
-    """The stored message; None when it was known, or is one of ours that comes back as an echo.
+    """The stored message; None if it is stored already, or is an echo of one of ours.
 
-    `connected_number` is our side (`Opened.own_name`). Whoever serves the message's files chooses its id beforehand
-    and gives their address.
+    `connected_number` is the company's side (`ConnectedChannel.own_name`). To serve the message's files, choose its id
+    beforehand and pass their address.
     """
     now = (await messages.read_clock(tx, company)).now
     new = _build_message(connection_id, source, inbound, contact, connected_number, now, id, media_url)
@@ -102,7 +102,8 @@ async def receive(
 def _build_received(
     message: Message, source: Source, inbound: ReceivedItem, contact: Contact, written_at: datetime | None
 ) -> ReceivedMessage:
-    """The window is open from the last of all that they wrote, whatever came in last. A machine opens none."""
+    """The window counts from the contact's latest message, in whatever order messages arrive. An automatic reply opens
+    no window."""
     lasts = CHANNELS[source].capabilities.window
     closes_at = None if lasts is None or written_at is None else written_at + lasts
     window = None if closes_at is None else Window(decode_instant(encode_instant(closes_at)))
@@ -160,7 +161,7 @@ def _build_linked(new: NewMessage, source: Source, contact: Contact) -> InboundM
 
 
 def _kind_of(inbound: ReceivedItem) -> tuple[str, str, str]:
-    """Direction, feature and status. What our side wrote on its phone has arrived as far as anybody will tell."""
+    """Direction, feature and status. What the company wrote on its own phone counts as delivered."""
     feature = "IMPORT" if inbound.is_imported else "BUSINESS_APP" if inbound.is_echo else "CUSTOMER"
     return ("out", feature, "delivered") if inbound.is_echo else ("in", feature, "received")
 
@@ -175,5 +176,5 @@ def _build_choice(inbound: ReceivedItem) -> bytes | None:
 
 
 def _clean(text: str | None) -> str | None:
-    """Without what the database cannot hold."""
+    """Without NUL characters, which the database cannot store."""
     return None if text is None else text.replace("\0", "")

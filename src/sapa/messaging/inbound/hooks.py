@@ -1,4 +1,4 @@
-"""Where channels call back: looked at for their signature, kept as they came, answered at once, dealt with later."""
+"""Receives callbacks: checks the signature, stores the raw body, responds, and leaves the processing to a worker."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -17,7 +17,7 @@ from sapa.values.provider_accounts import BadSignature
 _TEXT = {"content-type": "text/plain; charset=utf-8"}
 _BATCH = 500
 _DROPPED_HEADERS = {"cookie", "authorization", "x-api-key"}
-"""Headers that nobody needs any more once the call was let in."""
+"""Headers that are not stored."""
 
 
 class InvalidSignature(ApiError):
@@ -50,7 +50,7 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
 
 
 def _confirm(connected: ConnectedChannel, call: HookCall) -> HookAnswer:
-    """A channel asks whether the address is ours before it calls back there."""
+    """Responds to the channel's verification of the callback address."""
     word = connected.channel.confirm(connected.connection.credentials, call.query)
     if word is None:
         raise NotConfirmed
@@ -63,7 +63,7 @@ async def _admits(context: AppContext, path: str) -> bool:
 
 
 async def _check(connected: ConnectedChannel, call: HookCall) -> None:
-    """What it says is of no interest yet; a large one is signed in a thread, so that others need not wait."""
+    """Checks the signature only. Large bodies are hashed in a thread, so that other requests do not wait."""
     credentials = connected.connection.credentials
     try:
         await asyncio.to_thread(connected.channel.check_callback, credentials, call.headers, call.body)
@@ -80,13 +80,13 @@ async def _store(tx: Tx, connected: ConnectedChannel, call: HookCall) -> None:
 
 
 async def replay(tx: Tx, connected: ConnectedChannel, since: datetime, until: datetime | None = None) -> int:
-    """Has the worker go through the callbacks of that time again; what is known of them already stays as it is."""
+    """Processes the callbacks of a period again; items that are stored already do not change."""
     connection = connected.connection
     return await queries.replay(tx, connection.company.id, connection.id, since, until or datetime.now(UTC))
 
 
 async def purge_old(database: Database) -> None:
-    """The worker's job: callbacks are kept for a month."""
+    """Worker job: callbacks are kept for a month."""
     async with database.connection() as db:
         companies = await queries.list_companies_to_purge(db)
     for company_id in companies:

@@ -1,4 +1,4 @@
-"""The worker's part of what comes in: every item of a kept callback, once, in the order of its connection."""
+"""Processes stored callbacks: every item once, in the order of its connection."""
 
 import asyncio
 from collections.abc import Sequence
@@ -32,7 +32,7 @@ LANE_SECONDS = 0.5
 LANES_LISTED = 1000
 MAX_CONCURRENT_LANES = 3
 ITEMS_PER_TRANSACTION = 100
-"""In one transaction. A callback with a whole history is gone through in as many as it takes."""
+"""A callback with a long history takes several transactions."""
 MAX_TRIES = 5
 MAX_ERROR_LENGTH = 1000
 
@@ -40,7 +40,7 @@ log = structlog.get_logger()
 
 
 async def process(context: AppContext, stopping: asyncio.Event) -> None:
-    """The service: any number of workers, each connection with one of them at a time."""
+    """Worker service: any number of workers, one at a time for each connection."""
     turns = CompanyTurns(context, stopping)
     try:
         await repeat(turns.take, stopping)
@@ -49,8 +49,8 @@ async def process(context: AppContext, stopping: asyncio.Event) -> None:
 
 
 class CompanyTurns:
-    """Connections take turns, so that one with a long backlog keeps up no other: a few at a time, none for longer than
-    a moment, and whoever has waited longest comes next."""
+    """Schedules connections fairly, so that one with a long backlog does not block others: a few run at once, each for
+    a limited time, and the one that has waited longest is next."""
 
     def __init__(self, context: AppContext, stopping: asyncio.Event) -> None:
         self._context = context
@@ -60,7 +60,8 @@ class CompanyTurns:
         self._turn = 0
 
     async def take(self) -> None:
-        """Those that wait start as far as there is room; then until a turn is over, or something may have come in."""
+        """Starts as many waiting connections as there is room for, then waits until one is done or new callbacks may be
+        there."""
         async with self._context.database.connection() as db:
             due = await queries.list_lanes(db, LANES_LISTED)
         self._served = {lane: self._served[lane] for lane in due if lane in self._served}
@@ -84,7 +85,7 @@ class CompanyTurns:
 
 
 async def advance(context: AppContext, lane: CallbackLane) -> bool:
-    """One transaction: the next items of the connection's oldest callback. False when there are none for us."""
+    """One transaction: the next items of the connection's oldest callback. False if there are none."""
     try:
         async with context.database.transaction() as tx:
             if not await queries.lock_lane(tx, lane):
@@ -121,7 +122,7 @@ async def _process(context: AppContext, tx: Tx, lane: CallbackLane, callback: St
 
 
 async def _process_items(tx: Tx, callback_context: CallbackContext, items: Sequence[Item]) -> tuple[bool, str | None]:
-    """Whether some came too early, and what went wrong. One that cannot be dealt with does not keep up the others."""
+    """Whether some items came too early, and the last error. A failing item does not block the others."""
     is_early, error = False, None
     for item in items:
         try:
@@ -142,7 +143,7 @@ def _describe(failure: Exception) -> str:
 
 
 async def _process_item(tx: Tx, callback_context: CallbackContext, item: Item) -> bool:
-    """Whether it came too early: it may speak of a message that we do not know yet."""
+    """Whether it came too early: it may refer to a message that is not stored yet."""
     company, source = callback_context.company, callback_context.connected.connection.source
     match item:
         case StatusReport():

@@ -1,4 +1,4 @@
-"""How callbacks of channels are kept until they are dealt with, and for a while after that."""
+"""Queries for callbacks of channels, before and after they are processed."""
 
 from collections.abc import Mapping
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ RETENTION_DAYS = 30
 
 
 class CallbackLane(Struct, frozen=True):
-    """A connection with something to deal with."""
+    """A connection with callbacks to process."""
 
     company_id: int
     connection_id: str
@@ -104,7 +104,7 @@ PURGE = sql(
 async def insert_callback(
     tx: Tx, company_id: int, connection_id: str, source: str, hash: bytes, headers: Mapping[str, str], body: bytes
 ) -> bool:
-    """Whether it is new: channels send what they are not sure of again."""
+    """True if it is new: channels repeat callbacks."""
     await INSERT_LANE.run(tx, company_id, connection_id, source)
     text = msgspec.json.encode(headers).decode().replace("\\u0000", "")
     return await INSERT.run(tx, company_id, connection_id, hash, text, body) > 0
@@ -115,7 +115,7 @@ async def list_lanes(db: Connection, most: int) -> list[CallbackLane]:
 
 
 async def lock_lane(tx: Tx, lane: CallbackLane) -> bool:
-    """False while another worker has it."""
+    """False while another worker holds it."""
     return await LOCK_LANE.value(tx, lane.company_id, lane.connection_id) is not None
 
 
@@ -124,12 +124,12 @@ async def find_next(tx: Tx, lane: CallbackLane) -> StoredChannelCallback | None:
 
 
 async def record_progress(tx: Tx, company_id: int, id: int, position: int, is_left: bool, error: str | None) -> None:
-    """So many items are dealt with; `is_left` says that there are more."""
+    """`position` items are processed; `is_left` means that there are more."""
     await RECORD_PROGRESS.run(tx, company_id, id, position, is_left, error)
 
 
 async def postpone(tx: Tx, company_id: int, id: int, by: timedelta) -> None:
-    """All of it is gone through once more, later: what was dealt with is recognised."""
+    """Processes the whole callback again later; items that are stored already are recognised."""
     await POSTPONE.run(tx, company_id, id, by.total_seconds())
 
 

@@ -1,4 +1,4 @@
-"""The files that come with messages: where they are named, and noted until they are fetched."""
+"""Records the files of messages, to be fetched by the worker."""
 
 from collections.abc import Sequence
 
@@ -13,12 +13,12 @@ MAX_BYTES = 25 * 1_048_576
 
 
 def build_address(context: AppContext, message_id: str) -> str:
-    """What a message names as its file: the call that tells where its files can be fetched."""
+    """The media address of a message: the endpoint that returns links to its files."""
     return f"{context.settings.server.address}{Base.MESSAGING}/messages/{message_id}/media"
 
 
 async def note(tx: Tx, connection: ChannelAccount, message_id: str, files: Sequence[InboundMedia]) -> None:
-    """Files that came along are stored at once, those that lie elsewhere are fetched later."""
+    """Files with content are stored at once, the others are fetched later."""
     for number, media in enumerate(files):
         row = _build_row(connection, message_id, number, media)
         await queries.insert_media(tx, connection.company.id, connection.source, row)

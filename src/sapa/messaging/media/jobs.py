@@ -1,4 +1,4 @@
-"""The files that customers send: fetched by the worker, bounded and stored."""
+"""Fetches the files that customers send: bounded in size, retried, stored."""
 
 import asyncio
 from collections import Counter
@@ -20,7 +20,7 @@ from sapa.work.loops import repeat, rest_beside
 
 MAX_TRIES = 5
 CLAIM_SECONDS = 60.0
-"""Longer than a file may take: being told where it is, and then fetching it."""
+"""Longer than locating and fetching a file may take."""
 POLL_SECONDS = 0.5
 MAX_CONCURRENT = 6
 MAX_PER_COMPANY = 2
@@ -29,8 +29,8 @@ log = structlog.get_logger()
 
 
 async def fetch_waiting(context: AppContext, stopping: asyncio.Event) -> None:
-    """The worker's service: a few at a time, and the next one as soon as any of them is done. What is under way when it
-    ends is begun again by another worker."""
+    """Worker service. Fetches several files at once and starts the next one when any of them is done. Another worker
+    restarts what is unfinished when this one ends."""
     running: dict[WaitingFile, asyncio.Task[None]] = {}
 
     async def step() -> None:
@@ -49,7 +49,7 @@ async def fetch_waiting(context: AppContext, stopping: asyncio.Event) -> None:
 
 
 def _choose(waiting: Sequence[WaitingFile], running: Collection[WaitingFile]) -> Sequence[WaitingFile]:
-    """Those that there is room for. No company has all of it, however slow its files are."""
+    """The files to start now. No company takes all the capacity, however slow its files are."""
     busy, chosen = Counter(each.company_id for each in running), list[WaitingFile]()
     for each in waiting:
         has_room = len(running) + len(chosen) < MAX_CONCURRENT and busy[each.company_id] < MAX_PER_COMPANY

@@ -1,4 +1,4 @@
-"""Where the files of messages are fetched: at addresses that a company is told, each good for a quarter of an hour."""
+"""Serves the files of messages at signed addresses that expire after 15 minutes."""
 
 import base64
 import binascii
@@ -27,7 +27,7 @@ LINK_SECONDS = 900
 MAX_NAME_LENGTH = 200
 _LINK = "media link"
 
-# Shown by a browser these do no harm; whatever else comes is only ever saved.
+# Safe to show in a browser; all other types are downloads.
 _HARMLESS = {
     "image/png", "image/jpeg", "image/webp", "image/gif", "video/mp4", "audio/ogg", "audio/mpeg", "audio/mp4",
 }  # fmt: skip
@@ -84,7 +84,7 @@ def _build_link(context: AppContext, link: MediaLink) -> str:
 
 
 def _read_link(context: AppContext, token: str) -> MediaLink:
-    """A link that was changed, or whose time is over, leads nowhere."""
+    """An altered or expired link is not found."""
     try:
         sealed = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
         link = msgspec.json.decode(context.vault.open(sealed, 0, _LINK), type=MediaLink)
@@ -108,7 +108,7 @@ def build_pages(context: AppContext) -> list[Route]:
 
 
 async def _stream(context: AppContext, link: MediaLink) -> AsyncIterator[bytes]:
-    """A part at a time, so that nobody's slow download holds a connection to the database."""
+    """Part by part, so that a slow download holds no database connection."""
     part, data = 0, b""
     while part == 0 or data:
         async with context.database.connection() as db:

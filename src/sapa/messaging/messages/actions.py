@@ -1,4 +1,4 @@
-"""How messages are recorded, and what becomes of them: as channels report it, or as those who answer prove it."""
+"""Records messages, and updates their status by the channels' reports or by replies that prove delivery."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -39,14 +39,14 @@ from sapa.values.company import Company
 from sapa.values.json import encode
 
 STATUS_TIMEOUT = timedelta(hours=24)
-"""How long a channel is waited for that has not said what became of a message."""
+"""How long to wait for a channel's report on a message."""
 UNKNOWN = "UNKNOWN"
 UNCLEAR = "UNCLEAR"
 REPLY_WINDOW = timedelta(hours=72)
 ECHO_WINDOW = timedelta(minutes=2)
 EVENT_KINDS = {"edit": "edited", "revoke": "revoked", "reaction": "reacted"}
 IN_FLIGHT_WINDOW = timedelta(minutes=2)
-"""How long after its call a message may still be on its way to the channel."""
+"""How long after its call a message may still be in flight."""
 DISPATCHED = frozenset({"sent", "delivered", "read"})
 
 
@@ -61,8 +61,8 @@ async def read_clock(db: Connection, company: Company) -> ClockReading:
 async def list_of_ticket(
     db: Connection, company: Company, ticket_id: str, limit: int, before: str | None
 ) -> tuple[list[Message], str | None]:
-    """The newest messages of a ticket, or those before another, in the order in which they were written; and before
-    which one there are more."""
+    """The newest messages of a ticket, or those before another message, oldest first; and the cursor for earlier
+    ones."""
     if before is not None and not await queries.is_in_ticket(db, company.id, ticket_id, before):
         raise Invalid.field("before", "must be the `earlier` of an answer for this ticket")
     found = await queries.list_newest(db, company.id, ticket_id, limit + 1, before)
@@ -71,7 +71,7 @@ async def list_of_ticket(
 
 
 async def record_outbound(tx: Tx, company: Company, new: NewMessage) -> Message:
-    """One that no channel has an id for yet, and so is nobody's copy."""
+    """Stores a message that has no channel id yet, so it cannot be a duplicate."""
     message = await queries.insert_message(tx, company.id, new)
     if message is None:
         raise RuntimeError("a message without the channel's id was taken for another one")
@@ -81,7 +81,7 @@ async def record_outbound(tx: Tx, company: Company, new: NewMessage) -> Message:
 async def record_inbound(
     tx: Tx, company: Company, inbound: ReceivedItem, contact: Contact, new: NewMessage, now: datetime
 ) -> Message | None:
-    """None when it was known, or is one of ours that comes back as an echo."""
+    """None if the message is stored already, or is an echo of one of ours."""
     if inbound.is_echo and await _is_own(tx, company, Source(new.source), inbound, contact, now):
         return None
     return await queries.insert_message(tx, company.id, new)
@@ -90,8 +90,8 @@ async def record_inbound(
 async def _is_own(
     tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, now: datetime
 ) -> bool:
-    """Whether an echo is of a message that we sent ourselves. One that the channel has no reference for may come
-    before its own call is answered."""
+    """Whether an echo is of a message that we sent. Without a reference it may arrive before our own call gets its
+    response."""
     reference = inbound.reference if inbound.reference and MESSAGE_ID.matches(inbound.reference) else None
     locked = await queries.find_locked(tx, company.id, source, reference, inbound.message_id)
     if locked is None:
@@ -107,7 +107,7 @@ async def _is_own(
 async def record_reply(
     tx: Tx, company: Company, source: Source, inbound: ReceivedItem, contact: Contact, at: datetime, now: datetime
 ) -> None:
-    """The message that it quotes was answered; without a quotation the latest one of the last days."""
+    """Marks the quoted message as replied; without a quotation, the latest one within the reply window."""
     locked = await _find_answered(tx, company, source, inbound, contact, at)
     if locked is None or locked.replied_at is not None:
         return
@@ -132,19 +132,18 @@ async def _find_answered(
 
 
 def _list_names(inbound: ReceivedItem, contact: Contact) -> list[str]:
-    """Whatever they were written to as: a channel may know them by another name than our side does."""
+    """All ids of the contact: a channel may know them by another id than we do."""
     known = [*inbound.sender, *contact.identities]
     return list(dict.fromkeys(value for identity in known for value in list_values(identity)))
 
 
 async def link_ticket(tx: Tx, company: Company, message: Message, link: TicketLink) -> Message:
-    """The message in the ticket that it belongs to."""
     await queries.set_ticket(tx, company.id, message.message_id2, link.ticket_id, link.agent_id)
     return replace(message, ticket_id=link.ticket_id, agent_id=link.agent_id)
 
 
 async def amend(tx: Tx, company: Company, source: Source, amendment: MessageAmendment) -> Message | None:
-    """A message that was edited, taken back or reacted to: an event of the original; an edit changes its text, too."""
+    """An edit, a deletion or a reaction is an event of the original message; an edit also changes its text."""
     id = await queries.find_id(tx, company.id, source, amendment.message_id)
     if id is None:
         return None
@@ -158,10 +157,9 @@ async def amend(tx: Tx, company: Company, source: Source, amendment: MessageAmen
 
 
 async def apply(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> list[Message]:
-    """The messages whose status changed by it; none when the report was heard before or changes nothing.
+    """Returns the messages whose status changed; none if the report is a duplicate or changes nothing.
 
-    `now` is the company's time. A report of a message that is not known (yet) changes nothing, and is not remembered:
-    see `is_early`.
+    `now` is the company's time. A report on an unknown message changes nothing and is not stored: see `is_early`.
     """
     locked = await _lock_reported(tx, company, source, report)
     changed = [await _apply_report(tx, company, message, report, now) for message in locked]
@@ -169,8 +167,8 @@ async def apply(tx: Tx, company: Company, source: Source, report: StatusReport, 
 
 
 async def is_early(tx: Tx, company: Company, source: Source, report: StatusReport, now: datetime) -> bool:
-    """Whether the report may say more in a moment: a fast channel reports before the answer to our own call is stored.
-    Then a message is not known yet by the channel's id of it, and a watermark passes over one that is on its way."""
+    """Whether to apply the report again later. A fast channel reports before the response to our own call is stored:
+    then the channel's id is not known yet, and a watermark misses a message in flight."""
     if report.watermark is None:
         return not await _lock_reported(tx, company, source, report)
     whom = list_values(report.recipient) if report.recipient else []
@@ -179,7 +177,7 @@ async def is_early(tx: Tx, company: Company, source: Source, report: StatusRepor
 
 
 async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendReceipt, now: datetime) -> Message:
-    """The channel took the message in answer to our call. Its reports may have been faster."""
+    """The channel accepted the message in its response. Its reports may have come first."""
     provider_id = sent.message_id
     locked = await queries.lock_message(tx, company.id, id)
     state = replace(locked.state, accepted_at=now)
@@ -193,14 +191,14 @@ async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendRe
 
 
 async def refuse(tx: Tx, company: Company, id: str, code: str, reason: str, now: datetime) -> Message | None:
-    """The channel refused the message in answer to our call; None when that is known already."""
+    """The channel refused the message in its response; None if the failure is stored already."""
     locked = await queries.lock_message(tx, company.id, id)
     report = StatusReport("failed", now, code=code, reason=reason)
     return await _store(tx, company, locked, report, merge(locked.state, "failed", now, now))
 
 
 async def mark_unclear(tx: Tx, company: Company, id: str, reason: str) -> Message:
-    """Nobody can tell whether the channel took the message, unless the channel reported on it meanwhile."""
+    """The outcome is unknown, unless the channel has reported on the message since."""
     locked = await queries.lock_message(tx, company.id, id)
     if locked.status != "pending":
         return await queries.get_message(tx, company.id, id)
@@ -211,7 +209,7 @@ async def mark_unclear(tx: Tx, company: Company, id: str, reason: str) -> Messag
 
 
 async def expire_unsettled(tx: Tx, company: Company, id: str, now: datetime) -> Message | None:
-    """Nobody has said what became of the message, and nobody is waited for any more; None when somebody has."""
+    """Fails a message that stayed without an outcome; None if it has one."""
     locked = await queries.lock_message(tx, company.id, id)
     if locked.status != "pending":
         return None
@@ -222,7 +220,7 @@ async def expire_unsettled(tx: Tx, company: Company, id: str, now: datetime) -> 
 
 
 async def _imply_delivery(tx: Tx, company: Company, locked: LockedMessage, at: datetime, now: datetime) -> None:
-    """Somebody who answers a message has got it, read or not."""
+    """A reply proves delivery, but not that the message was read."""
     report = StatusReport("delivered", at)
     if RANKS.get(locked.status, -1) < RANKS["delivered"]:
         merged = merge(locked.state, "delivered", at, now)
@@ -241,7 +239,7 @@ async def _lock_reported(tx: Tx, company: Company, source: Source, report: Statu
 
 
 def list_values(identity: Identity) -> list[str]:
-    """All the ways in which messages may name somebody."""
+    """All values by which messages may refer to a person."""
     known = canonical(identity)
     return list_spellings(known.value) if known.kind == "phone" else [known.value]
 
@@ -266,7 +264,7 @@ async def _store(
     *,
     is_implied: bool = False,
 ) -> Message | None:
-    """Writes what is new and announces a change of the status."""
+    """Stores what is new and announces a change of status."""
     is_change = merged.state.status != locked.status
     sequence = locked.sequence + is_change
     await queries.insert_events(
@@ -301,7 +299,7 @@ def _build_events(
 
 
 def _error_after(locked: LockedMessage, merged: MergedState, report: StatusReport) -> bytes | Raw | None:
-    """The first failure's reason stays for as long as the failure is remembered; what was unclear no longer is."""
+    """The reason of the first failure stays while the failure does; an unclear outcome is cleared."""
     if merged.state.failed_at is None:
         return None
     if locked.failed_at is not None:
@@ -315,6 +313,6 @@ def _build_update(message: Message, previous: str) -> MessageUpdate:
 
 
 def to_milliseconds(instant: datetime) -> datetime:
-    """In UTC, as precisely as the database keeps it."""
+    """In UTC, at the precision of the database."""
     instant = instant.astimezone(UTC)
     return instant - timedelta(microseconds=instant.microsecond % 1000)

@@ -1,4 +1,4 @@
-"""Messages whose outcome stayed unclear: one day they are called failed, so that nobody waits for ever."""
+"""Expires messages whose outcome stayed unknown."""
 
 import time
 from functools import partial
@@ -18,7 +18,7 @@ log = structlog.get_logger()
 
 
 async def expire_unsettled(database: Database) -> None:
-    """The worker's job: each message in a transaction of its own, so that one that resists keeps up no other."""
+    """Worker job. Each message has its own transaction, so that a failing one does not block the others."""
     ends = time.monotonic() + SECONDS
     async with database.connection() as db:
         found = await queries.list_unsettled(db, actions.STATUS_TIMEOUT, BATCH)

@@ -1,4 +1,4 @@
-"""Sending a message: checked, then written down, then put before the channel; see `delivery` for what becomes of it."""
+"""Sends a message: check, store, call the channel. `delivery` handles the channel's response."""
 
 from functools import partial
 
@@ -33,7 +33,7 @@ from sapa.messaging.tickets import TICKETS, AgentInactive, OutboundMessage, Take
 from sapa.values.company import Company
 
 REFUSALS = (WindowClosed, ChannelUnsupported, ChannelNotConnected, AgentInactive, TakenOver, SendFailed)
-"""What may come of a plain message, besides its being sent."""
+"""The errors that any send may raise."""
 
 
 async def send(call: OutboundCall, body: AnySendIn) -> Message | Accepted[Message]:
@@ -52,14 +52,14 @@ async def _send(call: OutboundCall, body: AnySendIn, send_context: SendContext) 
     key = RecordKey(RECORD_ID.new(), plan.clock) if send_context.ticket_id is None else None
     message = await call.intend(partial(_record, call, plan, key, send_context))
     call.is_recorded = True
-    # A caller who hangs up does not stop what is on its way.
+    # The send goes on when the caller disconnects.
     return await call.kit.run_to_end(deliver(call, plan, key, message))
 
 
 async def _record(
     call: OutboundCall, plan: SendPlan, key: RecordKey | None, send_context: SendContext, tx: Tx
 ) -> Message:
-    """The message as it is before the channel is called, with its contact, its ticket and the record of the call."""
+    """Stores the message before the channel is called, with its contact, its ticket and the record of the call."""
     company, connection, draft = call.company, plan.connected.connection, plan.draft
     id, most = MESSAGE_ID.new(), plan.connected.channel.capabilities.most_in_window
     recipient = await contacts.record_outbound(tx, company, connection.id, plan.to, id, most)

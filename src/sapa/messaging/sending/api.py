@@ -1,4 +1,4 @@
-"""How messages are sent."""
+"""Endpoints that send messages."""
 
 from sapa.access.types import Scope
 from sapa.http.endpoints import Base, Routes

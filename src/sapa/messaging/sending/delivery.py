@@ -1,7 +1,7 @@
-"""A message on its way: put before the channel, and what became of it written down.
+"""Calls the channel and stores the outcome.
 
-What the channel took or refused is known at once. When nobody can tell, the message stays pending until the channel
-reports on it, and is never sent again by itself.
+The channel's acceptance or refusal is final. If the outcome is unknown, the message stays pending until the channel
+reports on it, and is never sent again automatically.
 """
 
 from collections.abc import Awaitable, Callable
@@ -29,11 +29,11 @@ from sapa.outbound.client import NotSent, Unclear
 
 MAX_TRIES = 4
 RETRY_SECONDS = 20.0
-"""How long after the first try another one may begin."""
+"""How long after the first try another one may start."""
 MAX_RETRY_AFTER = 5.0
 RETRY_PAUSE = 0.3
 OUTCOME_SECONDS = 30.0
-"""How long the outcome may wait for the database."""
+"""How long storing the outcome may wait for the database."""
 CONCERNS_ACCOUNT = frozenset({"auth", "billing", "config", "policy"})
 
 log = structlog.get_logger()
@@ -42,7 +42,7 @@ Result = TypeVar("Result")
 
 
 class UnknownOutcome(Struct, frozen=True):
-    """Nobody can tell whether the channel took the message."""
+    """It is unknown whether the channel accepted the message."""
 
     reason: str
 
@@ -66,7 +66,7 @@ class _RefusedForNow(Exception):
 
 
 async def _dispatch(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal | UnknownOutcome:
-    """Tries again only what the channel certainly does not have, and only for a while."""
+    """Retries only what the channel certainly did not accept, and only for a limited time."""
 
     async def try_once() -> SendReceipt | SendRefusal | UnknownOutcome:
         outcome = await _try(plan, reference)
@@ -106,8 +106,8 @@ def _build_outgoing(plan: SendPlan, reference: str) -> OutgoingMessage:
 
 
 async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
-    """What became of a message is written down again and again while the database is away or busy, or an echo of it
-    comes in at the same moment: nobody else knows it, and writing it twice changes nothing."""
+    """Retries storing the outcome while the database is away or busy, or while an echo of the message is processed.
+    Nobody else knows the outcome, and storing it twice changes nothing."""
     passing = (DatabaseAway, *BUSY, asyncpg.UniqueViolationError)
     return await retry(write, passing, seconds=OUTCOME_SECONDS, pause=RETRY_PAUSE)
 
@@ -117,7 +117,7 @@ async def _accept(
 ) -> Message:
     company, source = call.company, plan.connected.connection.source
     now = (await messages.read_clock(tx, company)).now
-    if sent.alias is not None:  # contacts are locked before messages, and messages before tickets
+    if sent.alias is not None:  # lock order: contacts, messages, tickets
         await contacts.add_alias(tx, company, plan.to, sent.alias)
     message = await messages.accept(tx, company, source, id, sent, now)
     if plan.connected.has_error:
@@ -153,6 +153,5 @@ async def _refuse(
 async def _record_answer(
     call: OutboundCall, key: RecordKey | None, result: Message | Accepted[Message] | SendFailed, tx: Tx
 ) -> None:
-    """In the record of the call, if there is one."""
     if key is not None:
         await history.answer(tx, call.kit.vault, call.company, key, call.asked, result)

@@ -1,4 +1,4 @@
-"""The content of a message, checked as far as that does not depend on the channel."""
+"""Checks the content of a message, as far as that does not depend on the channel."""
 
 import re
 from collections.abc import Sequence
@@ -175,7 +175,7 @@ def _check_unique(field: str, values: Sequence[str]) -> None:
 
 
 def check_url(field: str, text: str) -> str:
-    """Its form only: the channel fetches it, and we look nothing up."""
+    """Checks the form only. The channel fetches the URL, so nothing is resolved here."""
     if any(character.isspace() or not character.isprintable() for character in text) or "\\" in text:
         raise Invalid.field(field, "must not hold blanks, backslashes or control characters")
     try:

@@ -1,7 +1,7 @@
-"""The pace of each connection, over all processes: no faster than its channel takes messages.
+"""The send rate of each connection, shared by all processes.
 
-One small statement books the next free place and says how long it is until then. Nothing is held while waiting: no
-connection, no lock, no place that another channel could need.
+One statement reserves the next free slot and returns the wait. While a message waits it holds no connection, no lock
+and no slot that another channel needs.
 """
 
 import asyncio
@@ -20,12 +20,12 @@ from sapa.messaging.sending.types import ChannelBusy, SendPlan
 from sapa.values.company import Company
 
 MAX_WAIT_SECONDS = 15.0
-"""A call that would have to wait longer is refused."""
+"""A call that would wait longer is refused."""
 
 
 async def wait_for_turn(context: AppContext, company: Company, plan: SendPlan) -> SendPlan:
-    """Call it before anything is written down and without a connection in hand. While the message waits, the account
-    may be disconnected, or given another token."""
+    """Call it before anything is stored and while you hold no database connection. While the message waits, its account
+    may be disconnected or get another token."""
     if not await wait_until_free(context, plan.connected, plan.draft.content):
         return plan
     async with context.database.connection() as db:
@@ -36,8 +36,7 @@ async def wait_for_turn(context: AppContext, company: Company, plan: SendPlan) -
 
 
 async def wait_until_free(context: AppContext, connected: ConnectedChannel, content: Content) -> bool:
-    """Returns when the connection may send, at once when it is idle; raises ChannelBusy when that is too far off. Says
-    whether it took a while."""
+    """Returns once the connection may send; raises ChannelBusy if the wait is too long. True if it waited."""
     connection = connected.connection
     if not get_environment(connection.company).is_paced:
         return False
@@ -50,7 +49,7 @@ async def wait_until_free(context: AppContext, connected: ConnectedChannel, cont
 
 
 def find_gap(capabilities: Capabilities, content: Content) -> float:
-    """Seconds from one message to the next."""
+    """Seconds between two messages."""
     slower = capabilities.media_per_second if isinstance(content, Media) else None
     return 1 / (slower or capabilities.per_second)
 
@@ -58,7 +57,7 @@ def find_gap(capabilities: Capabilities, content: Content) -> float:
 async def reserve_slot(
     db: Connection, company_id: int, connection_id: str, gap: float, most: float = MAX_WAIT_SECONDS
 ) -> float:
-    """The seconds until the next free place of a connection, which is ours from now on."""
+    """Reserves the next free slot of a connection and returns the seconds until then."""
     seconds = await queries.reserve_slot(db, company_id, connection_id, gap, most)
     if seconds is not None:
         return seconds

@@ -1,6 +1,6 @@
-"""Everything that is checked before a message is written down and its channel is called, in the order of the checks.
+"""All checks before a message is stored and its channel is called, in the order in which they run.
 
-Whatever the channel would refuse and can be known here is refused here, precisely.
+What the channel would refuse, and we can know, is refused here with its exact reason.
 """
 
 import re
@@ -63,14 +63,14 @@ _TOKEN = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.:=+/@|-]{0,254}", re.ASCII).fullmat
 _DIAL = re.compile(r"\+?([1-9][0-9]{0,2})", re.ASCII).fullmatch
 
 NAMED_BY_FORM: frozenset[IdentityKind] = frozenset({"phone", "bsuid", "email"})
-"""Kinds that can be told from how a recipient is written; of other ids only the channel knows."""
+"""Kinds that the form of a recipient shows. Other ids are known to the channel only."""
 
-# As mail programs of several languages begin the subject of an answer.
+# Reply prefixes of mail programs in several languages.
 _drop_prefixes = re.compile(r"(?:\s*(?:re|aw|sv|antw|bls|balas)\s*(?:\[\d+\])?\s*:)*\s*", re.IGNORECASE).sub
 
 
 async def prepare(context: AppContext, company: Company, body: AnySendIn, send_context: SendContext) -> SendPlan:
-    """Raises the first thing that stands in the way. Returns when it is the message's turn."""
+    """Raises the first error it finds. Returns when it is the message's turn to be sent."""
     async with context.database.connection() as db:
         if send_context.agent_id is not None:
             await TICKETS.installed.check_agent(db, company, send_context.agent_id)
@@ -81,7 +81,8 @@ async def prepare(context: AppContext, company: Company, body: AnySendIn, send_c
 
 
 async def _plan(context: AppContext, db: Connection, company: Company, body: AnySendIn) -> SendPlan:
-    """Over the first of the named channels that can carry it, else over one that fits."""
+    """Takes the first of the named channels that can carry the message; without names, the first connected one that
+    fits."""
     sources = parse_sources(body.sources)
     parse_region(body.country_code, company)
     draft = await build_draft(db, company, body)
@@ -99,7 +100,7 @@ async def _plan(context: AppContext, db: Connection, company: Company, body: Any
 
 
 def parse_sources(words: str | Sequence[str] | None) -> list[Source]:
-    """The channels that are named, each once; raises Invalid for a name that none has."""
+    """The named channels without duplicates; raises Invalid for an unknown name."""
     found = []
     for word in [words] if isinstance(words, str) else words or ():
         source = find_source(word)
@@ -110,7 +111,7 @@ def parse_sources(words: str | Sequence[str] | None) -> list[Source]:
 
 
 def parse_region(country_code: str | None, company: Company) -> str:
-    """The country of a number without a country code: ID, 62 and +62 are the same."""
+    """The country of a number without a country code. ID, 62 and +62 mean the same."""
     if not country_code:
         return company.region
     text = country_code.strip().upper()
@@ -124,7 +125,7 @@ def parse_region(country_code: str | None, company: Company) -> str:
 
 
 async def _choose_source(db: Connection, company: Company, body: AnySendIn, draft: MessageDraft) -> Source:
-    """The first connected channel that carries this kind of message to a recipient of this form."""
+    """The first connected channel that carries this kind of message to this form of recipient."""
     connected = await get_accounts(company).list_sources(db, company)
     if not connected:
         raise ChannelNotConnected
@@ -159,7 +160,7 @@ async def _check_source(
     source: Source,
     clock: ClockReading,
 ) -> SendPlan:
-    """Whether this channel can carry it now: its content, to this recipient, at this time."""
+    """Checks whether this channel can carry this content to this recipient now."""
     connected = await get_accounts(company).find_by_source(context, db, company, source)
     if connected is None:
         raise ChannelNotConnected(f"The channel {source} is not connected.")
@@ -204,7 +205,7 @@ def _check_length(source: Source, field: str, text: str, most: int) -> None:
 
 
 def parse_recipient(to: str, country_code: str | None, company: Company, kinds: Sequence[IdentityKind]) -> Identity:
-    """As the first of the kinds that it can be; raises Invalid with what the usual kind needs."""
+    """The recipient as the first of `kinds` that fits; raises Invalid with what the first kind needs."""
     region = parse_region(country_code, company)
     text = to.strip()
     for kind in kinds:
@@ -263,7 +264,7 @@ def _build_advice(kind: IdentityKind, text: str, region: str) -> str:
 
 
 def _is_own(connected: ConnectedChannel, to: Identity) -> bool:
-    """Whether it names the company's own side of the channel."""
+    """Whether the recipient is the company's own account."""
     kind, account = connected.channel.capabilities.identities[0], connected.connection.account
     own = (Identity(kind, account[field]) for field in connected.channel.own_fields if account.get(field))
     return canonical(to).kind == kind and build_key(to) in map(build_key, own)
@@ -302,8 +303,8 @@ async def _check_window(
 
 
 async def _answer_thread(db: Connection, company: Company, plan: SendPlan) -> SendPlan:
-    """A mail to somebody who wrote answers what they wrote last, and mail programs show it there. A template answers
-    nothing, and says what it is about."""
+    """A mail to a customer who wrote replies to their last mail, so that mail programs show both in one thread. A
+    template starts a thread of its own."""
     if not plan.connected.channel.capabilities.has_threads or plan.draft.template is not None:
         return plan
     thread = await contacts.find_thread(db, company, plan.connected.connection.id, plan.to)
@@ -317,6 +318,6 @@ async def _answer_thread(db: Connection, company: Company, plan: SendPlan) -> Se
 
 
 def build_subject(subject: str | None) -> str | None:
-    """Marked as an answer once, however often it went to and fro."""
+    """The subject with one "Re:", however long the thread is."""
     words = _drop_prefixes("", subject or "", count=1)
     return f"Re: {words}"[:MAX_SUBJECT_LENGTH] if words else None

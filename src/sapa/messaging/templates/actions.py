@@ -1,4 +1,4 @@
-"""How templates change."""
+"""Creates, changes and deletes templates."""
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -40,11 +40,11 @@ APPROVALS: dict[str, Approval] = {
     "PENDING_DELETION": "DISABLED",
     "ARCHIVED": "DISABLED",
 }
-"""The channel's words for its decisions. One that is not here changes nothing."""
+"""Maps the channel's statuses to ours. An unknown status changes nothing."""
 
 
 async def create(tx: Tx, company: Company, body: TemplateIn) -> Template:
-    """Approved at once in a test environment; elsewhere when the channel says so."""
+    """Approved at once in a test environment, otherwise when the channel approves it."""
     header = parse_header(body.header)
     _check_line("name", body.name)
     _check_line("language", body.language)
@@ -64,7 +64,7 @@ async def create(tx: Tx, company: Company, body: TemplateIn) -> Template:
 
 
 async def update(tx: Tx, company: Company, id: str, patch: TemplatePatch) -> Template:
-    """Only as long as no channel has it: that keeps what was submitted."""
+    """Only while no channel has it: a channel keeps what was submitted."""
     template = await queries.lock_template(tx, company.id, id)
     if await queries.find_provider_id(tx, company.id, id) is not None:
         raise TemplateOnChannel
@@ -77,7 +77,7 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
 
 
 async def judge(tx: Tx, company: Company, verdict: TemplateVerdict) -> Template | None:
-    """The channel decided; None when the template or the decision is not known here."""
+    """Stores a channel's decision; None if the template or the decision is unknown."""
     status = APPROVALS.get(verdict.status.upper())
     if status is None:
         return None
@@ -86,7 +86,7 @@ async def judge(tx: Tx, company: Company, verdict: TemplateVerdict) -> Template 
 
 
 async def adopt(tx: Tx, company: Company, found: ChannelTemplate) -> Template | None:
-    """What the channel says of a template of its own, which may have been made there."""
+    """Stores a template of the channel, which may have been created there."""
     status = APPROVALS.get(found.status.upper())
     if status is None:
         return None
@@ -103,7 +103,7 @@ async def adopt(tx: Tx, company: Company, found: ChannelTemplate) -> Template | 
 async def find_for_send(
     db: Connection, company: Company, name: str, source: str | None, language: str | None
 ) -> Template:
-    """Of several languages the one that is asked for, else the first that is approved."""
+    """The requested language, else the first approved one."""
     named = await queries.list_by_name(db, company.id, name)
     fitting = [
         template for template in named if source in {None, template.source} and language in {None, template.language}
@@ -122,12 +122,12 @@ def _first_status(company: Company) -> Approval:
 
 
 def parse_header(header: str | Header | None) -> Header | None:
-    """A text alone is a header of that text."""
+    """A plain string is a text header."""
     return Header("text", header) if isinstance(header, str) else header
 
 
 def _check_line(field: str, word: str) -> None:
-    """A pattern's end would let a last line feed pass."""
+    """In a pattern, `$` would accept a trailing line feed."""
     if word.endswith("\n"):
         raise Invalid.field(field, "must not end with a line feed")
 
@@ -174,7 +174,8 @@ def _revise(company: Company, template: Template, patch: TemplatePatch) -> Conte
 
 
 def _read(found: ChannelTemplate, status: Approval) -> Content | None:
-    """None for what we could not send: without a body, or with parameters that have names or stand elsewhere."""
+    """None for a template that cannot be sent: without a body, or with named parameters or parameters outside the
+    body."""
     parts = {str(part.get("type", "")).upper(): part for part in found.components}
     body = str(parts.get("BODY", {}).get("text", ""))
     category = found.category.upper()

@@ -1,4 +1,4 @@
-"""How templates are reached."""
+"""Endpoints for templates."""
 
 from typing import Any
 

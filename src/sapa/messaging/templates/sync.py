@@ -1,4 +1,4 @@
-"""Templates at the channel that approves them: submitted, deleted, and kept in step with what it says."""
+"""Submits templates to the channel that reviews them, and synchronises their status."""
 
 import asyncio
 from collections.abc import Sequence
@@ -45,14 +45,14 @@ log = structlog.get_logger()
 
 
 class TemplateAccount(Struct, frozen=True):
-    """A company's account with the channel that approves its templates."""
+    """A company's account with the channel that reviews its templates."""
 
     channel: TemplateStore
     connection: ChannelAccount
 
 
 async def find_template_account(context: AppContext, db: Db, company: Company) -> TemplateAccount | None:
-    """None where templates need nobody's approval."""
+    """None if the company's templates need no review."""
     if not get_environment(company).has_template_review:
         return None
     for source in APPROVING_SOURCES:
@@ -63,13 +63,13 @@ async def find_template_account(context: AppContext, db: Db, company: Company) -
 
 
 def check_header(header: Header | None) -> None:
-    """Raises for what can only be made at the channel itself."""
+    """Raises for a header that can only be created at the channel."""
     if header is not None and header.type != "text":
         raise ChannelUnsupported("A template with a media header is made at the channel, and then appears here.")
 
 
 async def submit(account: TemplateAccount, template: Template) -> ChannelTemplate | SendRefusal | None:
-    """What the channel says; None when nobody can tell, and the next round will."""
+    """The channel's response; None if the outcome is unknown, which the next round resolves."""
     header = parse_header(template)
     new = NewTemplate(
         template.name,
@@ -89,13 +89,13 @@ async def submit(account: TemplateAccount, template: Template) -> ChannelTemplat
 
 
 def _build_button(button: object) -> dict[str, object]:
-    """A button in the words that channels use, without what it lacks."""
+    """The button in the channel's format, without empty fields."""
     names = {"type": "type", "text": "text", "url": "url", "phone_number": "phone_number"}
     return {word: value for name, word in names.items() if (value := getattr(button, name)) is not None}
 
 
 async def synchronise(context: AppContext, stopping: asyncio.Event) -> None:
-    """The worker's service: every few minutes each company's channel is asked what it has and has decided."""
+    """Worker service: reads each company's templates and decisions from its channel every few minutes."""
     holder = leases.new_holder()
 
     async def step() -> None:
@@ -113,13 +113,13 @@ async def synchronise(context: AppContext, stopping: asyncio.Event) -> None:
 
 
 async def _keeps_lease(context: AppContext, holder: str) -> bool:
-    """A round may take longer than a lease: two workers that submit the same template would have it refused."""
+    """A round may outlast the lease, and a template that two workers submit would be refused."""
     async with context.database.connection() as db:
         return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
 
 
 async def _try_synchronise(context: AppContext, company_id: int) -> None:
-    """What one company's channel says keeps up no other company."""
+    """An error at one company's channel does not block the other companies."""
     try:
         await synchronise_company(context, company_id)
     except DatabaseAway:
@@ -145,7 +145,7 @@ async def synchronise_company(context: AppContext, company_id: int) -> None:
 
 
 async def _adopt(context: AppContext, company: Company, template: ChannelTemplate) -> None:
-    """Each by itself: one that cannot be kept does no harm to the others."""
+    """One transaction per template, so that a failing one does not block the others."""
     try:
         await context.database.transact(
             lambda tx: actions.adopt(tx, company, template), (asyncpg.UniqueViolationError,)
@@ -157,7 +157,7 @@ async def _adopt(context: AppContext, company: Company, template: ChannelTemplat
 
 
 async def _submit_missing(context: AppContext, company: Company, account: TemplateAccount) -> None:
-    """What the channel does not have after all."""
+    """Submits templates that the channel does not have."""
     async with context.database.connection() as db:
         waiting = await queries.list_unsubmitted(db, company.id, MAX_SUBMITTED)
     for template in waiting:
@@ -171,7 +171,7 @@ async def _submit_missing(context: AppContext, company: Company, account: Templa
 async def settle(
     tx: Db, company: Company, template: Template, response: ChannelTemplate | SendRefusal | None
 ) -> Template:
-    """Writes down what the channel said of a template that was submitted."""
+    """Stores the channel's response to a submitted template."""
     if response is None:
         return template
     reason: str | None

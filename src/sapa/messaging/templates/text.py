@@ -1,4 +1,4 @@
-"""A template's text and its parameters. Pure: no database."""
+"""The text of a template and its parameters. Pure: no database."""
 
 import re
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"[1-9][0-9]{0,2}", re.ASCII).fullmatch
 
 
 def list_places(body: str) -> list[int]:
-    """The parameters' numbers, each once; raises Invalid where they are not 1, 2, 3 …"""
+    """The parameters' numbers without duplicates; raises Invalid unless they are 1, 2, 3 …"""
     if not body.strip():
         raise Invalid.field("body", "must hold more than blanks")
     if "{{" in (rest := _PLACE.sub("", body)) or "}}" in rest:
@@ -29,7 +29,7 @@ def list_places(body: str) -> list[int]:
 
 
 def check_params(template: Template, params: Sequence[str]) -> None:
-    """Raises when there are too few or too many, or when one is empty, which channels refuse."""
+    """Raises for too few or too many parameters, or an empty one, which channels refuse."""
     places = list_places(template.body)
     if len(params) != len(places):
         shown = ", ".join(f"{{{{{place}}}}}" for place in places) or "none"
@@ -52,7 +52,7 @@ def preview(template: Template, params: Sequence[str]) -> Preview:
 
 
 def fill(body: str, params: Sequence[str]) -> str:
-    """A parameter that itself looks like a place stays as it was given."""
+    """A parameter that contains a placeholder is not filled in again."""
     return _PLACE.sub(lambda place: params[int(place[1]) - 1], body)
 
 

@@ -1,8 +1,8 @@
-"""What visitors send: words, choices, and acknowledgements of what they were shown.
+"""Receives visitors' messages, choices and receipts.
 
-A page's message is stored, and announced as message.received, in the transaction that answers the page. A provider's
-callback is kept as it came and understood later, because it would not wait and may say anything; a page is ours, what
-it sends is checked before it is taken, and it sends again with the same id until it was told that it was taken.
+A message is stored, and announced as message.received, in the transaction of the page's request. A provider's callback
+is stored raw and processed later, because the provider does not wait and may send anything. A page is our own: what it
+sends is validated first, and it repeats a message with the same id until it gets a response.
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ class ChosenOption(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class VisitorMessage(Struct, frozen=True, forbid_unknown_fields=True):
-    """A message of a visitor; the page makes up its id, and uses it again when it does not know what became of it."""
+    """A visitor's message. The page generates the id, and uses it again for a retry."""
 
     id: Annotated[str, Meta(pattern=r"^p_[0-9a-zA-Z-]{16,64}\Z")]
     text: Annotated[str, Meta(max_length=MAX_TEXT_LENGTH, pattern=r"^[^\x00]*\Z")] = ""
@@ -52,14 +52,14 @@ class VisitorMessage(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class VisitorReceipt(Struct, frozen=True, forbid_unknown_fields=True):
-    """The numbers of lines that reached a page, and of those that somebody looked at."""
+    """The numbers of messages that a page received, and of those that the visitor read."""
 
     delivered: Numbers = []
     read: Numbers = []
 
 
 async def receive(tx: Tx, context: AppContext, visit: WidgetVisit, message: VisitorMessage) -> WidgetMessage:
-    """Once for each id."""
+    """Idempotent by the message's id."""
     company = visit.company
     visitor = await widget.lock_visitor(tx, company.id, visit.visitor.id)
     if visitor is None:
@@ -76,7 +76,7 @@ async def receive(tx: Tx, context: AppContext, visit: WidgetVisit, message: Visi
 
 
 async def _choose(tx: Tx, visit: WidgetVisit, chosen: ChosenOption) -> Interaction:
-    """Only what the message offered can be chosen, and under the title that it had there."""
+    """Only options of the message can be chosen, with their titles."""
     stored = await widget.find_message_by_number(tx, visit.company.id, visit.visitor.id, chosen.number)
     if stored is None or stored.direction != "out":
         raise NoSuchChoice
@@ -99,7 +99,7 @@ async def _receive(
     choice: Interaction | None,
     chosen: ChosenOption | None,
 ) -> None:
-    """The same way that every channel's messages take from here."""
+    """From here on the message takes the path of every channel's messages."""
     visitor, at = visit.visitor, datetime.fromisoformat(stored.at)
     quoted = widget_messages.build_message_id(visitor.id, chosen.number) if chosen else None
     inbound = calls.build_inbound(
@@ -110,7 +110,7 @@ async def _receive(
 
 
 async def acknowledge(tx: Tx, visit: WidgetVisit, acknowledged: VisitorReceipt) -> None:
-    """What was read was delivered, too. Each is reported once, however often a page says it."""
+    """A read message is also delivered. Each receipt is reported once, however often the page sends it."""
     company_id, visitor_id = visit.company.id, visit.visitor.id
     arrived = sorted({*acknowledged.delivered, *acknowledged.read})
     delivered = await widget.mark_delivered(tx, company_id, visitor_id, arrived)

@@ -1,4 +1,4 @@
-"""What the web chat keeps only for a while."""
+"""Purges expired data of the web chat."""
 
 from collections.abc import Awaitable, Callable
 
@@ -10,7 +10,7 @@ _BATCH = 5_000
 
 
 async def purge_old(database: Database) -> None:
-    """Minutes that are over, sessions that nobody came back with, and visitors with whom not a word was exchanged."""
+    """Worker job: past minutes of the rate limits, unused sessions, and visitors without messages."""
     async with database.transaction() as tx:
         await widget.purge_windows(tx)
     await _forget_all(database, widget.purge_sessions)

@@ -1,4 +1,4 @@
-"""How much a visitor, or an address, may do in a minute. Counted in PostgreSQL, so over all processes."""
+"""Rate limits for visitors and addresses, per minute. Counted in PostgreSQL, so they hold for all processes."""
 
 from ipaddress import IPv6Address, ip_network
 from typing import Literal
@@ -12,7 +12,7 @@ LimitedAction = Literal["session", "message", "ack", "stream", "read"]
 
 MAX_PER_VISITOR: dict[LimitedAction, int] = {"session": 30, "message": 30, "ack": 240, "stream": 60, "read": 120}
 MAX_PER_ADDRESS: dict[LimitedAction, int] = {"session": 120, "message": 600}
-"""Higher than a visitor's: many people may share an address."""
+"""Higher than for a visitor: many people may share an address."""
 
 RETRY_SECONDS = 60
 _NETWORK_BITS = 64
@@ -34,7 +34,7 @@ async def _check(database: Database, company_id: int, subject: str, most: int) -
 
 
 def build_neighbourhood(address: str) -> str:
-    """An IPv6 address stands for the whole network that one subscriber gets."""
+    """The /64 network of an IPv6 address, which one subscriber gets; an IPv4 address unchanged."""
     parsed = parse_address(address)
     if isinstance(parsed, IPv6Address):
         return str(ip_network((parsed, _NETWORK_BITS), strict=False))

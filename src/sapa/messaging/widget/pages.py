@@ -1,5 +1,5 @@
-"""`/widget/v1`: the script that sites include, and what it calls. Any site's page may call, so CORS is open; whoever
-calls is known by the chat's public key and the session's token, never by a cookie."""
+"""`/widget/v1`: the script for sites, and its API. Pages of any site may call, so CORS is open. The chat's public key
+and the session's token identify the caller; cookies are not used."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -70,7 +70,7 @@ class WidgetSessionIn(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WidgetSession(Struct, frozen=True, rename="camel"):
-    """`token` is there where it is new: the page keeps it."""
+    """`token` is set for a new session only; the page stores it."""
 
     visitor_id: str
     is_identified: bool
@@ -81,7 +81,7 @@ class WidgetSession(Struct, frozen=True, rename="camel"):
 
 
 class Chat:
-    """What pages call, in one process."""
+    """The handlers of the web chat, for one process."""
 
     def __init__(self, context: AppContext) -> None:
         self._context = context
@@ -90,11 +90,11 @@ class Chat:
         self._streams = Streams(context.database, context.closing)
 
     async def open_session(self, request: Request) -> Response:
-        """Begins a session, or says how one stands; with a visitor, signs somebody in."""
+        """Creates or resumes a session; with a visitor, signs them in."""
         connection = (await self._find_chat(request)).connection
         await limits.check_address(self._database, connection.company.id, self._address(request), "session")
         body, token = await read_body(request, WidgetSessionIn), _token(request)
-        # Two pages of somebody new may sign in at once; the second finds whom the first one made.
+        # Two pages of a new visitor may sign in at once; the second finds the visitor that the first created.
         joined = await self._database.transact(
             lambda tx: visits.open_session(tx, connection, token, body.visitor), (asyncpg.UniqueViolationError,)
         )
@@ -134,7 +134,7 @@ class Chat:
         return Response(status_code=204, headers=CORS)
 
     async def listen(self, request: Request) -> Response:
-        """Lines after the one that Last-Event-ID names."""
+        """Streams the messages after Last-Event-ID."""
         visit = await self._authenticate(request)
         await limits.check_visitor(self._database, visit.company.id, visit.visitor.id, "stream")
         number = _number(request.headers.get("last-event-id"), "Last-Event-ID")
@@ -159,7 +159,6 @@ class Chat:
 
 
 def pages(context: AppContext) -> list[Route]:
-    """The chat's routes."""
     chat = Chat(context)
     return [
         Route(f"{PREFIX}/widget.js", _send_script, methods=["GET"]),
@@ -171,7 +170,7 @@ def pages(context: AppContext) -> list[Route]:
 
 
 def _route(path: str, **handlers: Handler) -> Route:
-    """Every answer, a refusal too, is one that a page of another site may read."""
+    """Every response, errors included, has CORS headers."""
 
     async def answer(request: Request) -> Response:
         if request.method == "OPTIONS":
@@ -221,7 +220,7 @@ def _token(request: Request) -> str | None:
 
 
 def _number(text: str | None, field: str) -> int:
-    """Nothing at all means 0."""
+    """A missing number is 0."""
     if not text:
         return 0
     if not (text.isascii() and text.isdigit() and len(text) <= 15):
@@ -239,7 +238,7 @@ async def _send_script(request: Request) -> Response:
 
 @cache
 def read_script() -> tuple[bytes, str]:
-    """The script and its tag."""
+    """The script and its ETag."""
     script = files("sapa.messaging.widget").joinpath("widget.js").read_bytes()
     return script, f'"{sha256(script).hexdigest()[:32]}"'
 

@@ -1,4 +1,4 @@
-"""How visitors of the web chat, their sessions and what their pages have shown are stored."""
+"""Queries for visitors of the web chat, their sessions and their receipts."""
 
 from msgspec import Struct
 
@@ -8,7 +8,7 @@ from sapa.messaging.channels.widget.types import Visitor, WidgetMessage
 
 
 class MarkedMessages(Struct, frozen=True):
-    """A line that was acknowledged for the first time."""
+    """A message that was acknowledged for the first time."""
 
     number: int
     reference: str
@@ -16,7 +16,7 @@ class MarkedMessages(Struct, frozen=True):
 
 
 class ConversationPosition(Struct, frozen=True):
-    """How far a visitor's conversation has come."""
+    """The number of the last message in a visitor's conversation."""
 
     company_id: int
     visitor_id: str
@@ -58,7 +58,7 @@ LOCK_IDENTIFIED = sql(
     row=Visitor,
 )
 
-# What the site no longer says of somebody stays as it was.
+# Fields that the site leaves out keep their values.
 DESCRIBE = sql(
     """
     UPDATE widget_visitors
@@ -83,7 +83,7 @@ FIND_SESSION = sql(
     row=Visitor,
 )
 
-# Not at every call: once a day is enough to tell that it is in use.
+# Once a day is enough to show that the session is in use.
 RECORD_USE = sql(
     """
     UPDATE widget_sessions SET used_at = now()
@@ -178,7 +178,7 @@ PURGE_SESSIONS = sql(
     crosses="the worker forgets ended sessions of every company",
 )
 
-# With their sessions, which are older still.
+# Their sessions are older still, and go with them.
 PURGE_VISITORS = sql(
     """
     DELETE FROM widget_visitors
@@ -193,7 +193,7 @@ PURGE_VISITORS = sql(
 async def insert_visitor(
     tx: Tx, company_id: int, id: str, external_id: str | None = None, name: str | None = None, email: str | None = None
 ) -> None:
-    """Somebody who is there already stays as they are."""
+    """An existing visitor stays unchanged."""
     await INSERT_VISITOR.run(tx, company_id, id, external_id, name, email)
 
 
@@ -248,7 +248,7 @@ async def list_after(db: Connection, company_id: int, visitor_id: str, number: i
 
 
 async def list_before(db: Connection, company_id: int, visitor_id: str, number: int, most: int) -> list[WidgetMessage]:
-    """The last ones before a number, oldest first."""
+    """The last messages before a number, oldest first."""
     return (await LIST_BEFORE.all(db, company_id, visitor_id, number, most))[::-1]
 
 
@@ -265,7 +265,7 @@ async def list_positions(db: Connection, visitors: list[tuple[int, str]]) -> lis
 
 
 async def count(db: Connection, company_id: int, subject: str) -> int:
-    """How often in the running minute, this time included."""
+    """Counts this call, and returns the calls in the current minute."""
     used: int = await COUNT.value(db, company_id, subject)
     return used
 

@@ -1,6 +1,6 @@
-"""The pages that listen: each gets its visitor's lines as server-sent events, and after a break those it missed.
+"""Sends new messages to listening pages as server-sent events, and after a reconnect those that the page missed.
 
-One look at the database serves all pages of this process. It happens when the bell rings, and now and then without it.
+One query serves all pages of this process. It runs when a notification arrives, and at intervals without one.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ Check = Callable[[], Awaitable[object]]
 
 
 class WidgetListener:
-    """One page that listens; it has everything up to `number`."""
+    """A listening page; it has all messages up to `number`."""
 
     def __init__(self, visit: WidgetVisit, number: int, check: Check) -> None:
         self.visitor = (visit.company.id, visit.visitor.id)
@@ -44,7 +44,7 @@ class WidgetListener:
 
 
 class Streams:
-    """The pages of this process."""
+    """The listening pages of this process."""
 
     def __init__(self, database: Database, closing: asyncio.Event) -> None:
         self._database = database
@@ -54,7 +54,7 @@ class Streams:
         self._watching: asyncio.Task[None] | None = None
 
     def open(self, visit: WidgetVisit, number: int, check: Check) -> WidgetListener:
-        """A page has its place until `close`; `check` raises when its session is over."""
+        """Registers a page until `close`; `check` raises when its session has ended."""
         page = WidgetListener(visit, number, check)
         of_visitor = Counter(other.visitor for other in self._pages)[page.visitor]
         if of_visitor >= MAX_PAGES_PER_VISITOR or len(self._pages) >= MAX_PAGES or self._closing.is_set():
@@ -69,7 +69,7 @@ class Streams:
         self._wakeup.set()
 
     async def run(self, page: WidgetListener) -> AsyncIterator[bytes]:
-        """The stream's text, until the session or this process ends."""
+        """The stream's events, until the session or this process ends."""
         yield READY
         heartbeat = time.monotonic() + HEARTBEAT_SECONDS
         while not self._closing.is_set():
@@ -87,7 +87,7 @@ class Streams:
                 yield KEEP_ALIVE
 
     async def _read(self, page: WidgetListener) -> list[WidgetMessage]:
-        """While PostgreSQL is away there is nothing to read; the page stays and goes on afterwards."""
+        """Empty while PostgreSQL is away; the page stays connected and resumes afterwards."""
         try:
             async with self._database.connection() as db:
                 return await widget.list_after(db, *page.visitor, page.number, MAX_BATCH)
@@ -104,7 +104,7 @@ class Streams:
         return True
 
     async def _watch(self) -> None:
-        """As long as there are pages."""
+        """Runs while there are pages."""
         subscription = self._database.hub.subscribe(NOTIFY_CHANNEL, lambda _: self._wakeup.set())
         try:
             while self._pages and not self._closing.is_set():

@@ -1,4 +1,4 @@
-"""Who stands behind a page: sessions of anonymous visitors, and of those whom the site vouches for."""
+"""Sessions of the web chat: anonymous visitors, and visitors that the site verifies."""
 
 import hmac
 import secrets
@@ -34,7 +34,7 @@ Word = Annotated[str, Meta(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\
 
 
 class VerifiedVisitor(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
-    """What the site says of somebody who is signed in there."""
+    """A visitor who is signed in at the site."""
 
     id: Word
     hash: Annotated[str, Meta(max_length=64)]
@@ -42,18 +42,18 @@ class VerifiedVisitor(Struct, frozen=True, forbid_unknown_fields=True, rename="c
     name: Word | None = None
     email: Annotated[str, Meta(max_length=254)] | None = None
     email_hash: Annotated[str, Meta(max_length=64)] | None = None
-    """HMAC-SHA256 of id, line feed, e-mail address: only with it the address counts."""
+    """HMAC-SHA256 of id, line feed and e-mail address; without it the address is ignored."""
 
 
 class VisitorSession(Struct, frozen=True):
-    """A session that begins or goes on; the token only where it is new."""
+    """A new or resumed session; the token is set for a new one only."""
 
     visitor: Visitor
     token: str | None
 
 
 class WidgetVisit(Struct, frozen=True):
-    """A page that is recognised."""
+    """An authenticated page."""
 
     connected: Chat
     session: bytes
@@ -65,7 +65,7 @@ class WidgetVisit(Struct, frozen=True):
 
 
 async def find_chat(context: AppContext, db: Db, key: str, origin: str | None) -> Chat:
-    """The connection that a public key belongs to, on a site that may show it."""
+    """The connection with this public key, if the site may show it."""
     connected = await find_by_token(context, db, key) if 0 < len(key) <= MAX_KEY_LENGTH else None
     if connected is None or connected.connection.source is not Source.WIDGET:
         raise WidgetNotFound
@@ -75,13 +75,12 @@ async def find_chat(context: AppContext, db: Db, key: str, origin: str | None) -
 
 
 def is_allowed_origin(account: Mapping[str, str], origin: str | None) -> bool:
-    """Sites are listed with commas or spaces between them; without a list, all may."""
+    """Origins are separated by commas or spaces; without a list, all are allowed."""
     allowed = account.get("origins", "").replace(",", " ").split()
     return not allowed or (origin or "").lower() in {site.rstrip("/").lower() for site in allowed}
 
 
 async def authenticate(db: Db, chat: Chat, token: str) -> WidgetVisit:
-    """With the token of a session."""
     company_id, session = chat.connection.company.id, _hash(token)
     visitor = await widget.find_session(db, company_id, session, SESSION_DAYS)
     if visitor is None:
@@ -93,9 +92,9 @@ async def authenticate(db: Db, chat: Chat, token: str) -> WidgetVisit:
 async def open_session(
     tx: Tx, connection: ChannelAccount, token: str | None, identified: VerifiedVisitor | None
 ) -> VisitorSession:
-    """A page that brings no session, or an ended one, gets a new one. One that says who is signed in gets theirs.
+    """A page without a valid session gets a new one. A page with a verified visitor gets the visitor's session.
 
-    Whoever signs in gets a new token, and the one from before opens nothing any more: others may have seen it.
+    Signing in replaces the token, and the old one becomes invalid: others may have seen it.
     """
     company_id = connection.company.id
     current = await widget.find_session(tx, company_id, _hash(token), SESSION_DAYS) if token else None
@@ -127,14 +126,14 @@ async def _create_visitor(tx: Tx, company_id: int, identified: VerifiedVisitor |
     id = VISITOR_ID.new()
     await widget.insert_visitor(tx, company_id, id, identified.id if identified else None)
     visitor = await widget.lock_visitor(tx, company_id, id)
-    if visitor is None and identified:  # somebody else made the same person in this moment
+    if visitor is None and identified:  # another transaction created the same visitor
         visitor = await widget.lock_identified(tx, company_id, identified.id)
     assert visitor is not None  # noqa: S101 - one of the two was inserted
     return visitor
 
 
 async def identify(tx: Tx, connection: ChannelAccount, identified: VerifiedVisitor, current: Visitor | None) -> Visitor:
-    """Whom the site vouches for. Somebody new keeps the conversation that they began before they signed in."""
+    """The verified visitor. A new one keeps the conversation from before signing in."""
     check_hash(connection.credentials, identified)
     company_id = connection.company.id
     visitor = await widget.lock_identified(tx, company_id, identified.id)

@@ -1,7 +1,7 @@
-"""The accounts that a test company has with the simulators of all channels.
+"""The accounts of a test company with the simulators of all channels.
 
-They follow from the company's id: nobody opens them, nothing of them is stored, and a simulator knows by the secret
-who calls (`find_company_id` with the purpose `channel/<source>/<field>`).
+They are derived from the company's id: nothing is stored. A simulator identifies its caller by the secret
+(`find_company_id` with the purpose `channel/<source>/<field>`).
 """
 
 import hmac
@@ -19,7 +19,7 @@ from sapa.values.ids import ALPHABET
 from sapa.values.provider_accounts import AccountField
 
 HOOK = "hook"
-"""Stands for a field in the purpose of the secret in a callback's address."""
+"""The field name in the purpose of a callback address's secret."""
 
 _ACCOUNTS: Mapping[str, str] = {
     "phone_number_id": "55{source}{company}",
@@ -39,18 +39,18 @@ _ACCOUNTS: Mapping[str, str] = {
     "origins": "",
     "username": "shop-{company}",
 }
-"""Each field that is no secret, by the company's id."""
+"""Values of the public fields, derived from the company's id."""
 
 
 class HookOwner(Struct, frozen=True):
-    """Whose callbacks come to an address."""
+    """The owner of a callback address."""
 
     company_id: int
     source: Source
 
 
 def build_hook_token(context: AppContext, company_id: int, source: Source) -> str:
-    """The last part of the address that the simulator of a channel calls back at."""
+    """The last part of the address that a channel's simulator posts callbacks to."""
     return build_secret(context, company_id, _purpose(source, HOOK))
 
 
@@ -64,7 +64,7 @@ def find_hook(context: AppContext, token: str) -> HookOwner | None:
 
 
 def build_connection_id(company_id: int, source: Source) -> str:
-    """Always the same, in the shape of every other id."""
+    """Deterministic, in the form of every other id."""
     bits = int.from_bytes(sha256(f"sandbox/{company_id}/{source}".encode()).digest()[:16])
     return "chan_" + "".join(ALPHABET[bits >> shift & 0x1F] for shift in range(125, -1, -5))
 
@@ -100,7 +100,7 @@ class SandboxAccount(Struct, frozen=True):
     public: Mapping[str, str]
     secrets: Mapping[str, str]
     hook: str
-    """The path that callbacks are posted to."""
+    """The path for callbacks."""
 
 
 def build_account(context: AppContext, company_id: int, source: Source) -> SandboxAccount:
@@ -115,7 +115,7 @@ def build_account(context: AppContext, company_id: int, source: Source) -> Sandb
 
 
 def find_account(context: AppContext, secret: str, field: str, sources: Sequence[Source]) -> SandboxAccount | None:
-    """Whose access token or password it is."""
+    """The account with this access token or password."""
     for source in sources:
         company_id = find_company_id(context, secret, _purpose(source, field))
         if company_id is not None:

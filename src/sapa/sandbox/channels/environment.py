@@ -1,4 +1,4 @@
-"""How messaging works for a test company: with simulators instead of channels, and without their waits."""
+"""Messaging of test companies: simulators instead of channels, and no rate limits."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -26,13 +26,13 @@ from sapa.sandbox.channels.simulators import SIMULATORS
 from sapa.values.company import Company
 
 CLOSED = frozenset({"+12015550122", "sim_window_closed"})
-"""Recipients whose window is closed, whatever they write."""
+"""Recipients whose window is always closed."""
 QUOTA = "sim_quota_10"
-"""A recipient who was sent as many messages as the channel takes, until they write."""
+"""A recipient whose quota is used up until they write."""
 
 
 class SimulatedAccounts:
-    """A test company has an account with every simulator, without opening it and without a row."""
+    """A test company has an account with every simulator; nothing is stored."""
 
     async def find_by_source(
         self, context: AppContext, db: Database, company: Company, source: Source
@@ -120,5 +120,5 @@ class SandboxMessaging:
     simulated_windows: SimulatedWindows | None = SandboxWindows()
 
     async def locate_file(self, context: AppContext, url: str) -> str:
-        """Files are on this process's own loopback address."""
+        """The files are on this process's loopback address."""
         return await context.loopback.address() + files.PATH + url.removeprefix(files.ADDRESS)

@@ -1,4 +1,4 @@
-"""The files that people send in the test environment: one of each kind, as small as it can be."""
+"""The files of simulated people: one minimal file of each type."""
 
 import base64
 from collections.abc import Mapping
@@ -8,10 +8,10 @@ from sapa.http.errors import NotFound
 from sapa.values.hook_calls import HookAnswer, HookCall
 
 ADDRESS = "https://files.simulator.test/"
-"""Where simulators that name addresses say the files are."""
+"""The base address in callbacks with URLs."""
 
 PATH = "/sandbox/files/"
-"""Where they really are, on a process's loopback address."""
+"""The path that really serves them, on the loopback address."""
 
 MIME_TYPES: Mapping[str, str] = {
     "image": "image/png",

@@ -1,4 +1,4 @@
-"""Plays the Graph API, as far as WhatsApp, Messenger and Instagram are reached through it."""
+"""Simulates the Graph API for WhatsApp, Messenger and Instagram."""
 
 from typing import Any
 

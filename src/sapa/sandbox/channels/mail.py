@@ -1,4 +1,4 @@
-"""Plays the world's mail servers: takes mail over SMTP, and lets it come back, be answered or be waited for."""
+"""Simulates mail servers: accepts mail over SMTP, and bounces, answers or delays it."""
 
 from datetime import datetime
 from email import message_from_bytes, policy
@@ -31,7 +31,7 @@ _TEXT = {"content-type": "text/plain"}
 
 
 async def answer(context: AppContext, call: HookCall) -> HookAnswer:
-    """The status and the words are what the sending side is told."""
+    """The sender gets the status and the text."""
     account = find_account(context, call.headers.get("password", ""), "password", [Source.MAIL])
     if account is None:
         return HookAnswer(535, b"5.7.8 Authentication credentials invalid", _TEXT)
@@ -50,7 +50,7 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
 
 
 def build_callback(accepted: AcceptedMessage, step: ScriptStep, at: datetime, mail: EmailMessage) -> Post | None:
-    """Mail servers tell nothing of what arrives and is read."""
+    """Mail servers do not report delivery or reading."""
     match step.action:
         case "failed":
             return _post(accepted.account, build_bounce(accepted.account, accepted.to, at, mail))
@@ -89,12 +89,12 @@ def build_inbound(account: SandboxAccount, inbound: SimulatedInbound, to: str | 
 
 
 def _plain(words: str | None) -> str:
-    """In one line, as a header has to be."""
+    """On one line, as headers require."""
     return " ".join("".join(char if char.isprintable() else " " for char in words or "").split())
 
 
 def build_bounce(account: SandboxAccount, recipient: str, at: datetime, mail: Message) -> Message:
-    """A report as RFC 3464 has it: words for people, fields for machines, the headers of the mail itself."""
+    """A report as in RFC 3464: text for people, fields for machines, the headers of the mail itself."""
     report = MIMEMultipart("report")
     report.set_param("report-type", "delivery-status")
     report["From"] = "Mail Delivery System <mailer-daemon@simulator.test>"

@@ -1,4 +1,4 @@
-"""What the simulators of channels were asked, exactly as it arrived, and what else they remember."""
+"""Records the requests that channel simulators receive."""
 
 from datetime import datetime
 
@@ -13,7 +13,6 @@ _NOISE = {"host", "accept", "accept-encoding", "user-agent", "content-length", "
 
 
 async def purge_old(database: Database) -> None:
-    """The worker's job."""
     async with database.connection() as db:
         for company_id in await queries.list_companies_to_purge(db, RETENTION_DAYS):
             await queries.delete_old_requests(db, company_id, RETENTION_DAYS)
@@ -37,7 +36,7 @@ async def list_page(db: Connection, company_id: int, limit: int, offset: int) ->
 
 
 def _shown(name: str, value: str) -> str:
-    """Tokens open nothing but the simulators; even so they are not shown."""
+    """Tokens are valid for simulators only, and are masked all the same."""
     return value[:12].rpartition(" ")[0] + " …" if name in _HIDDEN else value
 
 

@@ -1,4 +1,4 @@
-"""How the simulators of channels store what they were asked, and what else they remember."""
+"""Queries for the simulators' requests and templates."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -81,7 +81,7 @@ LIST_TEMPLATES = sql(
 
 DROP_TEMPLATE = sql("DELETE FROM sandbox_templates WHERE company_id = $1 AND source = $2 AND name = $3")
 
-# By the records of the calls, which know the real time, too.
+# The records of calls hold the real time as well.
 FIND_LEAST_AHEAD = sql(
     """
     SELECT min(created_at - request_stored_at)
@@ -91,7 +91,7 @@ FIND_LEAST_AHEAD = sql(
 
 
 async def find_least_ahead(db: Connection, company_id: int, source: str, identities: Sequence[str]) -> timedelta | None:
-    """How far the company's clock was ahead when somebody was first written to; None when nobody did."""
+    """How far the company's clock was ahead when the recipient was first written to; None if never."""
     found: timedelta | None = await FIND_LEAST_AHEAD.value(db, company_id, source, list(identities))
     return found
 
@@ -126,7 +126,7 @@ async def count_requests(db: Connection, company_id: int) -> int:
 
 
 async def count_occurrence(tx: Tx, company_id: int, name: str) -> int:
-    """How often this has happened, this time included."""
+    """Counts an occurrence and returns the number so far."""
     number: int = await COUNT.value(tx, company_id, name)
     return number
 

@@ -1,6 +1,6 @@
-"""What the simulators of channels do with whom: chosen by the recipient, and always the same.
+"""The scripts of simulated recipients: the recipient selects one, always the same.
 
-Telephone numbers +1 201 555 01xx are fictional. Channels that know people by ids have `sim_<script>` instead.
+Phone numbers +1 201 555 01xx are fictional. Channels with ids have `sim_<script>` instead.
 """
 
 from collections.abc import Sequence
@@ -12,28 +12,28 @@ StepAction = Literal["sent", "delivered", "read", "failed", "reply", "choice"]
 
 
 class ScriptStep(Struct, frozen=True):
-    """Something that is called back after so many seconds."""
+    """A callback after a number of seconds."""
 
     after: float
     action: StepAction
     code: int = 0
-    """Of a failure."""
+    """The error code of a failure."""
     quotes: bool = True
 
 
 class Script(Struct, frozen=True):
-    """A recipient's behaviour: an error at once, or what follows."""
+    """The behaviour of a recipient: an immediate error, or steps."""
 
     steps: Sequence[ScriptStep] = ()
     refusal: int = 0
-    """The error's code at WhatsApp; the other simulators answer with what comes nearest at their channel."""
+    """WhatsApp's error code; other simulators respond with the nearest error of their channel."""
     refuses: Literal["all", "templates", "free", "two of three"] = "all"
     hangs: bool = False
-    """No answer comes, though the message was taken. Steps that come after the caller's patience show that."""
+    """The message is accepted, but no response comes before the caller's timeout. Later steps prove the acceptance."""
     is_broken: bool = False
-    """The channel answers that something went wrong on its side."""
+    """The channel responds with a server error."""
     alias: str | None = None
-    """Whom the channel says the recipient is."""
+    """The recipient's id at the channel."""
 
 
 SENT, DELIVERED, READ = ScriptStep(0, "sent"), ScriptStep(1, "delivered"), ScriptStep(2, "read")
@@ -83,7 +83,7 @@ MAGIC_DOMAIN = "simulator.test"
 
 
 def find_script(recipient: str) -> Script:
-    """Of a number, an id or an e-mail address; everybody who is not magic receives and reads."""
+    """By number, id or e-mail address; an ordinary recipient receives and reads."""
     return SCRIPTS.get(find_script_name(recipient), HAPPY)
 
 

@@ -1,4 +1,5 @@
-"""What every simulator of a channel does: takes a message down, answers by the recipient's script, calls back."""
+"""What all channel simulators share: they record a message, respond by the recipient's script, and schedule
+callbacks."""
 
 import asyncio
 import base64
@@ -32,34 +33,34 @@ class Post(Struct, frozen=True):
 
 
 class AcceptedMessage(Struct, frozen=True):
-    """A message that a simulator was given."""
+    """A message that a simulator received."""
 
     account: SandboxAccount
     to: str
     message_id: str
-    """The simulator's own id for it."""
+    """The simulator's id of the message."""
     at: datetime
     reference: str | None = None
     is_template: bool = False
     choice: tuple[str, str, str] | None = None
-    """The first thing that can be chosen: its kind (button or list), id and title."""
+    """The first choice of the message: its kind (button or list), id and title."""
 
 
 class ChannelSimulator(Struct, frozen=True, kw_only=True):
-    """Who plays one channel: where it listens, and how it tells that somebody wrote."""
+    """The simulator of one channel: where it listens, and how it builds callbacks."""
 
     source: Source
     find_address: Callable[[AppContext], Awaitable[str]]
     build_inbound: Callable[[SandboxAccount, SimulatedInbound], Post]
     build_message_id: Callable[[], str]
     has_echoes: bool = False
-    """Whether it tells what the company's own side wrote elsewhere."""
+    """Whether it sends echoes of what the company wrote elsewhere."""
     check_inbound: Callable[[SandboxInboundIn], None] = lambda body: None
-    """Raises Invalid for what nobody can send over this channel."""
+    """Raises Invalid for what this channel cannot receive."""
 
 
 def on_loopback(path: str) -> Callable[[AppContext], Awaitable[str]]:
-    """On this process's own loopback address, wherever the channel's real one may be."""
+    """On this process's loopback address, whatever the channel's real address is."""
 
     async def find_address(context: AppContext) -> str:
         return await context.loopback.address() + path
@@ -72,7 +73,7 @@ def build_plain_message_id() -> str:
 
 
 BuildCallback = Callable[[AcceptedMessage, ScriptStep, datetime], Post | None]
-"""How a channel tells of a step at an instant; None where it tells nothing of the kind."""
+"""Builds the callback of a step; None if the channel reports nothing for it."""
 
 
 def build_answer(value: Any, status: int = 200) -> HookAnswer:
@@ -106,7 +107,7 @@ async def run_script(
     broken: HookAnswer,
     build_callback: BuildCallback,
 ) -> HookAnswer:
-    """Everything is stored before the answer leaves; a script that hangs leaves the caller without one."""
+    """Everything is stored before the response; a script that hangs sends no response in time."""
     account = accepted.account
     async with context.database.transaction() as tx:
         times = await queries.count_occurrence(

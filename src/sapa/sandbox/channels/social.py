@@ -1,4 +1,4 @@
-"""Plays Messenger and Instagram: one Send API, with what each of them reports."""
+"""Simulates Messenger and Instagram: one Send API, with the reports of each."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -71,7 +71,7 @@ def _error(code: int, subcode: int, words: str) -> dict[str, Any]:
 def build_callback(
     accepted: AcceptedMessage, step: ScriptStep, at: datetime, message: Mapping[str, Any]
 ) -> Post | None:
-    """Neither tells of failures later, and only Messenger tells of delivery."""
+    """Neither channel reports failures later, and only Messenger reports deliveries."""
     account, milliseconds = accepted.account, int(at.timestamp() * 1000)
     match step.action:
         case "sent":

@@ -1,4 +1,4 @@
-"""Plays the Graph API's book of templates: whatever is put before it is approved at once."""
+"""Simulates the Graph API's templates: each one is approved at once."""
 
 from hashlib import sha256
 from typing import Any

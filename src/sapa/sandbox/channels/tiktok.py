@@ -1,4 +1,4 @@
-"""Plays TikTok's Business Messaging: every answer is a 200, and its code says what it means."""
+"""Simulates TikTok's Business Messaging: every response is a 200 with a code in its body."""
 
 import time
 from collections.abc import Mapping
@@ -103,7 +103,7 @@ def _succeed(data: Mapping[str, Any]) -> HookAnswer:
 def build_callback(
     accepted: AcceptedMessage, step: ScriptStep, at: datetime, content: Mapping[str, Any]
 ) -> Post | None:
-    """It tells what was sent and what was read, not what was delivered and not what failed."""
+    """TikTok reports what was sent and read, not deliveries or failures."""
     account, milliseconds = accepted.account, int(at.timestamp() * 1000)
     match step.action:
         case "sent":
@@ -119,7 +119,7 @@ def build_callback(
 
 
 def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
-    """There are no buttons here: whoever chooses writes what is chosen."""
+    """TikTok has no buttons: a choice arrives as text."""
     words = inbound.choice[2] if inbound.choice else inbound.text or ""
     content: dict[str, Any] = {"type": "text", "text": {"body": words}}
     if inbound.media is not None:

@@ -1,4 +1,4 @@
-"""Plays the WhatsApp Cloud API: its answers, its errors and its callbacks."""
+"""Simulates the WhatsApp Cloud API: responses, errors and callbacks."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -118,7 +118,7 @@ def _status(accepted: AcceptedMessage, step: ScriptStep, at: datetime, recipient
 
 
 def build_inbound(account: SandboxAccount, inbound: SimulatedInbound) -> Post:
-    """A customer writes; with `is_echo` the company does, on its own telephone."""
+    """A customer's message; with `is_echo`, one from the company's own phone."""
     ours = account.public["phone_number"].removeprefix("+")
     message = {"id": inbound.message_id, "timestamp": str(int(inbound.at.timestamp())), **_content(inbound)}
     if inbound.quoted:

@@ -1,4 +1,4 @@
-"""Plays visitors of the web chat who have no page, `sim_…`; a test environment's real pages are served as any other."""
+"""Simulates visitors of the web chat without a page, `sim_…`; real pages of a test environment are served as usual."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -62,7 +62,7 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
 
 
 def _find_script(visitor_id: str) -> Script:
-    """A chat of our own has no window that could be closed."""
+    """The web chat has no window that could be closed."""
     script = find_script(visitor_id)
     return Script(script.steps) if script.refuses == "free" else script
 
@@ -73,7 +73,7 @@ def build_error(code: int) -> HookAnswer:
 
 
 def build_callback(accepted: AcceptedMessage, step: ScriptStep, at: datetime) -> Post | None:
-    """A page acknowledges what it shows; that a message was sent, or failed later, nobody would tell."""
+    """A page acknowledges what it shows, and reports nothing else."""
     match step.action:
         case "delivered" | "read":
             status = SimulatedStatus(step.action, accepted.message_id, at, accepted.reference)

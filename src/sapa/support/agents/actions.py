@@ -1,4 +1,4 @@
-"""How agents and the company's support settings change."""
+"""Changes agents and the company's support settings."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ async def create(tx: Tx, company: Company, body: AgentIn) -> Agent:
 
 
 async def update(tx: Tx, company: Company, id: int, patch: AgentPatch) -> Agent:
-    """A person who has left the console stays the agent they were, until somebody says otherwise."""
+    """An agent whose user has left the console stays unchanged until it is updated."""
     agent = await queries.lock_agent(tx, company.id, id)
     before = AgentChanges(agent.name, agent.type, agent.active, agent.user_id)
     changes = _clean(structs.replace(before, **_list_changes(patch)))
@@ -53,12 +53,12 @@ async def find_agent(db: Connection, company: Company, id: int | None) -> Agent 
 
 
 async def find_or_create_business_app(tx: Tx, company: Company) -> Agent:
-    """The agent who answers on the company's own telephone; created at the first answer."""
+    """The agent for replies from the company's own phone; created at the first reply."""
     return await queries.find_business_app(tx, company.id) or await queries.insert_business_app(tx, company.id)
 
 
 async def get_active_agent(db: Connection, company: Company, id: int, field: str = "agentId") -> Agent:
-    """The agent that a call names; raises when there is none, or when it may not do anything."""
+    """The agent that a request names; raises if it does not exist or is not active."""
     agent = await find_agent(db, company, id)
     if agent is None:
         raise Invalid.field(field, f"names {id}, which is no agent of the company; GET /agents lists them")
@@ -68,7 +68,7 @@ async def get_active_agent(db: Connection, company: Company, id: int, field: str
 
 
 async def find_active_agent(db: Connection, company: Company, id: int | None) -> Agent | None:
-    """None where there is none any more that could do anything."""
+    """None if the agent does not exist or is not active."""
     agent = await find_agent(db, company, id)
     return agent if agent is not None and agent.active else None
 

@@ -1,4 +1,4 @@
-"""How agents and the settings of support are reached."""
+"""Endpoints for agents and support settings."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""Counts all of a company's samples anew, while others may be written."""
+"""Recounts all samples of a company, while others may be written."""
 
 from collections.abc import Callable, Mapping
 from datetime import date
@@ -10,11 +10,11 @@ from sapa.support.samples.queries import SampledTicket
 TICKETS_PER_TRANSACTION = 1_000
 
 Progress = Callable[[int, int], None]
-"""How much is done, and of how much."""
+"""Called with the number done and the total."""
 
 
 async def recount(database: Database, company_id: int, progress: Progress) -> int:
-    """Ticket by ticket and day by day; the number of days."""
+    """By ticket, then by day. Returns the number of days."""
     await _recount_tickets(database, company_id)
     async with database.connection() as db:
         days = await queries.list_days(db, company_id)

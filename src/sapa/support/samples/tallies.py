@@ -1,4 +1,4 @@
-"""What samples add up to: by day for sums and counts, by ticket because a ticket of several days is one ticket."""
+"""Sums of samples: by day for durations and counts, by ticket because a ticket of several days counts once."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from sapa.support.samples.types import Metric
 
 
 async def add(tx: Tx, company_id: int, added: Sequence[StoredSample]) -> None:
-    """Counts samples that were just added."""
+    """Counts new samples."""
     if not added:
         return
     begun = await _add_days(tx, company_id, [one for one in added if one.metric == Metric.HANDLED])
@@ -25,14 +25,14 @@ async def add(tx: Tx, company_id: int, added: Sequence[StoredSample]) -> None:
 
 
 async def recount(tx: Tx, company_id: int, changed: Sequence[StoredSample]) -> None:
-    """Counts anew whatever samples that came or went had a part in."""
+    """Recounts everything that these samples contributed to."""
     sources = {one.ticket: one.source for one in changed if one.metric == Metric.HANDLED}
     begun = await recount_tickets(tx, company_id, sources)
     await queries.recount_cells(tx, company_id, {one.cell for one in changed} | begun.keys())
 
 
 async def recount_tickets(tx: Tx, company_id: int, sources: Mapping[SampledTicket, str]) -> Counter[SampleCell]:
-    """Reads the tickets' days from the samples; how many tickets more or fewer begin in each cell now."""
+    """Reads the tickets' days from the samples. Returns the change in the number of tickets that begin in each cell."""
     if not sources:
         return Counter()
     locked = await queries.lock_tickets(tx, company_id, sources)
@@ -67,7 +67,7 @@ async def _write_days(
 
 
 def build_additions(added: Iterable[StoredSample], begun: Mapping[SampleCell, int]) -> dict[SampleCell, SampleAddition]:
-    """What each cell grows by."""
+    """The amounts to add to each cell."""
     additions: dict[SampleCell, SampleAddition] = defaultdict(SampleAddition)
     for sample in added:
         _grow(additions[sample.cell], sample)

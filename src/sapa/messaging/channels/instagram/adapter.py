@@ -46,7 +46,7 @@ class Instagram:
     )
 
     async def verify(self, connection: ChannelAccount) -> None:
-        """Callbacks carry the account's user_id: with another id they would all be passed over."""
+        """Callbacks carry the account's user_id: with another id all of them would be skipped."""
         found = await meta.get_node(connection, "me", fields="user_id,username")
         token_account, expected = text(found, "user_id"), connection.account["instagram_id"]
         if token_account != expected:

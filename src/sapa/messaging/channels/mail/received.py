@@ -1,4 +1,4 @@
-"""Mail that comes in: what it says, what it answers, and whether it is a letter at all."""
+"""Parses received mail: its text, what it replies to, and whether it is automatic."""
 
 import email
 import re
@@ -67,7 +67,7 @@ def _read_letter(account: Mapping[str, str], mail: EmailMessage, body: bytes) ->
 
 
 def header(mail: Message, name: str) -> str:
-    """As text in one line. Some headers are written so badly that reading them fails: then as they stand."""
+    """The header as one line of text. A header that cannot be decoded is returned raw."""
     try:
         value = mail.get(name)
     except Exception:
@@ -84,7 +84,7 @@ def find_date(mail: Message) -> datetime:
 
 
 def is_automatic(mail: Message) -> bool:
-    """Written by a machine, as a receipt is: nobody waits for an answer to it."""
+    """Whether a machine sent it, such as a receipt. Nobody expects a reply."""
     submitted = header(mail, "Auto-Submitted").partition(";")[0].strip().lower()
     return (
         submitted not in {"", "no"}
@@ -96,13 +96,13 @@ def is_automatic(mail: Message) -> bool:
 
 
 def list_thread(mail: Message) -> Sequence[str]:
-    """The ids of the conversation, the oldest first, this mail included."""
+    """The Message-IDs of the thread, oldest first, including this mail."""
     references = header(mail, "References") + header(mail, "In-Reply-To") + header(mail, "Message-ID")
     return list(dict.fromkeys(list_message_ids(references)))[-MAX_REFERENCES:]
 
 
 def _find_quoted(account: Mapping[str, str], mail: Message) -> str | None:
-    """The message that an address of ours names, or the one that it says it answers."""
+    """The message named by our reply address, else the one in In-Reply-To."""
     for name in _ADDRESSED:
         if found := _find_reference(header(mail, name).lower()):
             return f"<{found[1]}@{find_domain(account['address'])}>"
@@ -111,7 +111,7 @@ def _find_quoted(account: Mapping[str, str], mail: Message) -> str | None:
 
 
 def _parse_reference(message_id: str | None) -> str | None:
-    """Mail of ours is named by our own id of it, so that it is known by it before the server has answered."""
+    """The Message-ID of our own mail holds our message id, so a mail is recognised before the server has responded."""
     found = _is_ours(message_id or "")
     return found[1] if found else None
 
@@ -121,7 +121,7 @@ def _find_id(mail: Message) -> str | None:
 
 
 def _find_sender(mail: Message) -> tuple[str, str]:
-    """Whom to answer: a form's mail comes from the form, and names its writer for answers."""
+    """The address to reply to: a contact form's mail has its author in Reply-To."""
     for field in ("Reply-To", "From"):
         for name, address in getaddresses([header(mail, field)]):
             if "@" in address:
@@ -151,13 +151,13 @@ def _read_text(part: EmailMessage) -> str:
 def _decode(raw: bytes, charset: str | None) -> str:
     try:
         words = raw.decode(charset or "utf-8", "replace")
-    except (LookupError, ValueError):  # unknown, or known and of no use here, such as the one of domain names
+    except (LookupError, ValueError):  # unknown, or not usable here, such as `idna`
         words = raw.decode("utf-8", "replace")
     return clean(words)
 
 
 def clean(words: str) -> str:
-    """What a database can keep: some letters hold zeros and halves of characters."""
+    """Drops NUL characters and lone surrogates, which the database cannot store."""
     return words.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
@@ -191,7 +191,7 @@ def _find_filename(part: Message) -> str | None:
 
 
 class _Words(HTMLParser):
-    """What a page says, without how it looks."""
+    """The text of an HTML page."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -213,7 +213,7 @@ class _Words(HTMLParser):
 
 def _strip_tags(page: str) -> str:
     reader = _Words()
-    with suppress(AssertionError):  # its way to say that markup makes no sense: what it read until then counts
+    with suppress(AssertionError):  # HTMLParser raises AssertionError on malformed markup: the text up to there counts
         reader.feed(page)
         reader.close()
     return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", "".join(reader.words)))

@@ -1,4 +1,4 @@
-"""Handing a mail to the company's own server, and telling what became of it."""
+"""Submits mail to the company's own server and reports the outcome."""
 
 import ssl
 from collections.abc import AsyncIterator, Mapping
@@ -29,11 +29,11 @@ RETRY_SECONDS = 60.0
 
 
 class NotOffered(Exception):
-    """The server cannot do what it takes."""
+    """The server lacks a required extension."""
 
 
 async def submit(connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
-    """Until DATA the server has nothing of it; what gets lost after that, nobody can tell."""
+    """Before DATA the server has nothing. After DATA a lost connection leaves the outcome unknown."""
     sender, recipient = connection.account["address"], message.to.value
     try:
         content = build_mail(connection.account, message).as_bytes()
@@ -52,7 +52,7 @@ async def submit(connection: ChannelAccount, message: OutgoingMessage) -> SendRe
 
 
 async def verify(connection: ChannelAccount) -> None:
-    """A server that lets us in, and nothing sent."""
+    """Logs in and sends nothing."""
     try:
         async with _open(connection):
             pass
@@ -64,7 +64,7 @@ async def verify(connection: ChannelAccount) -> None:
 
 @asynccontextmanager
 async def _open(connection: ChannelAccount) -> AsyncIterator[SMTP]:
-    """Connected, encrypted as the account says, and logged in. A company's server is reached through the guard."""
+    """Connects, encrypts as the account says, and logs in. A company's server is reached through the guard."""
     host, _, port = connection.address.rpartition(":")
     security = connection.account.get("security") or "starttls"
     sock = await connection.client.dial(host, int(port), is_trusted=connection.is_simulated, seconds=SECONDS)
@@ -104,7 +104,7 @@ async def _log_in(server: SMTP, account: Mapping[str, str], credentials: Mapping
 
 
 async def _address(server: SMTP, sender: str, recipient: str) -> None:
-    """Most addresses are plain; others need a server that takes them."""
+    """Non-ASCII addresses need a server with SMTPUTF8."""
     if (sender + recipient).isascii():
         await server.mail(sender)
         await server.rcpt(recipient)

@@ -1,4 +1,4 @@
-"""A message as mail: its headers, and what it says both as plain text and as a page."""
+"""Builds a message as mail: headers, plain text and HTML."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -57,19 +57,20 @@ def _build_address(address: str, name: str = "") -> Address:
 
 
 def to_ascii_domain(address: str) -> str:
-    """With the name of the domain in letters that every server reads; raises UnicodeError for one that has none."""
+    """The address with its domain in ASCII; raises UnicodeError if that is not possible."""
     local, _, domain = address.rpartition("@")
     return f"{local}@{domain.encode('idna').decode()}"
 
 
 def build_reply_address(account: Mapping[str, str], reference: str) -> str | None:
-    """Names the message, so that an answer finds it even when it quotes nothing; only where such mail arrives."""
+    """An address with the message's id in it, so that a reply without a quotation is matched. Only for accounts with an
+    inbound address."""
     local, _, domain = (account.get("inbound_address") or "").rpartition("@")
     return f"{local}+{reference}@{domain}" if local else None
 
 
 def build_subject(message: OutgoingMessage) -> str:
-    """Its own, or the conversation's, or else how it begins."""
+    """The message's subject, else the thread's, else the beginning of its text."""
     content = message.content
     own = (content.subject if isinstance(content, Text | TemplateCall) else None) or message.subject
     words = _plain(own or render(content))
@@ -110,7 +111,7 @@ def _build_body(account: Mapping[str, str], message: OutgoingMessage) -> str:
 
 
 def _choice(account: Mapping[str, str], message: OutgoingMessage, title: str, words: str) -> str:
-    """Chosen by an answer that the reader need only send off."""
+    """A link that opens a prepared reply."""
     address = build_reply_address(account, message.reference) or account["address"]
     subject = quote(f"Re: {build_subject(message).removeprefix('Re: ')}")
     return _link(f"mailto:{quote(address, safe='@+')}?subject={subject}&body={quote(title)}", words)
@@ -126,7 +127,7 @@ def _link(url: str, words: str) -> str:
 
 
 def _plain(words: str) -> str:
-    """In one line: a header that is broken elsewhere would end there."""
+    """On one line: a line break would end the header."""
     return " ".join("".join(char if char.isprintable() else " " for char in words).split())
 
 

@@ -98,7 +98,7 @@ class TikTok:
         return parse_callback(account, body)
 
     async def renew(self, connection: ChannelAccount) -> Renewal:
-        """Tokens end after a day; the next one is had for the one that renews, which changes with it."""
+        """An access token lasts a day. The refresh token changes with each renewal."""
         body = {
             "client_id": connection.account["client_key"],
             "client_secret": connection.credentials["app_secret"],
@@ -130,7 +130,7 @@ async def _send(connection: ChannelAccount, body: dict[str, Any]) -> SendReceipt
 
 
 async def _upload(connection: ChannelAccount, media: Media) -> str | SendRefusal:
-    """Pictures are handed over and not linked. Until the message itself is sent, nothing has happened."""
+    """TikTok takes uploaded pictures, not links. An upload alone has no effect."""
     picture = await _fetch_picture(connection, media)
     if isinstance(picture, SendRefusal):
         return picture
@@ -150,7 +150,7 @@ async def _upload(connection: ChannelAccount, media: Media) -> str | SendRefusal
 
 
 async def _fetch_picture(connection: ChannelAccount, media: Media) -> bytes | SendRefusal:
-    """A simulator reaches nothing outside: a picture of our own stands in for the one that is named."""
+    """A simulator makes no external requests: a built-in picture replaces the one at the URL."""
     if connection.is_simulated:
         return PICTURE
     try:

@@ -1,5 +1,5 @@
-"""Messages as TikTok's Business Messaging wants them, and its answers: an error is a code in a body, whatever the
-status says."""
+"""Requests and responses of TikTok's Business Messaging API. An error is a code in the body, whatever the HTTP
+status."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -52,7 +52,7 @@ def parse_sent(answer: ProviderResponse) -> SendReceipt | SendRefusal:
 
 
 def parse_data(answer: ProviderResponse) -> Node | SendRefusal:
-    """What an answer brings; raises Unclear when it does not say whether it is one."""
+    """The response's data; raises Unclear if the response cannot be understood."""
     found = parse_json(answer.body)
     code = get(found, "code")
     if answer.status >= 500 or not isinstance(code, int) or code in _ITS_OWN_FAULT:
@@ -65,7 +65,7 @@ def parse_data(answer: ProviderResponse) -> Node | SendRefusal:
 
 
 def classify(code: int, reason: str) -> ErrorMeaning:
-    """Its windows have no code of their own that is known."""
+    """TikTok documents no code for a closed window."""
     if code not in {40064, 40100} and "window" in reason.lower():
         return ErrorMeaning("window")
     return _ERROR_MEANINGS.get(code, ErrorMeaning("validation"))

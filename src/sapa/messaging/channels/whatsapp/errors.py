@@ -1,4 +1,4 @@
-"""What WhatsApp's error codes mean. Codes decide, never words: those change."""
+"""The meaning of WhatsApp's error codes. Only codes decide: the texts change."""
 
 from collections.abc import Mapping
 
@@ -62,7 +62,7 @@ ERROR_MEANINGS: Mapping[int, ErrorMeaning] = {
 
 
 def classify(graph_error: GraphError) -> ErrorMeaning:
-    """A code that nobody told us of is a request that must not simply be made again."""
+    """Do not retry a request with an unknown error code."""
     if 200 <= graph_error.code <= 299:
         return _AUTH
     return ERROR_MEANINGS.get(graph_error.code) or (_TRANSIENT if graph_error.is_transient else _VALIDATION)

@@ -1,4 +1,4 @@
-"""Templates as WhatsApp keeps them for a business account."""
+"""Templates of a WhatsApp business account."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,12 +14,12 @@ FIELDS = "name,language,category,status,components,rejected_reason"
 PAGE = "100"
 MAX_PAGES = 100
 _NOT_THERE = {132001, 2593002}
-"""A code, and a subcode of the one that stands for much else."""
+"""A code, and a subcode of a code that also has other meanings."""
 _BUTTONS = {"quick_reply": "QUICK_REPLY", "url": "URL", "phone_number": "PHONE_NUMBER"}
 
 
 async def list_templates(connection: ChannelAccount) -> Sequence[ChannelTemplate]:
-    """All pages. The next one is asked for by its mark, never by the address that the answer names."""
+    """Reads all pages. The next page is requested by its cursor, never by the URL in the response."""
     found: list[ChannelTemplate] = []
     after: str | None = None
     for _ in range(MAX_PAGES):

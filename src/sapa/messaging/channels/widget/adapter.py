@@ -1,4 +1,4 @@
-"""The channel that is our own: a chat on a company's web pages."""
+"""The web chat: a channel of our own on a company's web pages."""
 
 from collections.abc import Mapping, Sequence
 from html import escape
@@ -24,11 +24,11 @@ from sapa.values.provider_accounts import AccountField
 
 ORIGINS = r"(?:https?://[^\s,/]+[\s,]*)*"
 PLAYED = "sim_"
-"""How the ids of visitors begin who have no page."""
+"""The prefix of simulated visitors' ids."""
 
 
 class Widget:
-    """A send is a line of the visitor's conversation; the visitor's page fetches it and says when it was read."""
+    """A send appends a message to the visitor's conversation; the page fetches it and reports when it was read."""
 
     source = Source.WIDGET
     label = "Web chat"
@@ -56,7 +56,7 @@ class Widget:
         return f'<script src="{escape(address)}{PREFIX}/widget.js" data-key="{escape(key)}" async></script>'
 
     async def verify(self, connection: ChannelAccount) -> None:
-        """There is nobody else to ask."""
+        """There is no other party to ask."""
 
     async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         company, visitor_id = connection.company, message.to.value
@@ -73,7 +73,7 @@ class Widget:
         return SendReceipt(messages.build_message_id(visitor_id, line.number))
 
     async def _hand_over(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
-        """To whoever plays visitors in the test environment."""
+        """Sends to the simulator of visitors."""
         headers = {"content-type": "application/json", "authorization": f"Bearer {connection.credentials['secret']}"}
         url, content = f"{connection.address}/messages", calls.build_handed(message)
         return calls.parse_receipt(await connection.client.call("POST", url, headers=headers, content=content))

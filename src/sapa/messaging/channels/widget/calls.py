@@ -1,4 +1,4 @@
-"""From our words to what a page shows, and from a signed callback back to our words. All pure."""
+"""Converts messages to what a page shows, and signed callbacks to items. Pure."""
 
 import hmac
 from collections.abc import Mapping, Sequence
@@ -57,7 +57,7 @@ def _picture(media: Media) -> Picture:
 
 
 class WidgetDelivery(Struct, frozen=True, rename="camel"):
-    """A message for a visitor without a page, as the one who plays them gets it."""
+    """A message for a simulated visitor."""
 
     reference: str
     visitor_id: str
@@ -82,7 +82,7 @@ def build_handed(message: OutgoingMessage) -> bytes:
 
 
 def parse_receipt(answer: ProviderResponse) -> SendReceipt | SendRefusal:
-    """Raises Unclear where nobody can tell what became of it."""
+    """Raises Unclear if the outcome is unknown."""
     try:
         receipt = msgspec.json.decode(answer.body, type=WidgetReceipt)
     except msgspec.MsgspecError:
@@ -96,7 +96,7 @@ def parse_receipt(answer: ProviderResponse) -> SendReceipt | SendRefusal:
 
 
 class SimulatedStatus(Struct, frozen=True, rename="camel", tag="status", tag_field="kind"):
-    """A page acknowledged a message."""
+    """A simulated page acknowledged a message."""
 
     status: Status
     message_id: str
@@ -106,7 +106,7 @@ class SimulatedStatus(Struct, frozen=True, rename="camel", tag="status", tag_fie
 
 
 class SimulatedMessage(Struct, frozen=True, rename="camel", tag="message", tag_field="kind"):
-    """A visitor wrote, or chose."""
+    """A simulated visitor wrote, or chose an option."""
 
     message_id: str
     visitor_id: str
@@ -118,13 +118,13 @@ class SimulatedMessage(Struct, frozen=True, rename="camel", tag="message", tag_f
 
 
 class WidgetCallback(Struct, frozen=True):
-    """Pages speak to us directly. This is for visitors without a page: those that the test environment plays."""
+    """A callback of simulated visitors; real pages call the API directly."""
 
     events: list[SimulatedStatus | SimulatedMessage]
 
 
 def build_signature(secret: str, body: bytes) -> str:
-    """With a key of its own: hashes that prove ids are in the hands of visitors, and must open nothing here."""
+    """Uses a key of its own: visitors know the hashes that prove their ids, and those must not be valid here."""
     key = sha256(b"sapa widget callback/" + secret.encode()).digest()
     return hmac.new(key, body, sha256).hexdigest()
 

@@ -1,4 +1,4 @@
-"""Conversations, line by line: what the company's side says to a visitor, and what the visitor says."""
+"""The messages of a web chat, outbound and inbound."""
 
 import msgspec
 
@@ -7,13 +7,13 @@ from sapa.messaging.channels.widget import queries
 from sapa.messaging.channels.widget.types import MessageView, Visitor, WidgetMessage
 
 NOTIFY_CHANNEL = "sapa_widget"
-"""Rung when there is something for a page to show."""
+"""Notified when a page has new messages to show."""
 
 
 async def append_outbound(
     tx: Tx, company_id: int, visitor_id: str, reference: str, shown: MessageView
 ) -> WidgetMessage | None:
-    """To a visitor, once for each reference; None when there is no such visitor."""
+    """Once for each reference; None if the visitor does not exist."""
     if await queries.lock_visitor(tx, company_id, visitor_id) is None:
         return None
     existing = await queries.find_message(tx, company_id, visitor_id, reference)
@@ -23,7 +23,7 @@ async def append_outbound(
 async def append_inbound(
     tx: Tx, company_id: int, visitor: Visitor, reference: str, shown: MessageView
 ) -> WidgetMessage:
-    """From a visitor whose row is locked."""
+    """The visitor's row has to be locked."""
     return await _append(tx, company_id, visitor.id, reference, "in", shown)
 
 
@@ -36,5 +36,5 @@ async def _append(
 
 
 def build_message_id(visitor_id: str, number: int) -> str:
-    """What this channel calls a message."""
+    """The channel's id of a message."""
     return f"{visitor_id}.{number}"

@@ -1,4 +1,4 @@
-"""How a conversation of the web chat is stored."""
+"""Queries for the messages of the web chat."""
 
 from msgspec import Raw
 
@@ -46,7 +46,7 @@ async def lock_visitor(tx: Tx, company_id: int, id: str) -> Visitor | None:
 async def append(
     tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, content: bytes
 ) -> WidgetMessage:
-    """The next line of a visitor whose row the transaction has locked."""
+    """Appends a message. The visitor's row has to be locked."""
     line = await APPEND.find(tx, company_id, visitor_id, reference, direction, Raw(content))
     assert line is not None  # noqa: S101 - the visitor was locked before
     return line
