@@ -84,30 +84,30 @@ def split(steps: Sequence[Step]) -> list[list[Step]]:
 
 def measure_cycle(steps: Sequence[Step]) -> Iterator[tuple[Metric, Agent, datetime, ClockEvent]]:
     """Who is measured by what, from when on, and what ended it."""
-    happenings = [step.event for step in steps]
+    events = [step.event for step in steps]
     for place, step in enumerate(steps):
         one, before = step.event, steps[:place]
         handovers = [earlier.event.at for earlier in before if earlier.ends_ai]
         if one.kind in {"said", "announced"} and one.agent:
             yield Metric.HANDLED, one.agent, one.at, one
-        if one.kind == "said" and one.agent and (waiting := list_waiting(happenings[:place])):
+        if one.kind == "said" and one.agent and (waiting := list_waiting(events[:place])):
             start = begin(one.agent, waiting[0].at, handovers)
             yield Metric.RESPONSE, one.agent, start, one
-            kinds = [other.agent.type for other in happenings[:place] if other.kind == "said" and other.agent]
+            kinds = [other.agent.type for other in events[:place] if other.kind == "said" and other.agent]
             if one.agent.type not in kinds:
                 yield Metric.FIRST_RESPONSE, one.agent, start, one
         if one.kind == "resolved":
-            heard = [other.at for other in happenings[:place] if other.kind == "heard"]
+            heard = [other.at for other in events[:place] if other.kind == "heard"]
             if step.owner:
                 yield Metric.HANDLED, step.owner, one.at, one
             if heard and (credited := step.owner or one.agent):
                 yield Metric.RESOLUTION, credited, begin(credited, heard[0], handovers), one
 
 
-def list_waiting(happenings: Sequence[ClockEvent]) -> list[ClockEvent]:
+def list_waiting(events: Sequence[ClockEvent]) -> list[ClockEvent]:
     """What the customer wrote since somebody last answered, or since the ticket was resolved."""
-    closed = max((n for n, one in enumerate(happenings) if one.kind in {"said", "resolved"}), default=-1)
-    return [one for one in happenings[closed + 1 :] if one.kind == "heard"]
+    closed = max((n for n, one in enumerate(events) if one.kind in {"said", "resolved"}), default=-1)
+    return [one for one in events[closed + 1 :] if one.kind == "heard"]
 
 
 def begin(agent: Agent, start: datetime, handovers: Sequence[datetime]) -> datetime:

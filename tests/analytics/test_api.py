@@ -9,7 +9,7 @@ from sapa.db.pool import Database
 from sapa.messaging.messages.types import Source
 from sapa.support.samples.actions import record
 from sapa.support.samples.types import Metric, Sample
-from tests.analytics.worlds import make_agent
+from tests.analytics.sample_strategies import make_agent
 from tests.conftest import Installation
 from tests.factories import Environments, make_company, make_key
 from tests.messaging.conftest import connect_messaging

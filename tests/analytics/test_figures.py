@@ -18,8 +18,8 @@ from sapa.messaging.messages.types import Source
 from sapa.support.samples.backfill import recount
 from sapa.support.samples.types import Metric, Sample
 from tests import depth
-from tests.analytics.plain import figures_of, told
-from tests.analytics.worlds import (
+from tests.analytics.expected_figures import figures_of, list_nonzero
+from tests.analytics.sample_strategies import (
     AGENTS,
     CHANGES,
     INSTANTS,
@@ -69,7 +69,7 @@ async def test_the_report_equals_a_plain_calculation(
             answer = await client.get("/analytics/agents", params=asked)
             assert answer.status_code == 200, answer.text
             sources = CHANNEL_NAMES[channel] if channel else None
-            assert told(answer.json()["data"]["records"]) == figures_of(stored, start, end, sources)
+            assert list_nonzero(answer.json()["data"]["records"]) == figures_of(stored, start, end, sources)
 
 
 def _instant(stored: list[Sample], drawn: tuple[int, int] | datetime) -> datetime:
@@ -126,7 +126,7 @@ async def compare(database: Database, company_id: int, chance: random.Random) ->
         stored = await read_samples(db, company_id)
         found = await queries.list_figures(db, company_id, SampleRange(start, end), sources, None)
     records = [{name: getattr(build_record(company_id, one), name) for name in RECORD} for one in found]
-    assert told(records) == figures_of(stored, start, end, sources)
+    assert list_nonzero(records) == figures_of(stored, start, end, sources)
 
 
 async def test_the_report_is_exact_at_every_instant_of_concurrent_changes(

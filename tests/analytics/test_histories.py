@@ -15,14 +15,14 @@ from sapa.messaging.messages.types import Source
 from sapa.support.samples.types import Sample
 from tests import depth
 from tests.analytics.calculator import Agent, ClockEvent, Kind, measure
-from tests.analytics.plain import figures_of, told
+from tests.analytics.expected_figures import figures_of, list_nonzero
 from tests.cli.command import sapa
 from tests.conftest import Installation
 from tests.db.scratch import connect
 from tests.factories import make_company, make_key
 from tests.http.wire import eventually
 from tests.messaging.conftest import connect_messaging
-from tests.messaging.conversation_steps import advance, get_message, speak
+from tests.messaging.conversation_steps import advance, get_message, simulate_inbound
 
 Json = dict[str, Any]
 
@@ -48,7 +48,7 @@ class History:
         self.agents: list[Agent] = []
         self.tickets: dict[int, str] = {}
         """By contact, the newest one."""
-        self.happenings: dict[str, list[ClockEvent]] = {}
+        self.events: dict[str, list[ClockEvent]] = {}
         self.sources: dict[str, Source] = {}
 
     async def begin(self) -> None:
@@ -60,22 +60,22 @@ class History:
     async def step(self, verb: str, contact: int, place: int | None) -> None:
         agent = None if place is None else self.agents[place]
         if verb == "hear":
-            await self.hear(contact)
+            await self.receive(contact)
         elif contact in self.tickets:
             await self.act(verb, contact, agent)
 
-    async def hear(self, contact: int) -> None:
+    async def receive(self, contact: int) -> None:
         source, sender = CONTACTS[contact]
-        said = await speak(self.client, source=source, text="Halo", **{"from": sender})
+        inbound = await simulate_inbound(self.client, source=source, text="Halo", **{"from": sender})
 
         async def look() -> Any:
             async with self.database.connection() as db:
-                return await db.fetchrow(ARRIVED, self.company_id, said["messageId"])
+                return await db.fetchrow(ARRIVED, self.company_id, inbound["messageId"])
 
         ticket, at = await eventually(look)
         self.tickets[contact] = ticket
         self.sources[ticket] = Source(source)
-        self.happenings.setdefault(ticket, []).append(ClockEvent("heard", datetime.fromisoformat(at)))
+        self.events.setdefault(ticket, []).append(ClockEvent("heard", datetime.fromisoformat(at)))
 
     async def act(self, verb: str, contact: int, agent: Agent | None) -> None:
         ticket = self.tickets[contact]
@@ -103,15 +103,15 @@ class History:
         if path == "replies":
             writer = agent or self.agents[0]
             kind: Kind = "lost" if await self.is_lost(data) else "announced" if is_announced else "said"
-            self.happenings[ticket].append(ClockEvent(kind, at, writer, data["messageId2"]))
+            self.events[ticket].append(ClockEvent(kind, at, writer, data["messageId2"]))
         elif path == "assign" and before["agentId"] != data["agentId"]:
-            self.happenings[ticket].append(ClockEvent("assigned", at, agent))
+            self.events[ticket].append(ClockEvent("assigned", at, agent))
         elif path == "handover":
-            self.happenings[ticket].append(ClockEvent("handover", at, agent))
+            self.events[ticket].append(ClockEvent("handover", at, agent))
         elif path == "resolve" and not was_resolved:
-            self.happenings[ticket].append(ClockEvent("resolved", at, agent))
+            self.events[ticket].append(ClockEvent("resolved", at, agent))
         elif path == "reopen" and was_resolved:
-            self.happenings[ticket].append(ClockEvent("reopened", at))
+            self.events[ticket].append(ClockEvent("reopened", at))
 
     async def is_lost(self, message: Json) -> bool:
         if message["clientNumber"] != CONTACTS[LOSES][1]:
@@ -127,7 +127,7 @@ class History:
             return datetime.fromisoformat(await db.fetchval(NEWEST, self.company_id, ticket))
 
     def measure(self) -> list[Sample]:
-        measured = [measure(id, self.sources[id], history) for id, history in self.happenings.items()]
+        measured = [measure(id, self.sources[id], history) for id, history in self.events.items()]
         return [sample for samples in measured for sample in samples]
 
     async def compare(self) -> None:
@@ -140,7 +140,7 @@ class History:
             asked = {"startAt": start.isoformat(), "endAt": end.isoformat()}
             answer = await self.client.get("/analytics/agents", params=asked)
             assert answer.status_code == 200, answer.text
-            assert told(answer.json()["data"]["records"]) == figures_of(samples, start, end)
+            assert list_nonzero(answer.json()["data"]["records"]) == figures_of(samples, start, end)
 
 
 WAITS = st.sampled_from([2, 7, 65, 1_200, 5 * 3_600, 30 * 3_600])
@@ -208,5 +208,5 @@ async def test_all_of_it_can_be_derived_again(installation: Installation, databa
         with pytest.raises(AssertionError):
             await history.compare()
         done = sapa(installation.data, "analytics", "rebuild", "--company", str(history.company_id), "--json").json()
-        assert (done["companyId"], done["tickets"]) == (history.company_id, len(history.happenings))
+        assert (done["companyId"], done["tickets"]) == (history.company_id, len(history.events))
         await history.compare()

@@ -55,14 +55,14 @@ async def peer() -> AsyncIterator[Peer]:
 @pytest.fixture
 async def client() -> AsyncIterator[Client]:
     """May reach this machine, where the peers are."""
-    made = Client(WebhookSettings(allow_insecure=True, allowed_networks=()))
-    yield made
-    await made.close()
+    created = Client(WebhookSettings(allow_insecure=True, allowed_networks=()))
+    yield created
+    await created.close()
 
 
 @pytest.fixture
 async def context(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
     """This process as one more of the installation's."""
-    made = build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
-    yield made
-    await made.close()
+    created = build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
+    yield created
+    await created.close()

@@ -24,12 +24,12 @@ async def send(client: httpx.AsyncClient, to: str, source: str = "MSGAPP_CLOUD",
     return await client.post("/messages/send", json={"to": to, "sources": source, "message": "Halo", **fields})
 
 
-async def speak(client: httpx.AsyncClient, **fields: Any) -> Json:
+async def simulate_inbound(client: httpx.AsyncClient, **fields: Any) -> Json:
     """A customer writes; what will arrive."""
     answer = await client.post("/sandbox/inbound", json=fields)
     assert answer.status_code == 200, answer.text
-    said: Json = answer.json()["data"]
-    return said
+    inbound: Json = answer.json()["data"]
+    return inbound
 
 
 async def get_message(client: httpx.AsyncClient, id: str) -> Json:
@@ -79,7 +79,7 @@ async def list_events(database: Database, company_id: int, kind: str) -> list[Js
     return [msgspec.json.decode(row[0]) for row in rows]
 
 
-async def heard(database: Database, company_id: int, count: int = 1) -> list[Json]:
+async def wait_for_inbound(database: Database, company_id: int, count: int = 1) -> list[Json]:
     """What came in, once it is so many."""
 
     async def look() -> list[Json] | None:

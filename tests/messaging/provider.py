@@ -16,7 +16,7 @@ from tests.factories import make_key
 from tests.http.answer_check import check_answer
 from tests.http.probe import open_app
 from tests.messaging.channels.peer import Peer, open_peer
-from tests.messaging.whatsapp_account import Hooked, connect_whatsapp
+from tests.messaging.whatsapp_account import WhatsAppHook, connect_whatsapp
 
 NUMBER_SENT = {"messages": [{"id": "wamid.1"}], "contacts": [{"input": "x", "wa_id": "628123456789"}]}
 """What it answers when it took a message."""
@@ -26,7 +26,7 @@ class Live(Struct, frozen=True):
     client: httpx.AsyncClient
     """The messaging base, served in this process on the installation's database."""
     peer: Peer
-    hooked: Hooked
+    hook: WhatsAppHook
     context: AppContext
 
     async def post(self, path: str, **body: Any) -> httpx.Response:
@@ -42,11 +42,11 @@ async def open_live(
     database: Database,
     company_id: int,
     address: str | None = None,
-    hooked: Hooked | None = None,
+    hook: WhatsAppHook | None = None,
 ) -> AsyncIterator[Live]:
     """The channel is at the peer's address unless another is given, and connected unless it was before."""
     key = await make_key(database, company_id)
-    hooked = hooked or connect_whatsapp(installation, company_id)
+    hook = hook or connect_whatsapp(installation, company_id)
     async with open_peer() as peer:
         variables = {
             "SAPA_SECRET_KEY": installation.server.secret_key,
@@ -56,5 +56,5 @@ async def open_live(
         async with open_app(installation, ROUTES, **variables) as client:
             client.headers["x-api-key"] = key.raw
             client.event_hooks = {"response": [check_answer]}
-            yield Live(client, peer, hooked, context)
+            yield Live(client, peer, hook, context)
         await context.close()

@@ -39,8 +39,8 @@ async def make_template(client: httpx.AsyncClient, **fields: Any) -> dict[str, A
     }
     answer = await client.post("/templates", json=body)
     assert answer.status_code == 201, answer.text
-    made: dict[str, Any] = answer.json()["data"]
-    return made
+    created: dict[str, Any] = answer.json()["data"]
+    return created
 
 
 async def get_message(client: httpx.AsyncClient, id: str) -> dict[str, Any]:

@@ -49,7 +49,7 @@ class Chat(Struct, frozen=True):
 
 
 def build_chat(installation: Installation, database: Database, company_id: int) -> Chat:
-    context = build_test_kit(installation, database)
+    context = build_test_context(installation, database)
     fields = tuple(CHANNELS[Source.WIDGET].fields)
     return Chat(
         installation.address,
@@ -58,7 +58,7 @@ def build_chat(installation: Installation, database: Database, company_id: int) 
     )
 
 
-def build_test_kit(installation: Installation, database: Database) -> AppContext:
+def build_test_context(installation: Installation, database: Database) -> AppContext:
     return build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
 
 
@@ -107,7 +107,7 @@ class Browser:
         self.token = session["token"] or self.token
         return session
 
-    async def say(self, text: str, id: str | None = None, **fields: Any) -> httpx.Response:
+    async def send(self, text: str, id: str | None = None, **fields: Any) -> httpx.Response:
         return await self.call("POST", "messages", {"id": id or new_id(), "text": text, **fields})
 
 

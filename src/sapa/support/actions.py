@@ -116,8 +116,8 @@ async def _write_inbound(tx: Tx, company: Company, change: TicketChange, message
 
 
 async def merge_contacts(tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:
-    """Merges contacts into one person: of several active tickets on one connection one remains, with the longest
-    wait."""
+    """Merges contacts into one person: of several active tickets on one connection one remains and takes over
+    the wait."""
     await _retry_taken(tx, partial(_merge_contacts, tx, company, contact_id, others))
 
 

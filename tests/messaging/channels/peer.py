@@ -10,7 +10,7 @@ from aiohttp import web
 from msgspec import Struct
 
 
-class Asked(Struct, frozen=True):
+class RecordedRequest(Struct, frozen=True):
     method: str
     path: str
     query: dict[str, str]
@@ -27,7 +27,7 @@ class Peer:
 
     def __init__(self) -> None:
         self.address = ""
-        self.asked: list[Asked] = []
+        self.requests: list[RecordedRequest] = []
         self.answers: list[tuple[int, Any] | float | None] = [(200, {})]
         self.hurried = asyncio.Event()
         self.opens = asyncio.Event()
@@ -36,7 +36,9 @@ class Peer:
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:
         headers = {name.lower(): value for name, value in request.headers.items()}
-        self.asked.append(Asked(request.method, request.path, dict(request.query), headers, await request.read()))
+        self.requests.append(
+            RecordedRequest(request.method, request.path, dict(request.query), headers, await request.read())
+        )
         await self.opens.wait()
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, float):

@@ -118,7 +118,7 @@ async def test_tiktoks_errors_are_in_the_body(
 async def test_what_cannot_be_told_is_called_unclear(source: Source, answer: Any, peer: Peer, client: Client) -> None:
     with pytest.raises(Unclear):
         await send(source, peer, client, answer)
-    assert len(peer.asked) == 1
+    assert len(peer.requests) == 1
 
 
 @pytest.mark.parametrize("source", HTTP)
@@ -137,7 +137,7 @@ async def test_a_picture_that_tiktok_would_not_take_is_refused(answer: Any, peer
     refused = await CHANNELS[Source.SHORT_VIDEO].send(connection, message)
     assert isinstance(refused, SendRefusal)
     assert refused.category == "media"
-    assert {asked.method for asked in peer.asked} == {"GET"}
+    assert {request.method for request in peer.requests} == {"GET"}
 
 
 async def test_a_picture_is_fetched_through_the_guard(peer: Peer) -> None:
@@ -148,7 +148,7 @@ async def test_a_picture_is_fetched_through_the_guard(peer: Peer) -> None:
     await guarded.close()
     assert isinstance(refused, SendRefusal)
     assert "could not be fetched" in refused.reason
-    assert peer.asked == []
+    assert peer.requests == []
 
 
 @pytest.mark.parametrize("answer", [(500, {}), None])
@@ -174,7 +174,7 @@ async def test_an_account_is_verified_without_sending(source: Source, peer: Peer
     path, answer = VERIFIED[source]
     peer.answers = [(200, answer)]
     await CHANNELS[source].verify(build_connection(source, peer.address, client))
-    assert [(asked.method, asked.path) for asked in peer.asked] == [("GET", path)]
+    assert [(request.method, request.path) for request in peer.requests] == [("GET", path)]
 
 
 @pytest.mark.parametrize("source", VERIFIED)
@@ -197,14 +197,14 @@ async def test_no_secret_is_in_what_goes_wrong(
     source: Source, peer: Peer, client: Client, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Nor in the words of the account itself, which is what a log would print."""
-    told: list[object] = [build_connection(source, peer.address, client)]
+    printed: list[object] = [build_connection(source, peer.address, client)]
     caplog.set_level(logging.DEBUG)
     error = {**graph_error(190, "no"), "code": 40105, "message": "no"}
     for answer in (None, (500, {}), (200, b"<html>"), (400, error)):
         try:
-            told.append(await send(source, peer, client, answer, kind="text"))
+            printed.append(await send(source, peer, client, answer, kind="text"))
         except (NotSent, Unclear) as failure:
-            told += [failure, failure.__cause__]
+            printed += [failure, failure.__cause__]
     captured = capsys.readouterr()
-    words = " ".join(map(repr, told)) + caplog.text + captured.out + captured.err
+    words = " ".join(map(repr, printed)) + caplog.text + captured.out + captured.err
     assert not [secret for secret in SECRETS.values() if secret in words]

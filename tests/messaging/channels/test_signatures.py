@@ -55,11 +55,11 @@ def test_tiktoks_signature_ages(age: int, is_taken: bool) -> None:
 @pytest.mark.parametrize("source", META)
 def test_a_channel_that_asks_for_us_gets_its_challenge_back(source: Source) -> None:
     channel = CHANNELS[source]
-    asked = {"hub.mode": "subscribe", "hub.verify_token": WORD, "hub.challenge": "1158201444"}
-    assert channel.confirm(SECRETS, asked) == "1158201444"
-    assert channel.confirm(SECRETS, {**asked, "hub.verify_token": "guess"}) is None
-    assert channel.confirm(SECRETS, {**asked, "hub.mode": "unsubscribe"}) is None
-    assert channel.confirm({}, {**asked, "hub.verify_token": ""}) is None
+    query = {"hub.mode": "subscribe", "hub.verify_token": WORD, "hub.challenge": "1158201444"}
+    assert channel.confirm(SECRETS, query) == "1158201444"
+    assert channel.confirm(SECRETS, {**query, "hub.verify_token": "guess"}) is None
+    assert channel.confirm(SECRETS, {**query, "hub.mode": "unsubscribe"}) is None
+    assert channel.confirm({}, {**query, "hub.verify_token": ""}) is None
     assert channel.confirm(SECRETS, {}) is None
 
 

@@ -59,8 +59,8 @@ class Desk:
         return await asyncio.to_thread(sapa, self._data, *words, **{**upstreams, **variables})
 
     async def connect(self, source: Source, *fields: str, **more: Any) -> Outcome:
-        given = [word for field in fields for word in ("--set", field)]
-        return await self.run("connect", "--source", source, *given, *more.pop("flags", ()), **more)
+        options = [word for field in fields for word in ("--set", field)]
+        return await self.run("connect", "--source", source, *options, *more.pop("flags", ()), **more)
 
 
 @pytest.fixture
@@ -72,21 +72,21 @@ def desk(installation: Installation, company: Environments, peer: Peer) -> Desk:
 async def test_an_account_is_connected_and_its_secrets_are_never_seen_again(
     desk: Desk, peer: Peer, live: Company, database: Database, context: AppContext
 ) -> None:
-    made = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
-    assert [asked.path for asked in peer.asked] == ["/1122"]
-    info = made["connection"]
+    created = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
+    assert [request.path for request in peer.requests] == ["/1122"]
+    info = created["connection"]
     assert CONNECTION_ID.matches(info["id"])
     assert info["account"] == {"phone_number_id": "1122", "waba_id": "3344", "phone_number": "+6281100001111"}
     assert info["secrets"] == ["access_token", "app_secret", "verify_token"]
     assert (info["status"], info["health"], info["lastError"]) == ("connected", "ok", None)
-    assert set(made["generated"]) == {"verify_token"}
+    assert set(created["generated"]) == {"verify_token"}
     listed = await desk.run("list")
     assert listed.json() == [info]
     async with database.connection() as db:
         row = await db.fetchrow("SELECT * FROM channel_connections WHERE company_id = $1", live.id)
     assert row is not None
-    token = made["hookUrl"].rpartition("/hooks/channels/")[2]
-    for secret in (TOKEN, SECRET, made["generated"]["verify_token"], token):
+    token = created["hookUrl"].rpartition("/hooks/channels/")[2]
+    for secret in (TOKEN, SECRET, created["generated"]["verify_token"], token):
         assert secret not in listed.out + repr(dict(row))
     async with database.connection() as db:
         found = await accounts.find_by_token(context, db, token)
@@ -106,8 +106,8 @@ async def test_an_account_that_the_channel_refuses_is_not_connected(desk: Desk, 
     assert refused.sentence() == "WhatsApp does not accept the account: (190) token expired"
     assert TOKEN not in refused.err
     assert (await desk.run("list")).json() == []
-    made = await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP, flags=["--no-check"])
-    assert made.json()["connection"]["health"] == "unverified"
+    created = await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP, flags=["--no-check"])
+    assert created.json()["connection"]["health"] == "unverified"
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ async def test_an_account_that_the_channel_refuses_is_not_connected(desk: Desk, 
 )
 async def test_a_field_that_cannot_be_used_is_named(desk: Desk, peer: Peer, fields: list[str], words: str) -> None:
     assert words in (await desk.connect(Source.MSGAPP_CLOUD, *fields)).sentence()
-    assert peer.asked == []
+    assert peer.requests == []
 
 
 async def test_a_field_that_nobody_knows_is_named(desk: Desk) -> None:
@@ -159,11 +159,15 @@ async def test_one_account_of_a_channel_at_a_time_and_the_same_one_comes_back(
     other = await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP, "phone_number_id=9999")
     assert "disconnect that one first" in other.sentence()
     assert (await desk.run("disconnect", "--source", Source.MSGAPP_CLOUD)).json()["disconnected"] is True
-    [gone] = (await desk.run("list")).json()
-    assert (gone["status"], gone["health"], gone["secrets"]) == ("disconnected", "disconnected", [])
+    [disconnected] = (await desk.run("list")).json()
+    assert (disconnected["status"], disconnected["health"], disconnected["secrets"]) == (
+        "disconnected",
+        "disconnected",
+        [],
+    )
     async with context.database.connection() as db:
         assert await accounts.get_accounts(live).find_by_source(context, db, live, Source.MSGAPP_CLOUD) is None
-        assert await accounts.get_accounts(live).find_by_id(context, db, live, gone["id"]) is None
+        assert await accounts.get_accounts(live).find_by_id(context, db, live, disconnected["id"]) is None
         assert await accounts.get_accounts(live).list_sources(db, live) == []
         assert await accounts.find_by_token(context, db, first["hookUrl"].rpartition("/")[2]) is None
     assert "no such channel" in (await desk.run("disconnect", "--source", Source.MSGAPP_CLOUD)).sentence()
@@ -177,7 +181,7 @@ async def test_one_account_of_a_channel_at_a_time_and_the_same_one_comes_back(
 
 
 async def test_health_is_asked_for_and_shown(desk: Desk, peer: Peer, context: AppContext, live: Company) -> None:
-    made = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
+    created = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
     peer.answers = [(401, {"error": {"message": "token expired", "code": 190}})]
     failed = await desk.run("test", "--source", Source.MSGAPP_CLOUD)
     assert failed.code == 1
@@ -188,11 +192,11 @@ async def test_health_is_asked_for_and_shown(desk: Desk, peer: Peer, context: Ap
     peer.answers = [(200, {"id": "1122"})]
     assert (await desk.run("test", "--source", Source.MSGAPP_CLOUD)).json()["health"] == "ok"
     async with context.database.connection() as db:
-        await accounts.record_health(db, live.id, made["connection"]["id"], "x" * 5000)
+        await accounts.record_health(db, live.id, created["connection"]["id"], "x" * 5000)
     [shown] = (await desk.run("list")).json()
     assert len(shown["lastError"]) == 500
     async with context.database.connection() as db:
-        await accounts.record_health(db, live.id, made["connection"]["id"], None)
+        await accounts.record_health(db, live.id, created["connection"]["id"], None)
     assert (await desk.run("list")).json()[0]["lastError"] is None
     assert "no such channel" in (await desk.run("test", "--source", Source.MAIL)).sentence()
 
@@ -245,22 +249,22 @@ async def test_every_simulator_knows_the_account(
 ) -> None:
     shown = (await Desk(installation, tester.id, peer).run("test", "--source", source)).json()
     assert (shown["source"], shown["health"]) == (source, "ok")
-    assert peer.asked == []
+    assert peer.requests == []
 
 
 async def test_tokens_that_end_are_renewed_in_time(desk: Desk, peer: Peer, context: AppContext, live: Company) -> None:
     peer.answers = [(200, {"code": 0, "data": {"username": "tokokopi"}})]
     fields = ("business_id=o1", "client_key=a1", f"access_token={TOKEN}", "refresh_token=r1", f"app_secret={SECRET}")
-    made = (await desk.connect(Source.SHORT_VIDEO, *fields)).json()
+    created = (await desk.connect(Source.SHORT_VIDEO, *fields)).json()
     from_here = _with_upstream(context, Source.SHORT_VIDEO, peer)
     async with context.database.connection() as db:
         await db.execute("UPDATE channel_connections SET renew_at = now() WHERE company_id = $1", live.id)
-    peer.asked.clear()
+    peer.requests.clear()
     peer.answers = [(200, {"code": 0, "data": {"access_token": "t2", "refresh_token": "r2", "expires_in": 86400}})]
-    due = DueRenewal(live.id, made["connection"]["id"], Source.SHORT_VIDEO)
+    due = DueRenewal(live.id, created["connection"]["id"], Source.SHORT_VIDEO)
     await asyncio.gather(*(renewing.renew(from_here, due) for _ in range(3)))
-    [asked] = peer.asked
-    assert (asked.path, asked.json) == (
+    [request] = peer.requests
+    assert (request.path, request.json) == (
         "/tt_user/oauth2/refresh_token/",
         {"client_id": "a1", "client_secret": SECRET, "grant_type": "refresh_token", "refresh_token": "r1"},
     )

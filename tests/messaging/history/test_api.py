@@ -192,8 +192,8 @@ async def test_another_company_s_records_are_not_seen(sandbox: httpx.AsyncClient
 
 @pytest.fixture(scope="module")
 async def scratch(installation: Installation) -> AsyncIterator[Scratch]:
-    async with migrated_database(installation.server) as made:
-        yield made
+    async with migrated_database(installation.server) as created:
+        yield created
 
 
 @pytest.fixture(scope="module")
@@ -269,16 +269,16 @@ async def test_old_months_go_with_their_totals_and_the_rest_stays(
     company = await make_company(quiet)
     now = datetime.now(UTC)
     this_month = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
-    kept = (this_month - timedelta(days=30 * months - 30)).replace(day=1)
-    gone = (this_month - timedelta(days=31 * months + 10)).replace(day=1)
+    retained = (this_month - timedelta(days=30 * months - 30)).replace(day=1)
+    expired = (this_month - timedelta(days=31 * months + 10)).replace(day=1)
     async with connect(scratch.owner_url) as owner:
-        for month in (kept, gone):
+        for month in (retained, expired):
             following = (month + timedelta(days=32)).replace(day=1)
             await owner.execute(
                 f"CREATE TABLE IF NOT EXISTS api_requests_{month:%Y%m} PARTITION OF api_requests"
                 f" FOR VALUES FROM ('{month.isoformat()}') TO ('{following.isoformat()}')"
             )
-    for at in (now, kept, gone, gone - timedelta(days=90)):
+    for at in (now, retained, expired, expired - timedelta(days=90)):
         await store(quiet, company.live, at, "a", at)
     for is_folded in (False, True):
         if is_folded:
@@ -292,7 +292,7 @@ async def test_old_months_go_with_their_totals_and_the_rest_stays(
             tables = {
                 row[0] for row in await db.fetch("SELECT relname FROM pg_class WHERE relname LIKE 'api_requests_2%'")
             }
-    assert f"api_requests_{gone:%Y%m}" not in tables
+    assert f"api_requests_{expired:%Y%m}" not in tables
     assert f"api_requests_{now:%Y%m}" in tables
 
 

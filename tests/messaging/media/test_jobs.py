@@ -29,15 +29,15 @@ async def context(installation: Installation) -> AsyncIterator[AppContext]:
     """A worker's, on a database that no other worker looks at; it may reach this machine."""
     variables = {"SAPA_SECRET_KEY": installation.server.secret_key, "SAPA_WEBHOOK_ALLOW_INSECURE": "1"}
     async with migrated_database(installation.server) as scratch, open_database(scratch.app_url, size=4) as quiet:
-        made = build_context(read_settings(variables), quiet)
-        yield made
-        await made.close()
+        created = build_context(read_settings(variables), quiet)
+        yield created
+        await created.close()
 
 
 async def connect_page(context: AppContext) -> ChannelAccount:
-    made = await make_company(context.database)
+    created = await make_company(context.database)
     async with context.database.transaction() as tx:
-        company = await get_company(tx, made.live)
+        company = await get_company(tx, created.live)
         draft = await connecting.prepare(context, tx, company, Source.SOCIAL_NETWORK, PAGE)
         await connecting.connect(context, tx, company, draft)
         opened = await accounts.STORED.find_by_source(context, tx, company, Source.SOCIAL_NETWORK)
@@ -71,7 +71,7 @@ async def test_a_company_with_slow_files_keeps_up_nobody_else(context: AppContex
             return await list_statuses(context.database, fetched) == ["stored"] * 3 or None
 
         await eventually(is_there)
-        assert len(slow.asked) == media.MAX_PER_COMPANY
+        assert len(slow.requests) == media.MAX_PER_COMPANY
         assert await list_statuses(context.database, hanging) == ["waiting"] * 8
         stopping.set()
         await service

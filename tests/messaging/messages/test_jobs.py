@@ -39,5 +39,5 @@ async def test_a_message_of_which_nothing_is_heard_fails_after_a_day(
     assert (await get_message(sandbox, unclear)) == failed
     assert [(await get_message(sandbox, id))["status"] for id in (sent, late)] == ["sent", "pending"]
     updates = await list_events(database, company.test, "message.status.updated")
-    told = [(update["previousStatus"], update["status"]) for update in updates if update["messageId2"] == unclear]
-    assert told == [("pending", "failed")]
+    changes = [(update["previousStatus"], update["status"]) for update in updates if update["messageId2"] == unclear]
+    assert changes == [("pending", "failed")]

@@ -26,7 +26,7 @@ from tests.messaging.send_steps import (
     make_template,
     send,
 )
-from tests.messaging.whatsapp_account import build_text, said
+from tests.messaging.whatsapp_account import build_change, build_text
 
 Json = dict[str, Any]
 
@@ -181,8 +181,8 @@ async def test_a_slow_channel_keeps_nobody_else_waiting(
 
         async def most_hang() -> bool | None:
             async with database.connection() as db:
-                asked = await db.fetchval("SELECT count(*) FROM sandbox_outbox WHERE company_id = $1", company.test)
-            return asked >= 150 or None
+                count = await db.fetchval("SELECT count(*) FROM sandbox_outbox WHERE company_id = $1", company.test)
+            return count >= 150 or None
 
         await eventually(most_hang)
         await send(sandbox, to="ayu@example.com", sources="MAIL")
@@ -205,7 +205,7 @@ async def test_a_request_that_got_no_answer_is_not_made_again_and_one_that_never
     installation: Installation, database: Database, company: Environments
 ) -> None:
     async with open_live(installation, database, company.live) as live:
-        await live.hooked.tell(said(build_text("628123456789", at=int(time.time()))))
+        await live.hook.send_change(build_change(build_text("628123456789", at=int(time.time()))))
 
         async def window_is_open() -> httpx.Response | None:
             live.peer.answers = [(200, NUMBER_SENT)]
@@ -213,13 +213,13 @@ async def test_a_request_that_got_no_answer_is_not_made_again_and_one_that_never
             return answer if answer.status_code != 409 else None
 
         assert (await eventually(window_is_open)).status_code == 200
-        live.peer.asked.clear()
+        live.peer.requests.clear()
         live.peer.answers = [None, (200, NUMBER_SENT)]
         unclear = await live.post("/messages/send", **build_message())
         assert (unclear.status_code, unclear.json()["data"]["status"]) == (202, "pending")
-        assert len(live.peer.asked) == 1
-    hooked = live.hooked
-    async with open_live(installation, database, company.live, "http://127.0.0.1:9", hooked) as nobody:
+        assert len(live.peer.requests) == 1
+    hook = live.hook
+    async with open_live(installation, database, company.live, "http://127.0.0.1:9", hook) as nobody:
         answer = await nobody.post("/messages/send", **build_message())
         assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
         assert "could not be reached" in answer.json()["error"]["message"]

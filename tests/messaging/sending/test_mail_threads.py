@@ -12,11 +12,11 @@ from sapa.messaging.sending.preflight import build_subject
 from tests.factories import Environments
 from tests.messaging.conversation_steps import (
     get_message,
-    heard,
     read_outbox,
     send,
     settled,
-    speak,
+    simulate_inbound,
+    wait_for_inbound,
 )
 from tests.messaging.send_steps import BUTTONS, make_template
 
@@ -25,8 +25,8 @@ AYU = "ayu@simulator.test"
 
 async def write(client: httpx.AsyncClient, subject: str, **fields: Any) -> str:
     """Ayu writes; the Message-ID."""
-    said = await speak(client, source="MAIL", text="Halo", subject=subject, **{"from": AYU}, **fields)
-    return str(said["messageId"])
+    inbound = await simulate_inbound(client, source="MAIL", text="Halo", subject=subject, **{"from": AYU}, **fields)
+    return str(inbound["messageId"])
 
 
 async def read_mail(client: httpx.AsyncClient) -> EmailMessage:
@@ -43,13 +43,13 @@ async def test_a_mail_to_somebody_who_wrote_is_the_answer(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     first = await write(sandbox, "Pesanan 7")
-    await heard(database, company.test)
+    await wait_for_inbound(database, company.test)
     sent = (await send(sandbox, AYU, "MAIL")).json()["data"]
     assert list_headers(await read_mail(sandbox)) == ("Re: Pesanan 7", first, first)
     assert (sent["subject"], (await get_message(sandbox, sent["messageId2"]))["subject"]) == ("Re: Pesanan 7",) * 2
 
     second = await write(sandbox, "RE: Re: Pesanan 7", quoted=sent["messageId"])
-    await heard(database, company.test, 2)
+    await wait_for_inbound(database, company.test, 2)
     path, body = "/messages/send-interactive", {"to": AYU, "sources": "MAIL", "interactive": BUTTONS}
     assert (await sandbox.post(path, json=body)).status_code == 200
     answer = ("Re: Pesanan 7", second, f"{sent['messageId']} {second}")
@@ -65,12 +65,12 @@ async def test_nobody_is_answered_who_did_not_write_and_by_no_template(
     await send(sandbox, "budi@simulator.test", "MAIL")
     assert list_headers(await read_mail(sandbox)) == ("Halo", None, None)
     await send(sandbox, "ooo@simulator.test", "MAIL")
-    await heard(database, company.test)
+    await wait_for_inbound(database, company.test)
     await send(sandbox, "ooo@simulator.test", "MAIL")
     assert list_headers(await read_mail(sandbox)) == ("Halo", None, None)
 
     await write(sandbox, "Pesanan 7")
-    await heard(database, company.test, 2)
+    await wait_for_inbound(database, company.test, 2)
     await make_template(sandbox, body="Promo kopi", category="MARKETING")
     body = {"to": AYU, "sources": "MAIL", "template_name": "order_update"}
     assert (await sandbox.post("/messages/send-template", json=body)).status_code == 200

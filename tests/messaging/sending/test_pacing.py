@@ -98,9 +98,9 @@ async def test_a_slow_channel_delays_no_other(
 
     slow = [asyncio.create_task(send(Source.MSGAPP_CLOUD, peer.address)) for _ in range(200)]
     deadline = time.monotonic() + 30
-    while len(peer.asked) < 200 and time.monotonic() < deadline:  # noqa: ASYNC110
+    while len(peer.requests) < 200 and time.monotonic() < deadline:  # noqa: ASYNC110
         await asyncio.sleep(0.02)
-    assert len(peer.asked) == 200
+    assert len(peer.requests) == 200
     assert context.database.opened == context.database.idle
     async with open_peer() as quick:
         quick.answers = [(200, {"message_id": "m_1"})]

@@ -24,14 +24,14 @@ def interactive(**fields: Any) -> Json:
 
 
 def rows(count: int, sections: int = 1) -> list[Json]:
-    made = [{"id": f"r{n}", "title": f"Row {n}"} for n in range(count)]
+    created = [{"id": f"r{n}", "title": f"Row {n}"} for n in range(count)]
     size = -(-count // sections)
-    return [{"title": f"S{n}", "rows": made[n * size : (n + 1) * size]} for n in range(sections)]
+    return [{"title": f"S{n}", "rows": created[n * size : (n + 1) * size]} for n in range(sections)]
 
 
 def choices(**fields: Any) -> Json:
-    given = {"type": "list", "body": "Pilih", "button": "Buka", "sections": rows(1), **fields}
-    return {"to": NUMBER, "sources": "MSGAPP_CLOUD", "interactive": given}
+    interactive = {"type": "list", "body": "Pilih", "button": "Buka", "sections": rows(1), **fields}
+    return {"to": NUMBER, "sources": "MSGAPP_CLOUD", "interactive": interactive}
 
 
 def media(**fields: Any) -> Json:
@@ -171,14 +171,14 @@ async def test_the_window_closes_as_the_clock_moves_on(
 ) -> None:
     """The customer wrote, a day passed; a template still goes."""
     await make_template(sandbox, body="Halo")
-    spoken = {"source": "MSGAPP_CLOUD", "from": NUMBER, "text": "Halo?"}
-    assert (await sandbox.post("/sandbox/inbound", json=spoken)).status_code == 200
+    body = {"source": "MSGAPP_CLOUD", "from": NUMBER, "text": "Halo?"}
+    assert (await sandbox.post("/sandbox/inbound", json=body)).status_code == 200
 
-    async def heard() -> object:
+    async def has_arrived() -> object:
         async with database.connection() as db:
             return await db.fetchval("SELECT last_inbound_at FROM message_threads WHERE company_id = $1", company.test)
 
-    await eventually(heard)
+    await eventually(has_arrived)
     await sandbox.post("/sandbox/clock/advance", json={"seconds": 86_000})
     await send(sandbox)
     await sandbox.post("/sandbox/clock/advance", json={"seconds": 401})

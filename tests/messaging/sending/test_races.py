@@ -29,10 +29,10 @@ from tests.conftest import TLS, Installation
 from tests.factories import Environments
 from tests.http.wire import eventually
 from tests.messaging.conversation_steps import (
-    heard,
     list_events,
     list_inbound,
     read_outbox,
+    wait_for_inbound,
 )
 from tests.messaging.provider import NUMBER_SENT, open_live
 from tests.messaging.send_steps import (
@@ -41,7 +41,7 @@ from tests.messaging.send_steps import (
     build_message,
     send,
 )
-from tests.messaging.whatsapp_account import build_text, connect_whatsapp, said
+from tests.messaging.whatsapp_account import build_change, build_text, connect_whatsapp
 
 SILENT = "sim_broken"
 """Of whose messages nobody ever says anything, unless the test does."""
@@ -50,9 +50,9 @@ WAIT_SECONDS = 5.0
 
 @pytest.fixture
 async def context(installation: Installation, database: Database) -> AsyncIterator[AppContext]:
-    made = build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
-    yield made
-    await made.close()
+    created = build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
+    yield created
+    await created.close()
 
 
 async def call_back(installation: Installation, account: SandboxAccount, post: Post | None) -> None:
@@ -117,11 +117,11 @@ async def test_nothing_is_sent_over_a_channel_that_is_disconnected_while_it_wait
     installation: Installation, database: Database, company: Environments
 ) -> None:
     async with open_live(installation, database, company.live) as live:
-        await live.hooked.tell(said(build_text("628123456789", at=int(time.time()))))
-        await heard(database, company.live)
+        await live.hook.send_change(build_change(build_text("628123456789", at=int(time.time()))))
+        await wait_for_inbound(database, company.live)
         async with database.connection() as db:
             owner = await get_company(db, company.live)
-            await reserve_slot(db, company.live, live.hooked.connection_id, WAIT_SECONDS)
+            await reserve_slot(db, company.live, live.hook.connection_id, WAIT_SECONDS)
         before = await find_free_place(database, company)
         call = asyncio.create_task(live.post("/messages/send", **build_message()))
 
@@ -133,7 +133,7 @@ async def test_nothing_is_sent_over_a_channel_that_is_disconnected_while_it_wait
             await connections.disconnect(tx, owner, Source.MSGAPP_CLOUD)
         answer = await call
         assert (answer.status_code, answer.json()["error"]["code"]) == (409, "CHANNEL_NOT_CONNECTED"), answer.text
-        assert live.peer.asked == []
+        assert live.peer.requests == []
 
 
 async def test_an_echo_that_is_stored_in_the_same_moment_does_no_harm(
@@ -142,10 +142,10 @@ async def test_an_echo_that_is_stored_in_the_same_moment_does_no_harm(
     """The channel's id of the message is somebody else's before we have written it down."""
     async with open_live(installation, database, company.live) as live:
         live.peer.answers = [(200, NUMBER_SENT)]
-        await live.hooked.tell(said(build_text("628123456789", at=int(time.time()))))
-        await heard(database, company.live)
+        await live.hook.send_change(build_change(build_text("628123456789", at=int(time.time()))))
+        await wait_for_inbound(database, company.live)
         echo = NewMessage(
-            id=MESSAGE_ID.new(), direction="out", source="MSGAPP_CLOUD", connection_id=live.hooked.connection_id,
+            id=MESSAGE_ID.new(), direction="out", source="MSGAPP_CLOUD", connection_id=live.hook.connection_id,
             identity_kind="phone", identity="+628123456789", client_number="+628123456789", connected_number="+62",
             provider_id=NUMBER_SENT["messages"][0]["id"], type="text", body="Lain", feature_source="BUSINESS_APP",
             status="delivered", created_at=datetime.now(UTC),
@@ -156,7 +156,7 @@ async def test_an_echo_that_is_stored_in_the_same_moment_does_no_harm(
             await eventually(partial(is_in_the_way, database, await tx.fetchval("SELECT pg_backend_pid()")))
         answer = await call
         assert (answer.status_code, answer.json()["data"]["status"]) == (200, "sent"), answer.text
-        assert len(live.peer.asked) == 1
+        assert len(live.peer.requests) == 1
 
 
 async def is_in_the_way(database: Database, pid: int) -> bool | None:
@@ -174,11 +174,11 @@ async def find_free_place(database: Database, company: Environments) -> Any:
 async def test_a_message_that_comes_in_late_closes_no_window(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    hooked, now = connect_whatsapp(installation, company.live), int(time.time())
-    await hooked.tell(said(build_text("628123456789", at=now)))
-    await heard(database, company.live)
-    await hooked.tell(said(build_text("628123456789", "Terlambat", at=now - 7200)))
-    await heard(database, company.live, 2)
+    hook, now = connect_whatsapp(installation, company.live), int(time.time())
+    await hook.send_change(build_change(build_text("628123456789", at=now)))
+    await wait_for_inbound(database, company.live)
+    await hook.send_change(build_change(build_text("628123456789", "Terlambat", at=now - 7200)))
+    await wait_for_inbound(database, company.live, 2)
     received = await list_events(database, company.live, "message.received")
     assert [message["body"] for message in received] == ["Halo", "Terlambat"]
     closes = datetime.fromtimestamp(now, UTC) + timedelta(hours=24)

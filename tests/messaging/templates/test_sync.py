@@ -44,20 +44,20 @@ async def test_all_pages_are_listed(peer: Peer, client: Client) -> None:
         ChannelTemplate("a", "id", "UTILITY", "APPROVED", components, "1"),
         ChannelTemplate("b", "id", "UTILITY", "REJECTED", components, "1", "INVALID_FORMAT"),
     ]
-    assert [(asked.path, asked.query.get("after")) for asked in peer.asked] == [
+    assert [(request.path, request.query.get("after")) for request in peer.requests] == [
         ("/3344/message_templates", None),
         ("/3344/message_templates", "mark"),
     ]
-    assert all(asked.headers["authorization"] == f"Bearer {TOKEN}" for asked in peer.asked)
+    assert all(request.headers["authorization"] == f"Bearer {TOKEN}" for request in peer.requests)
 
 
 async def test_a_template_is_put_before_the_channel(peer: Peer, client: Client) -> None:
     peer.answers = [(200, {"id": "7", "status": "PENDING", "category": "MARKETING"})]
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
-    made = await account().submit_template(connection, NEW)
-    [asked] = peer.asked
-    assert (asked.method, asked.path) == ("POST", "/3344/message_templates")
-    assert asked.json == {
+    created = await account().submit_template(connection, NEW)
+    [request] = peer.requests
+    assert (request.method, request.path) == ("POST", "/3344/message_templates")
+    assert request.json == {
         "name": "order_update",
         "language": "id",
         "category": "UTILITY",
@@ -69,8 +69,8 @@ async def test_a_template_is_put_before_the_channel(peer: Peer, client: Client) 
             {"type": "BUTTONS", "buttons": [{"type": "QUICK_REPLY", "text": "Ya"}]},
         ],
     }
-    assert isinstance(made, ChannelTemplate)
-    assert (made.id, made.status, made.category) == ("7", "PENDING", "MARKETING")
+    assert isinstance(created, ChannelTemplate)
+    assert (created.id, created.status, created.category) == ("7", "PENDING", "MARKETING")
 
 
 async def test_a_template_that_the_channel_does_not_want_is_refused(peer: Peer, client: Client) -> None:
@@ -88,7 +88,7 @@ async def test_a_template_is_deleted_by_its_name(peer: Peer, client: Client) -> 
         (403, {"error": {"message": "not yours", "code": 200}}),
     ]
     assert await account().delete_template(connection, "order_update") is None
-    assert (peer.asked[0].method, peer.asked[0].query) == ("DELETE", {"name": "order_update"})
+    assert (peer.requests[0].method, peer.requests[0].query) == ("DELETE", {"name": "order_update"})
     assert await account().delete_template(connection, "order_update") is None
     assert await account().delete_template(connection, "order_update") is None
     assert await account().delete_template(connection, "order_update") == SendRefusal("200", "(200) not yours", "auth")

@@ -98,7 +98,7 @@ class Company:
             )
         return [msgspec.json.decode(row[0]) for row in rows]
 
-    async def hear(self, many: int = 1) -> dict[str, Any]:
+    async def receive(self, many: int = 1) -> dict[str, Any]:
         """The newest message, once there are so many."""
 
         async def look() -> list[dict[str, Any]] | None:
@@ -148,7 +148,7 @@ async def start(page: Page, desk: Company, text: str = "Halo, kopi Gayo masih ad
     """Opens the chat and writes; the visitor's id."""
     await page.get_by_role("button", name="Buka obrolan").click()
     await write(page, text)
-    return str((await desk.hear())["clientNumber"])
+    return str((await desk.receive())["clientNumber"])
 
 
 async def test_a_visitor_writes_is_answered_and_reads(page: Page, desk: Company) -> None:
@@ -162,7 +162,7 @@ async def test_a_visitor_writes_is_answered_and_reads(page: Page, desk: Company)
     message = await desk.wait_for(id, "read")
     assert message["sentAt"] <= message["deliveredAt"] <= message["readAt"]
     await write(page, "Terima kasih")
-    await desk.hear(2)
+    await desk.receive(2)
     assert (await desk.read(id))["repliedAt"] is not None
 
 
@@ -199,7 +199,7 @@ async def test_buttons_and_lists_are_chosen_from(page: Page, desk: Company) -> N
     asked = {"type": "buttons", "body": "Mau digiling?", "footer": "Gratis", "buttons": buttons}
     id = await desk.send(visitor_id, "send-interactive", interactive=asked)
     await page.get_by_role("button", name="Ya, digiling").click()
-    chosen = await desk.hear(2)
+    chosen = await desk.receive(2)
     assert chosen["interaction"] == {"kind": "button", "id": "yes", "title": "Ya, digiling"}
     assert (await desk.read(id))["repliedAt"] is not None
     await expect(page.get_by_role("button", name="Biji utuh")).to_be_disabled()
@@ -213,7 +213,7 @@ async def test_buttons_and_lists_are_chosen_from(page: Page, desk: Company) -> N
     await desk.send(visitor_id, "send-interactive", interactive=listed)
     await page.get_by_role("button", name="Lihat pilihan").click()
     await page.get_by_role("button", name="Toraja").click()
-    assert (await desk.hear(3))["interaction"] == {"kind": "list", "id": "t", "title": "Toraja"}
+    assert (await desk.receive(3))["interaction"] == {"kind": "list", "id": "t", "title": "Toraja"}
     link = {"type": "cta_url", "body": "Lacak kiriman", "displayText": "Lacak", "url": "https://shop.example/track"}
     await desk.send(visitor_id, "send-interactive", interactive=link)
     tracked = log(page).get_by_role("link", name="Lacak")
@@ -251,7 +251,7 @@ async def test_the_conversation_is_there_again_after_the_page_was_left(page: Pag
     await expect(log(page).get_by_text("Halo, kopi Gayo masih ada?")).to_have_count(1)
     await expect(log(page).get_by_text("Sampai nanti")).to_have_count(1)
     await write(page, "Saya kembali")
-    assert (await desk.hear(2))["clientNumber"] == visitor_id
+    assert (await desk.receive(2))["clientNumber"] == visitor_id
 
 
 async def test_after_a_break_nothing_is_missing_and_nothing_doubled(page: Page, desk: Company) -> None:
@@ -264,7 +264,7 @@ async def test_after_a_break_nothing_is_missing_and_nothing_doubled(page: Page, 
     await page.context.set_offline(False)
     for number in range(3):
         await expect(log(page).get_by_text(f"Saat putus {number}")).to_have_count(1, timeout=20_000)
-    assert (await desk.hear(2))["body"] == "Saya juga menulis"
+    assert (await desk.receive(2))["body"] == "Saya juga menulis"
     await expect(log(page).get_by_text("Saya juga menulis")).to_have_count(1)
 
 
@@ -279,7 +279,7 @@ async def test_all_of_it_works_with_the_keyboard(page: Page, desk: Company) -> N
     await page.keyboard.press("Shift+Enter")
     await page.keyboard.type("Baris dua")
     await page.keyboard.press("Enter")
-    assert (await desk.hear())["body"] == "Baris satu\nBaris dua"
+    assert (await desk.receive())["body"] == "Baris satu\nBaris dua"
     await page.keyboard.press("Escape")
     await expect(launcher(page)).to_be_focused()
     await expect(page.get_by_role("dialog")).to_be_hidden()
@@ -301,7 +301,7 @@ async def test_somebody_signed_in_is_known_and_a_forged_hash_is_not_believed(
     await page.evaluate("() => window.sapa.reset()")
     await expect(log(page).get_by_text("Halo, kopi Gayo masih ada?")).to_have_count(0)
     await write(page, "Siapa saya?")
-    assert (await desk.hear(2))["clientNumber"] != visitor_id
+    assert (await desk.receive(2))["clientNumber"] != visitor_id
     await page.evaluate("who => window.sapa.identify(who)", who)
     await expect(log(page).get_by_text("Halo, kopi Gayo masih ada?")).to_have_count(1)
     await expect(log(page).get_by_text("Siapa saya?")).to_have_count(0)

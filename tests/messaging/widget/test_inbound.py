@@ -20,14 +20,14 @@ from sapa.values.provider_accounts import BadSignature
 from tests.factories import Environments
 from tests.messaging.conversation_steps import list_events
 from tests.messaging.shop_site import Browser, Chat, new_id
-from tests.messaging.widget.talking import send
+from tests.messaging.widget.steps import send
 
 
 async def test_a_visitors_words_arrive_as_message_received(
     page: Browser, database: Database, company: Environments
 ) -> None:
     session = await page.join()
-    answer = await page.say("Halo, apakah kopi Gayo masih ada?")
+    answer = await page.send("Halo, apakah kopi Gayo masih ada?")
     assert answer.status_code == 200, answer.text
     (received,) = await list_events(database, company.test, "message.received")
     assert (received["source"], received["direction"], received["body"]) == (
@@ -42,7 +42,7 @@ async def test_a_message_that_is_sent_again_is_taken_once(
 ) -> None:
     await page.join()
     id = new_id()
-    answers = await asyncio.gather(*(page.say("Halo", id) for _ in range(4)))
+    answers = await asyncio.gather(*(page.send("Halo", id) for _ in range(4)))
     assert [answer.status_code for answer in answers] == [200] * 4
     assert {answer.json()["data"]["number"] for answer in answers} == {1}
     assert len(await list_events(database, company.test, "message.received")) == 1
@@ -54,8 +54,8 @@ async def test_an_acknowledgement_counts_once_and_only_for_ones_own_lines(
 ) -> None:  # fmt: skip
     session, other = await page.join(), Browser(client, chat)
     await other.join()
-    await other.say("Halo")
-    await page.say("Halo")
+    await other.send("Halo")
+    await page.send("Halo")
     message = await send(shop, session["visitorId"], message="Halo juga")
     for _ in range(2):
         await other.call("POST", "acks", {"read": [1, 2, 3]})
@@ -127,7 +127,7 @@ async def test_what_cannot_be_taken_is_refused_and_changes_nothing(
 async def test_whoever_writes_too_fast_has_to_wait(page: Browser, client: httpx.AsyncClient, chat: Chat) -> None:
     await page.join()
     most = MAX_PER_VISITOR["message"]
-    answers = await asyncio.gather(*(page.say(f"Halo {number}") for number in range(2 * most + 1)))
+    answers = await asyncio.gather(*(page.send(f"Halo {number}") for number in range(2 * most + 1)))
     statuses = [answer.status_code for answer in answers]
     assert set(statuses) == {200, 429}
     assert most <= statuses.count(200) <= 2 * most  # the minute may turn meanwhile
@@ -136,7 +136,7 @@ async def test_whoever_writes_too_fast_has_to_wait(page: Browser, client: httpx.
     assert refused.headers["access-control-allow-origin"] == "*"
     other = Browser(client, chat)
     await other.join()
-    assert (await other.say("Saya orang lain")).status_code == 200
+    assert (await other.send("Saya orang lain")).status_code == 200
 
 
 NOW = datetime(2026, 11, 15, 9, 30, tzinfo=UTC)

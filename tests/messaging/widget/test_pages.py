@@ -62,23 +62,23 @@ async def test_a_live_chat_is_connected_with_one_command_and_gone_with_another(
 ) -> None:
     arguments = ["--company", str(company.live), "--source", "WIDGET", "--json"]
     site = "https://shop.example"
-    made = sapa(installation.data, "channel", "connect", *arguments, "--set", f"origins={site}").json()
-    key = made["snippet"].partition('data-key="')[2].partition('"')[0]
-    secret = made["generated"]["secret"]
+    created = sapa(installation.data, "channel", "connect", *arguments, "--set", f"origins={site}").json()
+    key = created["snippet"].partition('data-key="')[2].partition('"')[0]
+    secret = created["generated"]["secret"]
     assert secret not in sapa(installation.data, "channel", "list", "--company", str(company.live), "--json").out
     page = Browser(client, Chat(chat.server, key, secret))
     session = await page.join(id="user-1", hash=Chat(chat.server, key, secret).prove("user-1"))
-    assert (await page.say("Halo")).status_code == 200
+    assert (await page.send("Halo")).status_code == 200
     reply = {"to": session["visitorId"], "sources": "WIDGET", "message": "Halo juga"}
     answer = await live.post("/messages/send", json=reply)
     assert (answer.status_code, answer.json()["data"]["status"]) == (200, "sent")
     assert [line["direction"] for line in (await page.join())["messages"]] == ["in", "out"]
     page.origin = "https://elsewhere.example"
-    refused = await page.say("Dari situs lain")
+    refused = await page.send("Dari situs lain")
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "ORIGIN_NOT_ALLOWED")
     page.origin = site
     sapa(installation.data, "channel", "disconnect", *arguments).json()
-    assert (await page.say("Halo?")).status_code == 404
+    assert (await page.send("Halo?")).status_code == 404
 
 
 async def test_the_snippet_of_a_test_environment_can_be_asked_for(

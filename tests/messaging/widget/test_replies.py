@@ -8,17 +8,17 @@ import httpx
 
 from tests.http.wire import eventually
 from tests.messaging.shop_site import Browser
-from tests.messaging.widget.talking import read_lines, send
+from tests.messaging.widget.steps import read_messages, send
 
 
 async def test_a_reply_reaches_the_page_and_is_delivered_and_read_when_the_page_says_so(
     page: Browser, client: httpx.AsyncClient, shop: httpx.AsyncClient
 ) -> None:
     session = await page.join()
-    await page.say("Halo")
+    await page.send("Halo")
     message = await send(shop, session["visitorId"], message="Masih ada, kak.")
     assert (message["ack"], message["status"]) == (1, "sent")
-    ((number, content),) = [(line["number"], line["content"]) for line in await read_lines(page, client, 1, 1)]
+    ((number, content),) = [(line["number"], line["content"]) for line in await read_messages(page, client, 1, 1)]
     assert content == {"text": "Masih ada, kak."}
 
     async def look() -> dict[str, Any]:
@@ -39,9 +39,9 @@ async def test_a_page_that_comes_back_gets_what_it_missed_and_nothing_twice(
     session = await page.join()
     for number in range(3):
         await send(shop, session["visitorId"], message=f"Kabar {number}")
-    lines = await read_lines(page, client, 1, 2)
+    lines = await read_messages(page, client, 1, 2)
     assert [line["content"]["text"] for line in lines] == ["Kabar 1", "Kabar 2"]
-    waiting = asyncio.create_task(read_lines(page, client, 3, 1))
+    waiting = asyncio.create_task(read_messages(page, client, 3, 1))
     await asyncio.sleep(0.2)
     await send(shop, session["visitorId"], message="Kabar 3")
     assert [line["number"] for line in await waiting] == [4]
@@ -81,8 +81,8 @@ async def test_every_kind_of_send_is_shown_as_what_it_is(page: Browser, shop: ht
         "name": name, "language": "id", "source": "CRM", "category": "UTILITY",
         "body": "Halo {{1}}, pesanan {{2}} dikirim.",
     }  # fmt: skip
-    made = await shop.post("/templates", json=template)
-    assert made.status_code == 201, made.text
+    created = await shop.post("/templates", json=template)
+    assert created.status_code == 201, created.text
     await send(shop, visitor_id, "send-template", template_name=name, template_source="CRM", params=["Ayu", "INV-1"])
     await send(
         shop, visitor_id, "send-media", mediaUrl="https://images.example/kopi.png", mediaType="image", caption="Kopi"

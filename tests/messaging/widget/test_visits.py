@@ -57,7 +57,7 @@ async def test_a_token_of_nobody_opens_nothing(page: Browser, token: str | None)
 async def test_an_ended_session_is_over(page: Browser) -> None:
     await page.join()
     assert (await page.call("DELETE", "sessions")).status_code == 204
-    assert (await page.say("Halo")).status_code == 401
+    assert (await page.send("Halo")).status_code == 401
 
 
 async def test_tokens_are_long_random_and_kept_as_hashes_only(
@@ -84,17 +84,17 @@ async def test_somebody_signed_in_is_the_same_on_every_device(
         "email": email, "emailHash": chat.prove("user-7", email),
     }  # fmt: skip
     before = await page.join()
-    await page.say("Sebelum masuk")
+    await page.send("Sebelum masuk")
     anonymous = page.token
     session = await page.join(**ayu)
     assert (session["isIdentified"], session["visitorId"]) == (True, before["visitorId"])
     assert page.token != anonymous
     page.token, own = anonymous, page.token
-    assert (await page.say("Dengan kunci lama")).status_code == 401
+    assert (await page.send("Dengan kunci lama")).status_code == 401
     page.token = own
     telephone = Browser(client, chat)
     assert (await telephone.join(**ayu))["visitorId"] == session["visitorId"]
-    await telephone.say("Dari telepon")
+    await telephone.send("Dari telepon")
     lines = (await page.join(**ayu))["messages"]
     assert [line["content"]["text"] for line in lines] == ["Sebelum masuk", "Dari telepon"]
     received = (await list_events(database, company.test, "message.received"))[-1]
@@ -129,7 +129,7 @@ async def test_an_address_that_the_site_did_not_vouch_for_makes_nobody_a_custome
     page: Browser, chat: Chat, database: Database, company: Environments
 ) -> None:
     await page.join(id="user-8", hash=chat.prove("user-8"), email="director@example.com")
-    await page.say("Saya direktur")
+    await page.send("Saya direktur")
     (received,) = await list_events(database, company.test, "message.received")
     assert received["customerId"] is None
 
@@ -151,7 +151,7 @@ async def test_a_visitor_with_a_wrong_hash_is_refused(page: Browser, chat: Chat,
 
 async def test_somebody_else_who_signs_in_gets_another_conversation(page: Browser, chat: Chat) -> None:
     first = await page.join(id="user-1", hash=chat.prove("user-1"))
-    await page.say("Rahasia")
+    await page.send("Rahasia")
     second = await page.join(id="user-2", hash=chat.prove("user-2"))
     assert second["visitorId"] != first["visitorId"]
     assert second["messages"] == []
@@ -163,7 +163,7 @@ async def test_who_does_not_come_back_is_forgotten_but_no_conversation_is(
     silent = Browser(client, chat)
     await silent.join()
     await page.join()
-    await page.say("Halo")
+    await page.send("Halo")
 
     async def count() -> list[int]:
         async with database.connection() as db:
@@ -180,6 +180,6 @@ async def test_who_does_not_come_back_is_forgotten_but_no_conversation_is(
                 f"UPDATE {table} SET {column} = now() - make_interval(days => $2) WHERE company_id = $1",
                 company.test, SESSION_DAYS,
             )  # fmt: skip
-    assert (await page.say("Halo?")).status_code == 401
+    assert (await page.send("Halo?")).status_code == 401
     await purge_old(database)
     assert await count() == [0, 1, 1]

@@ -1,4 +1,4 @@
-"""Messaging of test companies: simulators instead of channels, and no rate limits."""
+"""Messaging of test companies: simulators instead of channels, and no pacing."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta

@@ -73,7 +73,7 @@ def build_error(code: int) -> HookAnswer:
 
 
 def build_callback(accepted: AcceptedMessage, step: ScriptStep, at: datetime) -> Post | None:
-    """A page acknowledges what it shows, and reports nothing else."""
+    """A page reports deliveries and reads, never that a message was sent or failed."""
     match step.action:
         case "delivered" | "read":
             status = SimulatedStatus(step.action, accepted.message_id, at, accepted.reference)

@@ -51,7 +51,7 @@ def show(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S}.{at.microsecond // 1000:03}Z"
 
 
-def told(records: Iterable[Json]) -> dict[int, Json]:
+def list_nonzero(records: Iterable[Json]) -> dict[int, Json]:
     """What a report says of agents whose figures are not all zero."""
     figures = {one["agent_id"]: {name: one[name] for name in NOTHING} for one in records}
     return {agent: one for agent, one in figures.items() if one != NOTHING}

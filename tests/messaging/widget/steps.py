@@ -16,7 +16,7 @@ async def send(shop: httpx.AsyncClient, to: str, kind: str = "send", **fields: A
     return message
 
 
-async def read_lines(page: Browser, client: httpx.AsyncClient, after: int, many: int) -> list[dict[str, Any]]:
+async def read_messages(page: Browser, client: httpx.AsyncClient, after: int, many: int) -> list[dict[str, Any]]:
     """So many lines of the stream after a number."""
     headers = {"x-widget-key": page.key, "authorization": f"Bearer {page.token}", "last-event-id": str(after)}
     found: list[dict[str, Any]] = []
