@@ -1,4 +1,4 @@
-"""Whatever samples come, go and come back: the report is what one would work out by hand from all of them."""
+"""Whatever samples are added and replaced, the report equals the figures computed from all of them."""
 
 import asyncio
 import random
@@ -37,7 +37,7 @@ from tests.messaging.conftest import connect_messaging
 
 CHANNELS = st.none() | st.sampled_from([*CHANNEL_NAMES])
 EDGES = st.tuples(st.integers(0, 40), st.sampled_from([-1, 0, 1]))
-"""An end that lies on a sample's instant, or a microsecond beside it."""
+"""An end at a sample's instant, or a microsecond beside it."""
 FAR = st.sampled_from([MIDNIGHT - timedelta(days=40), MIDNIGHT + timedelta(days=40)])
 ENDS = EDGES | INSTANTS | FAR
 
@@ -119,7 +119,7 @@ RECORD = ("agent_id", "tickets_handled", "first_response_time", "avg_response_ti
 
 
 async def compare(database: Database, company_id: int, chance: random.Random) -> None:
-    """Report and samples of one instant, whatever goes on around it."""
+    """Compares report and samples of one snapshot, whatever other transactions do."""
     start, end = sorted(draw_instant(chance) for _ in range(2))
     sources = chance.choice([None, *CHANNEL_NAMES.values()])
     async with database.connection() as db, db.transaction(isolation="repeatable_read", readonly=True):
@@ -132,7 +132,7 @@ async def compare(database: Database, company_id: int, chance: random.Random) ->
 async def test_the_report_is_exact_at_every_instant_of_concurrent_changes(
     database: Database, company: Environments, sandbox: httpx.AsyncClient
 ) -> None:
-    """Writers that meet on the same agents, tickets and days, while all of it is counted anew, again and again."""
+    """Writers that collide on agents, tickets and days, while all of it is recounted repeatedly."""
     agents = [await make_agent(sandbox, f"Agent {n}") for n in range(AGENTS)]
     done = asyncio.Event()
 

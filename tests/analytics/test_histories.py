@@ -1,4 +1,4 @@
-"""Random histories of tickets through the API, and what a calculator makes of the same history by the definitions."""
+"""Random histories of tickets through the API, compared with a calculator that follows the definitions."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,7 +14,7 @@ from sapa.db.pool import Database
 from sapa.messaging.messages.types import Source
 from sapa.support.samples.types import Sample
 from tests import depth
-from tests.analytics.calculator import Agent, ClockEvent, Kind, measure
+from tests.analytics.calculator import Agent, HistoryEvent, Kind, measure
 from tests.analytics.expected_figures import figures_of, list_nonzero
 from tests.cli.command import sapa
 from tests.conftest import Installation
@@ -39,7 +39,7 @@ ARRIVED = """
 
 
 class History:
-    """A company of three agents, and all that happened to its tickets."""
+    """A company of three agents, and all events of its tickets."""
 
     def __init__(self, client: httpx.AsyncClient, database: Database, company_id: int) -> None:
         self.client = client
@@ -47,8 +47,8 @@ class History:
         self.company_id = company_id
         self.agents: list[Agent] = []
         self.tickets: dict[int, str] = {}
-        """By contact, the newest one."""
-        self.events: dict[str, list[ClockEvent]] = {}
+        """The newest ticket of each contact."""
+        self.events: dict[str, list[HistoryEvent]] = {}
         self.sources: dict[str, Source] = {}
 
     async def begin(self) -> None:
@@ -75,7 +75,7 @@ class History:
         ticket, at = await eventually(look)
         self.tickets[contact] = ticket
         self.sources[ticket] = Source(source)
-        self.events.setdefault(ticket, []).append(ClockEvent("heard", datetime.fromisoformat(at)))
+        self.events.setdefault(ticket, []).append(HistoryEvent("heard", datetime.fromisoformat(at)))
 
     async def act(self, verb: str, contact: int, agent: Agent | None) -> None:
         ticket = self.tickets[contact]
@@ -103,15 +103,15 @@ class History:
         if path == "replies":
             writer = agent or self.agents[0]
             kind: Kind = "lost" if await self.is_lost(data) else "announced" if is_announced else "said"
-            self.events[ticket].append(ClockEvent(kind, at, writer, data["messageId2"]))
+            self.events[ticket].append(HistoryEvent(kind, at, writer, data["messageId2"]))
         elif path == "assign" and before["agentId"] != data["agentId"]:
-            self.events[ticket].append(ClockEvent("assigned", at, agent))
+            self.events[ticket].append(HistoryEvent("assigned", at, agent))
         elif path == "handover":
-            self.events[ticket].append(ClockEvent("handover", at, agent))
+            self.events[ticket].append(HistoryEvent("handover", at, agent))
         elif path == "resolve" and not was_resolved:
-            self.events[ticket].append(ClockEvent("resolved", at, agent))
+            self.events[ticket].append(HistoryEvent("resolved", at, agent))
         elif path == "reopen" and was_resolved:
-            self.events[ticket].append(ClockEvent("reopened", at))
+            self.events[ticket].append(HistoryEvent("reopened", at))
 
     async def is_lost(self, message: Json) -> bool:
         if message["clientNumber"] != CONTACTS[LOSES][1]:
@@ -131,7 +131,7 @@ class History:
         return [sample for samples in measured for sample in samples]
 
     async def compare(self) -> None:
-        """In the whole of time, and in windows that begin and end on samples' instants."""
+        """For all time, and for windows that begin and end at samples."""
         samples = self.measure()
         instants = sorted({one.at for one in samples})
         windows = [(datetime.fromisoformat("2020-01-01T00:00:00Z"), datetime.fromisoformat("2090-01-01T00:00:00Z"))]
@@ -198,8 +198,8 @@ DAMAGE = [
 ]
 
 
-async def test_all_of_it_can_be_derived_again(installation: Installation, database: Database) -> None:
-    """The worked examples, right by themselves and right again after everything that was derived was damaged."""
+async def test_all_derived_data_can_be_rebuilt(installation: Installation, database: Database) -> None:
+    """The worked examples, correct as recorded and again after all derived data was damaged."""
     async with live_through(installation, database, WORKED) as history:
         await history.compare()
         async with connect(installation.server.owner_url) as owner:

@@ -1,4 +1,4 @@
-"""A live company whose WhatsApp is a server of the test's own."""
+"""A live company whose WhatsApp API is a local server of the test."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,12 +19,12 @@ from tests.messaging.channels.peer import Peer, open_peer
 from tests.messaging.whatsapp_account import WhatsAppHook, connect_whatsapp
 
 NUMBER_SENT = {"messages": [{"id": "wamid.1"}], "contacts": [{"input": "x", "wa_id": "628123456789"}]}
-"""What it answers when it took a message."""
+"""The response for an accepted message."""
 
 
 class Live(Struct, frozen=True):
     client: httpx.AsyncClient
-    """The messaging base, served in this process on the installation's database."""
+    """The messaging API, served in this process on the installation's database."""
     peer: Peer
     hook: WhatsAppHook
     context: AppContext
@@ -44,7 +44,7 @@ async def open_live(
     address: str | None = None,
     hook: WhatsAppHook | None = None,
 ) -> AsyncIterator[Live]:
-    """The channel is at the peer's address unless another is given, and connected unless it was before."""
+    """The channel is at the peer's address unless `address` is set, and is connected unless `hook` is."""
     key = await make_key(database, company_id)
     hook = hook or connect_whatsapp(installation, company_id)
     async with open_peer() as peer:

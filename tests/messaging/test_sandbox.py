@@ -1,4 +1,4 @@
-"""The test environment: with nothing but a test key every channel answers, reports and is answered."""
+"""The test environment: with a test key alone, every channel responds, reports and gets replies."""
 
 import asyncio
 import json
@@ -38,7 +38,7 @@ RECIPIENTS = {
 SENT = {"sentAt"}
 ALL = {"sentAt", "deliveredAt", "readAt"}
 REPORTED = {source: SENT if source == "MAIL" else ALL for source in RECIPIENTS}
-"""What becomes known in the end; who has read a message has got it, even where nobody says so."""
+"""The final timestamps; a read message counts as delivered, even without a report."""
 
 YES, GAYO = {"id": "yes", "title": "Ya"}, {"id": "gayo", "title": "Gayo"}
 BUTTONS: Json = {"type": "buttons", "body": "Cocok?", "buttons": [YES, {"id": "no", "title": "Tidak"}]}
@@ -80,7 +80,7 @@ UNCLEAR = {"0117", "0118"}
 
 
 class SandboxRun(Struct, frozen=True):
-    """A test environment with calls under way to everybody at once, since most of a simulator's work is waiting."""
+    """A test environment with concurrent sends to all recipients, since a simulator mostly waits."""
 
     client: httpx.AsyncClient
     company_id: int
@@ -144,7 +144,7 @@ async def test_every_send_that_a_channel_can_carry_succeeds_and_is_reported(
 
 
 @pytest.mark.parametrize("number", HAPPENS)
-async def test_a_magic_number_does_what_it_is_for(numbers: SandboxRun, number: str) -> None:
+async def test_a_magic_number_runs_its_script(numbers: SandboxRun, number: str) -> None:
     status, stamps = HAPPENS[number]
     answer = await numbers.calls[number]
     assert answer.status_code == (202 if number in UNCLEAR else 200), answer.text
@@ -166,7 +166,7 @@ async def test_a_magic_number_is_refused(numbers: SandboxRun, number: str) -> No
     assert REFUSED[number] in answer.json()["error"]["message"]
 
 
-async def test_no_message_is_sent_twice_but_the_one_that_was_refused_twice(numbers: SandboxRun) -> None:
+async def test_only_the_message_that_was_refused_twice_is_sent_again(numbers: SandboxRun) -> None:
     await asyncio.gather(*numbers.calls.values())
     entries = await read_outbox(numbers.client)
     counts = Counter(json.loads(entry["body"])["to"][-4:] for entry in entries)
@@ -176,15 +176,15 @@ async def test_no_message_is_sent_twice_but_the_one_that_was_refused_twice(numbe
 async def test_each_report_of_the_shuffled_number_counts_once(numbers: SandboxRun, database: Database) -> None:
     id = (await numbers.calls["0104"]).json()["data"]["messageId2"]
     await settled(numbers.client, id, ALL)
-    await all_told(database, numbers.company_id)
+    await wait_for_callbacks(database, numbers.company_id)
     message = await get_message(numbers.client, id)
     kinds = [event["kind"] for event in message["events"] if not event["isImplied"]]
-    assert sorted(kinds) == ["delivered", "read", "sent", "sent"]  # once as the answer to our call
+    assert sorted(kinds) == ["delivered", "read", "sent", "sent"]  # once from the response to our call
     assert (message["status"], message["sequence"]) == ("read", 2)
 
 
-async def all_told(database: Database, company_id: int) -> None:
-    """Until the simulators have called back with all that is due now, and the worker dealt with it."""
+async def wait_for_callbacks(database: Database, company_id: int) -> None:
+    """Waits until the simulators have posted all due callbacks and the worker has processed them."""
     due = """
         SELECT (SELECT count(*) FROM sandbox_callbacks WHERE company_id = $1
                    AND due_at <= now() + interval '10 seconds')
@@ -216,7 +216,7 @@ async def test_the_window_of_one_magic_number_is_closed(channels: SandboxRun) ->
 async def test_a_recipient_without_a_number_and_one_with_another_are_known_by_both(
     numbers: SandboxRun, database: Database
 ) -> None:
-    """What the channel calls them leads to the same contact as the number that was sent to."""
+    """The channel's id leads to the same contact as the number in the request."""
     known = "SELECT spellings FROM contact_identities WHERE company_id = $1 AND contact_id = (SELECT contact_id FROM messages WHERE company_id = $1 AND id = $2)"  # noqa: E501
     for number, alias in (("0120", "US.12015550120"), ("0121", "+12015550191")):
         id = (await numbers.calls[number]).json()["data"]["messageId2"]
@@ -249,7 +249,7 @@ REFUSING = {
 
 @pytest.fixture(scope="module")
 async def people(installation: Installation, database: Database) -> AsyncIterator[SandboxRun]:
-    """A text to those who have an id instead of a number."""
+    """A text to recipients with an id instead of a number."""
     client, company_id = await open_sandbox(installation, database)
     async with client:
         called = {name: name.split() for name in [*PEOPLE, *REFUSING]}
@@ -259,7 +259,7 @@ async def people(installation: Installation, database: Database) -> AsyncIterato
 
 
 @pytest.mark.parametrize("name", PEOPLE)
-async def test_a_magic_id_does_what_it_is_for(people: SandboxRun, name: str) -> None:
+async def test_a_magic_id_runs_its_script(people: SandboxRun, name: str) -> None:
     status, stamps = PEOPLE[name]
     answer = await people.calls[name]
     assert answer.status_code in ({200, 202} if "timeout" in name else {200}), answer.text
@@ -285,7 +285,7 @@ CHOOSERS = {"MSGAPP_CLOUD": "+12015550107", "SOCIAL_NETWORK": "sim_choice", "WID
 
 @pytest.fixture(scope="module")
 async def choices(installation: Installation, database: Database) -> AsyncIterator[SandboxRun]:
-    """Buttons and a list to somebody who chooses."""
+    """Buttons and a list to a recipient who chooses."""
     client, company_id = await open_sandbox(installation, database)
     async with client:
         calls = {

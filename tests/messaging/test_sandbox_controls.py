@@ -1,4 +1,4 @@
-"""Playing with the test environment: people who write, the clock that is moved, what the channels were asked."""
+"""Controls of the test environment: inbound messages, the clock, the outbox."""
 
 import asyncio
 import json
@@ -25,7 +25,7 @@ Json = dict[str, Any]
 ALL = {"sentAt", "deliveredAt", "readAt"}
 
 
-async def test_everything_that_can_be_written_in_a_mail_arrives(
+async def test_any_text_arrives_in_a_mail(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     odd = {"name": 'Ayu "Kopi"\n<x@y>', "subject": "Pesanan\r\nBcc: all@example.com", "text": "Apa\r\nkabar? ☕"}
@@ -43,7 +43,7 @@ async def test_a_late_reply_comes_when_the_clock_is_moved(sandbox: httpx.AsyncCl
     await settled(sandbox, id, {"repliedAt"})
 
 
-async def test_mail_comes_back_is_put_off_and_is_answered(
+async def test_mail_bounces_is_delayed_and_is_answered(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     put_off = await send(sandbox, "tempfail@simulator.test", "MAIL")
@@ -71,10 +71,10 @@ async def test_a_closed_window_and_an_unknown_person_elsewhere(sandbox: httpx.As
     assert (unknown.status_code, unknown.json()["error"]["code"]) == (502, "SEND_FAILED")
 
 
-async def test_ten_messages_are_what_a_conversation_takes(
+async def test_a_window_has_a_quota_of_ten_messages(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """However many are sent at once, until the customer writes again. What the channel refuses does not count."""
+    """Even for concurrent sends, until the customer writes again. Refused messages do not count."""
     assert (await send(sandbox, "sim_quota_10", "SHORT_VIDEO")).json()["error"]["code"] == "WINDOW_CLOSED"
     await simulate_inbound(sandbox, source="SHORT_VIDEO", text="Halo", **{"from": "sim_quota_10"})
     await simulate_inbound(sandbox, source="SHORT_VIDEO", text="Halo", **{"from": "sim_unknown"})
@@ -148,7 +148,7 @@ async def test_a_live_key_is_refused(live: httpx.AsyncClient, method: str, path:
         ({"source": "MAIL", "from": "ayu@simulator.test", "text": "Halo", "echo": True}, "echo"),
     ],
 )
-async def test_what_nobody_could_say_is_refused(sandbox: httpx.AsyncClient, body: Json, field: str) -> None:
+async def test_an_impossible_inbound_message_is_refused(sandbox: httpx.AsyncClient, body: Json, field: str) -> None:
     answer = await sandbox.post("/sandbox/inbound", json=body)
     assert answer.status_code == 400
     assert [detail["field"] for detail in answer.json()["error"]["details"]] == [field]

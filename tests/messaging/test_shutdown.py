@@ -1,4 +1,4 @@
-"""A process that is told to stop while a provider thinks: what came of the message is stored before it ends."""
+"""Shutdown while a provider is called: the outcome is stored before the process ends."""
 
 import asyncio
 import os
@@ -63,7 +63,7 @@ async def is_closed(address: str) -> bool | None:
     return None
 
 
-async def test_the_outcome_of_a_send_under_way_is_stored_before_the_process_ends(
+async def test_the_outcome_of_a_send_in_flight_is_stored_before_the_process_ends(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     key = (await make_key(database, company.live)).raw
@@ -88,7 +88,7 @@ async def test_the_outcome_of_a_send_under_way_is_stored_before_the_process_ends
                 await caller
         process.terminate()
         await eventually(lambda: is_closed(address))
-        # A process that does not wait has ended by then.
+        # A process that does not wait has ended by now.
         await asyncio.sleep(2)
         peer.opens.set()
         assert await asyncio.to_thread(process.wait, 30) == 0

@@ -1,4 +1,4 @@
-"""A live company's WhatsApp number, and the channel's side of it: signed callbacks to the address that it was told."""
+"""A live company's WhatsApp number, and signed callbacks to its address."""
 
 import hmac
 import json
@@ -57,7 +57,7 @@ def sign(body: bytes) -> str:
 
 
 def build_body(*values: Json, field: str = "messages") -> bytes:
-    """One entry for each value, as the channel puts them together."""
+    """One entry for each value, as the channel sends them."""
     metadata = {"display_phone_number": OURS, "phone_number_id": NUMBER_ID}
     whole = [{"messaging_product": "whatsapp", "metadata": metadata, **value} for value in values]
     entries = [{"id": "3344", "changes": [{"field": field, "value": value}]} for value in whole]
@@ -71,7 +71,7 @@ def build_text(sender: str, body: str = "Halo", id: str | None = None, at: int =
 
 
 def build_change(*messages: Json, name: str = "Ayu Lestari") -> Json:
-    """A change with these messages and whom they are from."""
+    """A change with these messages and their senders."""
     numbers = dict.fromkeys(message["from"] for message in messages if "from" in message)
     contacts = [{"profile": {"name": name}, "wa_id": number} for number in numbers]
     return {"contacts": contacts, "messages": list(messages)}

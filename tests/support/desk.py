@@ -16,7 +16,7 @@ WIDEST: dict[str, str | int] = {"startAt": "2000-01-01T00:00:00Z", "endAt": "210
 
 
 class Desk(Struct, frozen=True):
-    """The messaging base with a test key."""
+    """The messaging API with a test key."""
 
     client: httpx.AsyncClient
     began: float = field(default_factory=time.monotonic)
@@ -36,7 +36,7 @@ class Desk(Struct, frozen=True):
         return int(created["id"])
 
     async def receive(self, text: str = "Masih ada?", sender: str = NUMBER, source: str = "MSGAPP_CLOUD") -> Json:
-        """A customer writes; the ticket once the message is in it."""
+        """A customer writes; returns the ticket once it has the message."""
         inbound = await simulate_inbound(self.client, source=source, text=text, **{"from": sender})
         return await eventually(lambda: self.find_ticket_of(inbound["messageId"]))
 
@@ -60,7 +60,7 @@ class Desk(Struct, frozen=True):
         return seen
 
     async def list_timeline(self, customer_id: str) -> list[str]:
-        """What the customer's timeline says of tickets, the oldest first."""
+        """The ticket entries of the customer's timeline, oldest first."""
         path = self.client.base_url.join(f"/customer/v1/loyalty/customers/{customer_id}/timeline")
         return [entry["type"] for entry in reversed(await self.get(str(path), category="support"))]
 
@@ -68,15 +68,15 @@ class Desk(Struct, frozen=True):
         await advance(self.client, seconds)
 
     async def measured(self, agent_id: int) -> dict[str, list[Json]]:
-        """The agent's samples by metric, the oldest first."""
+        """The agent's samples by metric, oldest first."""
         found: dict[str, list[Json]] = {"handled": [], "first_response": [], "response": [], "resolution": []}
         for sample in reversed(await self.get(f"/analytics/agents/{agent_id}/samples", **WIDEST)):
             found[sample["metric"]].append(sample)
         return found
 
     def check(self, samples: list[Json], *expected: int) -> None:
-        """As many seconds as the clock was moved by, and no more on top than this test has taken; channels tell the
-        time in whole seconds."""
+        """Each sample has as many seconds as the clock was moved by, plus at most the time that this test has taken;
+        channels report whole seconds."""
         assert len(samples) == len(expected), samples
         most = time.monotonic() - self.began + 1
         for sample, seconds in zip(samples, expected, strict=True):

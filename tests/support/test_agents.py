@@ -1,4 +1,4 @@
-"""Agents and the settings of support."""
+"""Agents and support settings."""
 
 from typing import Any
 
@@ -61,7 +61,7 @@ async def test_an_agent_s_life(desk: Desk, database: Database, company: Environm
         {"name": "Sari", "userId": 10**12}, {"name": "Robo", "type": "ai", "userId": 1}, {"name": "Sari", "id": 5},
     ],
 )  # fmt: skip
-async def test_an_agent_that_cannot_be(desk: Desk, body: dict[str, Any]) -> None:
+async def test_an_invalid_agent_is_refused(desk: Desk, body: dict[str, Any]) -> None:
     answer = await desk.client.post("/agents", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
 
@@ -69,7 +69,7 @@ async def test_an_agent_that_cannot_be(desk: Desk, body: dict[str, Any]) -> None
 async def test_agents_are_their_company_s_own(
     installation: Installation, database: Database, company: Environments, desk: Desk
 ) -> None:
-    """Another company's and the other environment's are refused as one that there never was."""
+    """Agents of another company or environment are refused like unknown ones."""
     ticket = await desk.receive()
     to = {"to": ticket["clientNumber"], "sources": "MSGAPP_CLOUD"}
     for company_id in ((await make_company(database)).test, company.live):
@@ -90,7 +90,7 @@ async def test_agents_are_their_company_s_own(
     assert (await desk.look(ticket))["status"] == "open"
 
 
-async def test_who_has_left_the_console_can_still_be_changed(
+async def test_an_agent_whose_user_left_the_console_can_be_changed(
     desk: Desk, database: Database, company: Environments
 ) -> None:
     user = await make_user(database, company)
@@ -104,7 +104,7 @@ async def test_who_has_left_the_console_can_still_be_changed(
     assert (again.status_code, again.json()["error"]["details"][0]["field"]) == (400, "userId")
 
 
-async def test_an_agent_who_is_not_active_is_given_nothing(desk: Desk) -> None:
+async def test_an_inactive_agent_gets_no_tickets(desk: Desk) -> None:
     sari = await desk.create_agent()
     ticket = await desk.receive()
     await desk.reply(ticket, sari)

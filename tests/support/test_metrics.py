@@ -64,7 +64,7 @@ async def test_an_ai_agent_hands_over(desk: Desk) -> None:
 
 
 async def test_a_reopened_ticket_is_measured_from_its_reopening(desk: Desk) -> None:
-    """However much later that is: four days here, where the company reopens for five."""
+    """Four days later here, where the company reopens for five."""
     await desk.client.put("/support/settings", json={"reopenWindowHours": 120})
     sari = await desk.create_agent()
     ticket = await desk.receive()
@@ -84,8 +84,8 @@ async def test_a_reopened_ticket_is_measured_from_its_reopening(desk: Desk) -> N
     assert (await desk.receive("Halo lagi"))["id"] != ticket["id"]
 
 
-async def test_what_did_not_arrive_is_no_answer(desk: Desk) -> None:
-    """Refused at once, and reported later: the customer goes on waiting, and the next answer is the first."""
+async def test_a_failed_message_is_no_answer(desk: Desk) -> None:
+    """Refused at once, or reported as failed later: the customer still waits, and the next answer is the first."""
     sari = await desk.create_agent()
     ticket = await desk.receive(sender="+12015550110")
     refused = await desk.reply(ticket, sari, status=502)

@@ -1,4 +1,4 @@
-"""Everybody at once: no message is lost, no customer has two tickets, and what is measured is what happened."""
+"""Concurrency: no message is lost, no customer has two tickets, and the samples are correct."""
 
 import asyncio
 import time
@@ -64,7 +64,7 @@ async def measured(live: Live, agent_id: int) -> list[str]:
 async def test_a_person_takes_over_while_the_ai_agent_s_answer_is_on_its_way(
     installation: Installation, database: Database, company: Environments, slow: SlowChannel
 ) -> None:
-    """Both messages go out. The AI agent's was written first and so is the answer; it writes no other."""
+    """Both messages are sent. The AI agent's was written first and is the answer; it writes no other."""
     async with open_live(installation, database, company.live, slow.address) as live:
         ticket = await open_ticket(live)
         bot, sari = await create_agent(live, "Robo", "ai"), await create_agent(live, "Sari")
@@ -92,8 +92,8 @@ async def test_a_person_takes_over_while_the_ai_agent_s_answer_is_on_its_way(
         assert (await live.post(replies, agentId=bot, body="Lagi")).status_code == 200
 
 
-async def test_two_people_answer_at_the_same_moment(desk: Desk) -> None:
-    """Both are heard; the ticket is the first one's, and so is the answer."""
+async def test_two_agents_answer_at_the_same_time(desk: Desk) -> None:
+    """Both messages are sent; the ticket and the answer belong to the first."""
     sari, budi = await desk.create_agent(), await desk.create_agent("Budi")
     ticket = await desk.receive()
     await asyncio.gather(*(desk.reply(ticket, agent, f"Halo dari {agent}") for agent in (sari, budi)))
@@ -106,8 +106,8 @@ async def test_two_people_answer_at_the_same_moment(desk: Desk) -> None:
     assert [event["kind"] for event in seen["events"]] == ["opened", "assigned"]
 
 
-async def test_resolving_against_a_customer_who_writes(desk: Desk, database: Database, company: Environments) -> None:
-    """Again and again: whichever comes first, the message is in a ticket that is not resolved."""
+async def test_resolving_while_a_customer_writes(desk: Desk, database: Database, company: Environments) -> None:
+    """Repeated: whichever comes first, the message is in an active ticket."""
     sari = await desk.create_agent()
     ticket = await desk.receive()
     for n in range(ROUNDS):
@@ -118,7 +118,7 @@ async def test_resolving_against_a_customer_who_writes(desk: Desk, database: Dat
         seen = await eventually(partial(desk.find_ticket_of, inbound["messageId"]))
         async with database.connection() as db:
             assert await db.fetchval(ACTIVE, company.test) <= 1
-        if seen["status"] == "resolved":  # it came a moment before the resolution
+        if seen["status"] == "resolved":  # it arrived just before the resolution
             assert seen["resolvedAt"] >= seen["lastMessageAt"]
             await desk.act(ticket, "reopen")
     await desk.reply(ticket, sari)
@@ -129,14 +129,14 @@ async def test_resolving_against_a_customer_who_writes(desk: Desk, database: Dat
 
 
 async def resolve_while(desk: Desk, ticket: Json, n: int) -> None:
-    """At a different moment of the message's way each time."""
+    """At a different point of the message's processing each time."""
     await asyncio.sleep(0.02 * (n % 10))
     await desk.act(ticket, "resolve")
 
 
 async def test_everything_at_once(desk: Desk, database: Database, company: Environments) -> None:
-    """Customers on two channels, agents who answer, assign, hand over, resolve and reopen, without any order; and all
-    of it is measured again meanwhile."""
+    """Customers on two channels, agents who answer, assign, hand over, resolve and reopen in random order, while the
+    samples are rebuilt."""
     agents = [await desk.create_agent(f"Agen {n}", type) for n, type in enumerate(["human", "human", "ai"])]
     tickets = [await desk.receive(), await desk.receive(sender="ayu@example.com", source="MAIL")]
 
@@ -188,8 +188,8 @@ async def all_heard(database: Database, company_id: int, count: int) -> bool | N
 
 
 async def check_measured(desk: Desk, database: Database, company_id: int) -> None:
-    """What was measured bit by bit is what the calculator makes of the journal, what the report adds up, and what comes
-    of measuring it all again."""
+    """The samples recorded one by one equal those of the calculator, the sums of the report, and the samples after a
+    rebuild."""
     async with database.connection() as db:
         expected = await calculate(db, company_id)
         assert await read_rows(db, company_id) == rows_of(expected)
@@ -204,7 +204,7 @@ async def check_measured(desk: Desk, database: Database, company_id: int) -> Non
         assert [tuple(row) for row in await db.fetch(CLOCKS, company_id)] == [tuple(row) for row in clocks]
 
 
-async def test_a_reply_that_is_asked_for_twice_goes_out_once(desk: Desk) -> None:
+async def test_a_reply_requested_twice_is_sent_once(desk: Desk) -> None:
     sari = await desk.create_agent()
     ticket = await desk.receive()
     once = {"idempotency-key": uuid4().hex}

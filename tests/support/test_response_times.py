@@ -1,4 +1,4 @@
-"""What is measured, happening by happening: the definitions as a table."""
+"""The definitions of all metrics as a table of events."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -29,7 +29,7 @@ Expected = list[tuple[Actor, str, int]]
 
 
 def at(clock: str) -> datetime:
-    """09:05 or 09:05:20 of some day; 33:00 is the next one's morning."""
+    """09:05 or 09:05:20 of one day; 33:00 is the next morning."""
     hours, minutes, seconds, *_ = [*map(int, clock.split(":")), 0, 0]
     return datetime(2026, 3, 1, tzinfo=UTC) + timedelta(hours=hours, minutes=minutes, seconds=seconds)
 
@@ -100,7 +100,7 @@ CASES: dict[str, tuple[list[ClockEvent], Expected]] = {
         [(BOT, "first_response", 60), (BOT, "response", 60), (BOT, "resolution", 600)],
     ),
     "resolved without an answer": ([inbound("09:00"), resolved("09:10", SARI)], [(SARI, "resolution", 600)]),
-    "no owner: counts for the resolver": ([inbound("09:00"), resolved("09:10", None, BUDI)], [(BUDI, "resolution", 600)]),
+    "without an owner the resolver": ([inbound("09:00"), resolved("09:10", None, BUDI)], [(BUDI, "resolution", 600)]),
     "an owner before the resolver": ([inbound("09:00"), resolved("09:10", SARI, BUDI)], [(SARI, "resolution", 600)]),
     "nobody's and by nobody": ([inbound("09:00"), resolved("09:10", None)], []),
     "an answer while nobody waits": ([inbound("09:00"), reply("09:01", BOT), reply("09:05", SARI)],
@@ -145,7 +145,7 @@ def test_printed(name: str, agent: Actor, expected: tuple[str, ...]) -> None:
     assert tuple(printed(samples, agent, of) for of in ("first_response", "response", "resolution")) == expected
 
 
-def test_a_sample_says_what_it_is_of() -> None:
+def test_a_sample_names_its_ticket_and_message() -> None:
     _, first, response = measure([inbound("09:00"), reply("09:05", SARI)])
     assert (first.ticket_id, first.cycle, first.source) == ("tkt_1", 1, Source.MSGAPP_CLOUD)
     assert (first.started_at, first.at, first.message_id) == (at("09:00"), at("09:05"), "message at 09:05")
@@ -163,7 +163,7 @@ HAPPENINGS = st.one_of(
 
 
 @given(st.lists(HAPPENINGS, max_size=12))
-def test_whatever_happens_in_whatever_order(events: list[ClockEvent]) -> None:
+def test_random_histories_match_the_calculator(events: list[ClockEvent]) -> None:
     found = measure(events)
     assert all(one.seconds >= 0 and one.started_at <= one.at for one in found)
     responses = [one for one in found if one.metric is Metric.RESPONSE]

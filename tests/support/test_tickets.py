@@ -1,4 +1,4 @@
-"""What becomes of a ticket: who has it, and when it comes and goes."""
+"""The states of a ticket: its owner, and when it is opened, resolved and reopened."""
 
 import time
 from typing import Any
@@ -73,7 +73,7 @@ async def test_a_ticket_s_life(desk: Desk, database: Database, company: Environm
     ]  # fmt: skip
 
 
-async def test_messages_are_read_backwards(desk: Desk) -> None:
+async def test_messages_are_paged_backwards(desk: Desk) -> None:
     sari = await desk.create_agent()
     ticket = await desk.receive("0")
     for n in range(1, 5):
@@ -125,7 +125,7 @@ async def test_every_channel_takes_replies(desk: Desk) -> None:
     assert (await desk.client.get("/messages/requests")).json()["meta"]["total"] == 0
 
 
-async def test_what_a_channel_cannot_carry_is_the_reply_s_body(desk: Desk) -> None:
+async def test_a_text_that_the_channel_cannot_carry_is_an_error_of_body(desk: Desk) -> None:
     sari = await desk.create_agent()
     ticket = await desk.receive()
     for body in ("  ", "x" * 4097):
@@ -157,7 +157,7 @@ async def test_reopening(desk: Desk, settings: dict[str, Any], hours: int, same:
         assert (await desk.act(ticket, "replies", 409, agentId=sari, body="x"))["code"] == "ANOTHER_TICKET_ACTIVE"
 
 
-async def test_silence_resolves_what_nobody_waits_for(desk: Desk) -> None:
+async def test_silent_tickets_without_a_wait_are_resolved(desk: Desk) -> None:
     sari = await desk.create_agent()
     await desk.client.put("/support/settings", json={"autoResolveHours": 2})
     answered = await desk.receive()
@@ -182,7 +182,8 @@ async def test_silence_resolves_what_nobody_waits_for(desk: Desk) -> None:
 async def test_companies_take_turns_in_being_resolved(
     installation: Installation, desk: Desk, database: Database, company: Environments
 ) -> None:
-    """However long the tickets of one have been silent. While they are locked, the worker can resolve none of them."""
+    """However long one company's tickets have been silent. While they are locked, the worker can resolve none of
+    them."""
     another = await make_company(database)
     key = await make_key(database, another.test)
     async with connect_messaging(installation, key.raw) as client:
@@ -203,7 +204,7 @@ async def test_companies_take_turns_in_being_resolved(
 
 
 async def test_what_opens_no_ticket(desk: Desk, database: Database, company: Environments) -> None:
-    """Our own messages, a machine's answer, what was written on the company's telephone."""
+    """Our own messages, an automatic reply, a message from the company's own phone."""
     await desk.post("/messages/send", to=NUMBER, message="Promo!", sources="MSGAPP_CLOUD")
     await desk.post("/messages/send", to="ooo@simulator.test", message="Promo!", sources="MAIL")
     await simulate_inbound(desk.client, source="MSGAPP_COEX", text="Dari telepon", echo=True, **{"from": NUMBER})
@@ -213,8 +214,8 @@ async def test_what_opens_no_ticket(desk: Desk, database: Database, company: Env
     assert [message["body"] for message in answer["messages"]] == ["Ya"]
 
 
-async def test_the_company_s_telephone_answers(desk: Desk, database: Database, company: Environments) -> None:
-    """As a person does: it takes over, and is credited as an agent of its own."""
+async def test_the_companys_own_phone_answers(desk: Desk, database: Database, company: Environments) -> None:
+    """As a human agent does: it takes over, and is credited as an agent of its own."""
     bot = await desk.create_agent("Robo", "ai")
     ticket = await desk.receive(source="MSGAPP_COEX")
     await desk.reply(ticket, bot)
@@ -234,11 +235,11 @@ async def test_the_company_s_telephone_answers(desk: Desk, database: Database, c
     assert (machine.status_code, machine.json()["error"]["code"]) == (409, "AGENT_IS_HUMAN")
 
 
-async def test_two_contacts_who_are_one_person_keep_one_ticket(
+async def test_two_merged_contacts_keep_one_ticket(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    """Known by an id only and by a number only, until both come in one message. What nobody waits for in the ticket
-    that is kept, somebody waited for in the other."""
+    """One contact known by an id, one by a number, until one message has both. The remaining ticket takes over the
+    other's wait."""
     hook, user = connect_whatsapp(installation, company.live), "ID.13491208655302741918"
     now = int(time.time())
     nameless = {"from_user_id": user, "id": "wamid.1", "type": "text", "text": {"body": "Satu"}}

@@ -1,4 +1,4 @@
-"""Something happens while somebody is about to change the ticket: it waits, and then finds what there is."""
+"""An action that waits for a ticket's lock uses the state that it finds afterwards."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ async def test_company(database: Database, company: Environments) -> Company:
 
 
 async def receive_during(desk: Desk, database: Database, company: Company, change: Change) -> Json:
-    """The customer's ticket after a message that came in before the change was committed."""
+    """The customer's ticket after a message that arrived before the change was committed."""
     async with database.transaction() as tx:
         await change(tx, company)
         inbound = await simulate_inbound(desk.client, source="MSGAPP_CLOUD", text="Sebentar", **{"from": NUMBER})
@@ -59,7 +59,7 @@ async def test_a_message_while_it_is_being_resolved(desk: Desk, database: Databa
 async def test_a_message_while_an_older_one_is_being_reopened(
     desk: Desk, database: Database, test_company: Company
 ) -> None:
-    """The message would open a third ticket, finds the customer's place taken, and looks again."""
+    """The message would open a third ticket, finds another active one, and retries."""
     await desk.client.put("/support/settings", json={"reopenWindowHours": 0})
     first = await desk.receive()
     await desk.act(first, "resolve")
@@ -74,7 +74,7 @@ async def test_a_message_while_an_older_one_is_being_reopened(
 async def test_an_ai_agent_while_a_person_is_taking_over(
     desk: Desk, database: Database, test_company: Company, verb: str
 ) -> None:
-    """What it was about to do, it does not do any more; nothing of it goes out."""
+    """The action is dropped, and nothing is sent."""
     sari, bot = await desk.create_agent(), await desk.create_agent("Robo", "ai")
     ticket = await desk.receive()
     await desk.reply(ticket, bot)
@@ -92,10 +92,10 @@ async def test_an_ai_agent_while_a_person_is_taking_over(
     assert (seen["status"], seen["agentId"], len(seen["messages"])) == ("assigned", sari, 2)
 
 
-async def test_contacts_turn_out_to_be_one_person_while_a_ticket_of_one_is_being_reopened(
+async def test_contacts_are_merged_while_a_ticket_of_one_is_being_reopened(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    """They have one active ticket then, and the message that told so is in it."""
+    """They have one active ticket then, with the message that merged them."""
     hook, now = connect_whatsapp(installation, company.live), int(time.time())
     nameless = {"from_user_id": USER, "id": "wamid.1", "timestamp": str(now), "type": "text", "text": {"body": "Satu"}}
     await hook.send_change({"messages": [nameless]})

@@ -1,4 +1,4 @@
-"""Accounts with channels for tests that speak to an adapter directly. The secrets are planted to be looked for."""
+"""Accounts for tests that call an adapter directly. The secrets are recognisable, so that tests can search for them."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""A channel's API as a real local server: it records what it is asked, and answers what a test tells it to."""
+"""A channel's API as a real local server: it records requests, and responds as the test says."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ class RecordedRequest(Struct, frozen=True):
 
 
 class Peer:
-    """Answers in turn; the last answer stays. None drops the connection, a number waits that long."""
+    """Responds in turn; the last response stays. None drops the connection, a number waits that many seconds."""
 
     def __init__(self) -> None:
         self.address = ""
@@ -31,7 +31,7 @@ class Peer:
         self.answers: list[tuple[int, Any] | float | None] = [(200, {})]
         self.hurried = asyncio.Event()
         self.opens = asyncio.Event()
-        """Nothing is answered before; open unless a test closes it."""
+        """No response is sent until it is set; set unless a test clears it."""
         self.opens.set()
 
     async def serve(self, request: web.BaseRequest) -> web.StreamResponse:

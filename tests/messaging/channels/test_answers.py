@@ -1,4 +1,4 @@
-"""What channels answer: an id, a refusal for certain, or nothing that anybody can rely on."""
+"""Responses of channels: an id, a certain refusal, or an unknown outcome."""
 
 import logging
 from typing import Any
@@ -115,14 +115,14 @@ async def test_tiktoks_errors_are_in_the_body(
     "answer",
     [None, (500, {}), (503, graph_error(131016)), (200, b"<html>"), (200, {}), (200, []), (404, b"nothing here")],
 )
-async def test_what_cannot_be_told_is_called_unclear(source: Source, answer: Any, peer: Peer, client: Client) -> None:
+async def test_an_uncertain_response_raises_unclear(source: Source, answer: Any, peer: Peer, client: Client) -> None:
     with pytest.raises(Unclear):
         await send(source, peer, client, answer)
     assert len(peer.requests) == 1
 
 
 @pytest.mark.parametrize("source", HTTP)
-async def test_what_never_left_is_not_sent(source: Source, client: Client) -> None:
+async def test_a_request_that_never_left_raises_not_sent(source: Source, client: Client) -> None:
     connection = build_connection(source, "http://127.0.0.1:9", client)
     with pytest.raises(NotSent):
         await CHANNELS[source].send(connection, OutgoingMessage(REFERENCE, RECIPIENTS[source], CONTENTS["text"]))
@@ -153,7 +153,7 @@ async def test_a_picture_is_fetched_through_the_guard(peer: Peer) -> None:
 
 @pytest.mark.parametrize("answer", [(500, {}), None])
 async def test_a_picture_whose_upload_is_unclear_was_not_sent(answer: Any, peer: Peer, client: Client) -> None:
-    """An upload alone reaches nobody."""
+    """An upload alone sends nothing."""
     connection = build_connection(Source.SHORT_VIDEO, peer.address, client)
     peer.answers = [(200, b"\xff\xd8\xff picture"), answer]
     message = OutgoingMessage(REFERENCE, RECIPIENTS[Source.SHORT_VIDEO], Media("image", f"{peer.address}/x.jpg"))
@@ -193,10 +193,10 @@ async def test_a_token_of_another_account_is_noticed(source: Source, peer: Peer,
 
 
 @pytest.mark.parametrize("source", HTTP)
-async def test_no_secret_is_in_what_goes_wrong(
+async def test_no_secret_is_in_an_error(
     source: Source, peer: Peer, client: Client, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Nor in the words of the account itself, which is what a log would print."""
+    """Not in the account's repr either, which a log would print."""
     printed: list[object] = [build_connection(source, peer.address, client)]
     caplog.set_level(logging.DEBUG)
     error = {**graph_error(190, "no"), "code": 40105, "message": "no"}

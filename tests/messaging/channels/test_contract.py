@@ -1,4 +1,4 @@
-"""Each adapter and each kind of message: the request is, byte for byte of its JSON, what the channel documents."""
+"""Each adapter and each kind of message: the request's JSON is exactly what the channel documents."""
 
 import json
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_every_kind_that_a_channel_can_carry_has_a_fixture() -> None:
 async def test_a_request_is_what_the_channel_documents(source: Source, kind: str, peer: Peer, client: Client) -> None:
     folder = FOLDERS[source]
     peer.answers = [(200, ANSWERS[folder])]
-    # The picture that TikTok is handed is fetched in a test of its own.
+    # Fetching TikTok's picture has its own test.
     company = msgspec.structs.replace(build_connection(source, "", client).company, environment="test")
     connection = build_connection(source, f"{peer.address}/v25.0", client, company)
     outcome = await CHANNELS[source].send(connection, OutgoingMessage(REFERENCE, RECIPIENTS[source], CONTENTS[kind]))
@@ -72,8 +72,8 @@ async def test_a_request_is_what_the_channel_documents(source: Source, kind: str
 
 
 @pytest.mark.parametrize("source", [Source.SOCIAL_NETWORK, Source.PHOTO_SOCIAL])
-async def test_a_caption_follows_where_a_file_goes_without_words(source: Source, peer: Peer, client: Client) -> None:
-    """And a caption that is lost does not make the file unsent; it is said that it is missing."""
+async def test_a_caption_follows_a_file_that_cannot_have_one(source: Source, peer: Peer, client: Client) -> None:
+    """A lost caption does not make the file unsent; the receipt says that it is missing."""
     folder = FOLDERS[source]
     company = msgspec.structs.replace(build_connection(source, "", client).company, environment="test")
     connection = build_connection(source, f"{peer.address}/v25.0", client, company)
@@ -115,7 +115,7 @@ async def test_whatsapp_quotes_and_reaches_people_without_a_number(peer: Peer, c
         ({}, None),
     ],
 )
-async def test_whatsapps_own_name_for_a_recipient_is_told(
+async def test_whatsapps_own_id_of_a_recipient_is_returned(
     contact: dict[str, str], alias: Identity | None, peer: Peer, client: Client
 ) -> None:
     peer.answers = [(200, {"contacts": [contact], "messages": [{"id": "wamid.3"}]})]

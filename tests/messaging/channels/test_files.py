@@ -1,4 +1,4 @@
-"""Files that customers send: fetched where the channel says, through the guard, and never more than asked for."""
+"""Files from customers: fetched from the channel's address, through the guard, within the size limit."""
 
 from typing import Any
 
@@ -51,7 +51,7 @@ async def test_files_with_an_address_are_fetched_without_our_token(source: Sourc
         (Source.SHORT_VIDEO, {"media_id": "c m 1"}, {"code": 0, "data": {"download_url": "ELSEWHERE/x"}}),
     ],
 )
-async def test_a_file_inside_our_own_network_is_not_fetched(
+async def test_a_file_in_a_private_network_is_not_fetched(
     source: Source, media: dict[str, str], answer: dict[str, Any] | None, peer: Peer
 ) -> None:
     guarded = Client(WebhookSettings(allow_insecure=False, allowed_networks=()))

@@ -1,4 +1,4 @@
-"""Mail that comes in as it was written: what it says, what it answers, and whether it is a letter at all."""
+"""Received mail: its text, what it replies to, and whether it is automatic."""
 
 from datetime import UTC, datetime
 from email import policy
@@ -49,7 +49,7 @@ def read(mail: EmailMessage | bytes, credentials: dict[str, str] | None = None, 
     return list(MAIL.read_callback(ACCOUNT, body))
 
 
-def test_a_letter_tells_what_it_answers() -> None:
+def test_a_mail_names_what_it_replies_to() -> None:
     mail = build_mail(In_Reply_To="<b@shop.example>", References="<a@shop.example> <b@shop.example>")
     assert read(mail) == [
         ReceivedItem(
@@ -68,17 +68,17 @@ def test_a_letter_tells_what_it_answers() -> None:
 
 
 @pytest.mark.parametrize("field", ["To", "Cc", "Delivered_To"])
-def test_the_address_that_it_was_sent_to_comes_before_what_it_says(field: str) -> None:
+def test_the_reply_address_comes_before_the_headers(field: str) -> None:
     [item] = read(build_mail(**{"In_Reply_To": "<b@shop.example>", field: f"inbox+{REFERENCE}@shop.example"}))
     assert item.quoted == ID
 
 
-def test_a_forms_writer_is_whom_to_answer() -> None:
+def test_a_contact_forms_author_gets_the_reply() -> None:
     [item] = read(build_mail(From="form@shop.example", Reply_To="Ayu <ayu@example.com>"))
     assert (item.sender, item.sender_name) == ([Identity("email", "ayu@example.com")], "Ayu")
 
 
-def test_what_our_own_side_wrote_is_an_echo() -> None:
+def test_the_companys_own_message_is_an_echo() -> None:
     [item] = read(build_mail(From="halo@shop.example", To="budi@example.com"))
     assert (item.is_echo, item.sender, item.reference) == (True, [BUDI], None)
     [sent] = read(build_mail(From="halo@shop.example", To="budi@example.com", Message_ID=ID))
@@ -97,12 +97,12 @@ def test_what_our_own_side_wrote_is_an_echo() -> None:
         ({"Return_Path": "<>"}, True),
     ],
 )
-def test_machines_are_recognised(headers: dict[str, str], is_automatic: bool) -> None:
+def test_automatic_mail_is_recognised(headers: dict[str, str], is_automatic: bool) -> None:
     [item] = read(build_mail(**headers))
     assert item.is_automatic is is_automatic
 
 
-def test_attachments_come_along() -> None:
+def test_attachments_are_received() -> None:
     mail = build_mail()
     mail.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="nota.pdf")
     mail.add_attachment(b"\xff\xd8", maintype="image", subtype="jpeg", filename="foto.jpg")
@@ -113,7 +113,7 @@ def test_attachments_come_along() -> None:
     ]
 
 
-async def test_an_attachment_is_had_without_asking_anybody(client: Client) -> None:
+async def test_an_attachment_needs_no_fetch(client: Client) -> None:
     mail = build_mail()
     mail.add_attachment(b"%PDF", maintype="application", subtype="pdf", filename="nota.pdf")
     [item] = read(mail)
@@ -182,23 +182,23 @@ def bounce(action: str = "failed", status: str = "5.1.1", type: str = "message/r
 
 @pytest.mark.parametrize("type", ["message/rfc822", "text/rfc822-headers"])
 @pytest.mark.parametrize("status", ["5.1.1", "4.4.7"])
-def test_a_mail_that_comes_back_failed(type: str, status: str) -> None:
+def test_a_bounced_mail_has_failed(type: str, status: str) -> None:
     assert read(bounce(status=status, type=type)) == [
         StatusReport("failed", AT, ID, REFERENCE, None, BUDI, status, "550 5.1.1 no such user")
     ]
 
 
-def test_a_receipt_is_no_letter_that_somebody_wrote() -> None:
+def test_a_receipt_is_an_automatic_mail() -> None:
     receipt = bounce().replace(b"report-type=delivery-status", b"report-type=disposition-notification")
     [item] = read(receipt.replace(b"Auto-Submitted: auto-replied\n", b""))
     assert (item.is_automatic, item.sender) == (True, [Identity("email", "mailer-daemon@mail.example")])
 
 
-def test_a_mail_that_is_late_has_not_failed() -> None:
+def test_a_delayed_mail_has_not_failed() -> None:
     assert read(bounce(action="delayed", status="4.4.1")) == []
 
 
-def test_a_bounce_without_a_report_is_one_still() -> None:
+def test_a_bounce_without_a_report_is_recognised() -> None:
     mail = build_mail(X_Failed_Recipients="budi@example.com", In_Reply_To=ID)
     [item] = read(mail)
     assert (item.status, item.message_id, item.recipient) == ("failed", ID, BUDI)
@@ -220,7 +220,7 @@ def test_mail_is_signed_where_the_account_says_so() -> None:
     value=st.binary(max_size=60),
     body=st.binary(max_size=100),
 )
-def test_whatever_stands_in_a_mail_is_read_without_a_failure(name: str, value: bytes, body: bytes) -> None:
+def test_any_mail_is_read_without_an_exception(name: str, value: bytes, body: bytes) -> None:
     for raw in (
         body,
         build_mail().as_bytes() + body,

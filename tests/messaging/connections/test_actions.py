@@ -1,4 +1,4 @@
-"""Accounts with channels: connected by a command, sealed, watched, opened for a call, found for a callback."""
+"""Accounts with channels: connected by a command, sealed, verified, used for calls and callbacks."""
 
 import asyncio
 import json
@@ -46,7 +46,7 @@ def tester(company: Environments) -> Company:
 
 
 class Desk:
-    """Somebody who types commands for one company."""
+    """Runs commands for one company."""
 
     def __init__(self, installation: Installation, company_id: int, peer: Peer) -> None:
         self._data = installation.data
@@ -124,13 +124,13 @@ async def test_a_field_that_cannot_be_used_is_named(desk: Desk, peer: Peer, fiel
     assert peer.requests == []
 
 
-async def test_a_field_that_nobody_knows_is_named(desk: Desk) -> None:
+async def test_an_unknown_field_is_named(desk: Desk) -> None:
     refused = await desk.connect(Source.MSGAPP_CLOUD, "colour=blue")
     assert refused.code == 2
     assert "phone_number_id" in refused.err
 
 
-async def test_what_is_not_given_again_stays(desk: Desk, live: Company, context: AppContext, tmp_path: Path) -> None:
+async def test_fields_that_are_left_out_stay(desk: Desk, live: Company, context: AppContext, tmp_path: Path) -> None:
     first = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
     file = tmp_path / "token"
     file.write_text("renewed-token\n")
@@ -152,7 +152,7 @@ async def test_what_is_not_given_again_stays(desk: Desk, live: Company, context:
         assert await accounts.find_by_token(context, db, moved["hookUrl"].rpartition("/")[2]) is not None
 
 
-async def test_one_account_of_a_channel_at_a_time_and_the_same_one_comes_back(
+async def test_one_account_of_a_channel_at_a_time_and_the_same_one_is_resumed(
     desk: Desk, context: AppContext, live: Company
 ) -> None:
     first = (await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)).json()
@@ -211,7 +211,7 @@ async def test_a_sealed_account_does_not_open_for_another_company(
 
 
 @pytest.mark.parametrize("token", ["", "hook_", "hook_1_x", "hook_999999999999_" + "a" * 43, "sbx_1_" + "0" * 32, "☕"])
-async def test_an_address_that_nobody_has_leads_nowhere(token: str, context: AppContext) -> None:
+async def test_an_unknown_address_is_not_found(token: str, context: AppContext) -> None:
     async with context.database.connection() as db:
         assert await accounts.find_by_token(context, db, token) is None
 
@@ -219,7 +219,7 @@ async def test_an_address_that_nobody_has_leads_nowhere(token: str, context: App
 async def test_a_test_environment_has_every_channel_from_the_start(
     context: AppContext, tester: Company, live: Company, installation: Installation, peer: Peer
 ) -> None:
-    """Whatever the operator's settings say, it leads to this machine."""
+    """It leads to this machine, whatever the operator's settings say."""
     loopback = await context.loopback.address()
     async with context.database.connection() as db:
         assert await accounts.get_accounts(tester).list_sources(db, tester) == list(Source)
@@ -252,7 +252,9 @@ async def test_every_simulator_knows_the_account(
     assert peer.requests == []
 
 
-async def test_tokens_that_end_are_renewed_in_time(desk: Desk, peer: Peer, context: AppContext, live: Company) -> None:
+async def test_tokens_are_renewed_before_they_expire(
+    desk: Desk, peer: Peer, context: AppContext, live: Company
+) -> None:
     peer.answers = [(200, {"code": 0, "data": {"username": "tokokopi"}})]
     fields = ("business_id=o1", "client_key=a1", f"access_token={TOKEN}", "refresh_token=r1", f"app_secret={SECRET}")
     created = (await desk.connect(Source.SHORT_VIDEO, *fields)).json()
@@ -275,7 +277,7 @@ async def test_tokens_that_end_are_renewed_in_time(desk: Desk, peer: Peer, conte
     assert (await desk.run("list")).json()[0]["health"] == "ok"
 
 
-async def test_the_operators_address_takes_the_place_of_the_channels(
+async def test_the_operators_address_replaces_the_channels(
     desk: Desk, peer: Peer, context: AppContext, live: Company
 ) -> None:
     await desk.connect(Source.MSGAPP_CLOUD, *WHATSAPP)

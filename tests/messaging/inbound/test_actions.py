@@ -1,4 +1,4 @@
-"""What customers write: over every channel, and who they are."""
+"""Messages from customers over every channel, and the customers they belong to."""
 
 import asyncio
 from datetime import datetime, timedelta
@@ -97,7 +97,7 @@ async def test_a_customer_writes(
 
 
 @pytest.mark.parametrize("source", SENDERS)
-async def test_an_answer_goes_to_whoever_wrote(
+async def test_a_reply_goes_to_the_sender(
     sandbox: httpx.AsyncClient, database: Database, company: Environments, source: str
 ) -> None:
     await simulate_inbound(sandbox, source=source, text="Halo", **{"from": SENDERS[source]})
@@ -120,7 +120,7 @@ async def test_a_button_is_chosen(sandbox: httpx.AsyncClient, database: Database
     assert (await settled(sandbox, sent["messageId2"], {"repliedAt"}))["repliedAt"]
 
 
-async def test_what_is_written_on_the_companys_telephone_is_shown_and_opens_nothing(
+async def test_a_message_from_the_companys_phone_is_stored_and_opens_no_window(
     sandbox: httpx.AsyncClient, customers: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     await simulate_inbound(sandbox, source="MSGAPP_COEX", text="Dari telepon", echo=True, **{"from": "+628123456789"})
@@ -144,7 +144,7 @@ async def test_what_is_written_on_the_companys_telephone_is_shown_and_opens_noth
         ("+628123456789", "628123456789"),
     ],
 )
-async def test_a_customer_is_known_by_every_spelling_of_the_number(
+async def test_a_customer_is_found_by_every_spelling_of_the_number(
     hook: WhatsAppHook, api: httpx.AsyncClient, database: Database, company: Environments, kept: str, written: str
 ) -> None:
     customer = await make_customer(api, phoneNumber=kept, email=None)
@@ -154,7 +154,7 @@ async def test_a_customer_is_known_by_every_spelling_of_the_number(
     assert len(await list_customers(api)) == 1
 
 
-async def test_a_number_that_nobody_dials_any_more_becomes_a_customer(
+async def test_a_number_in_an_outdated_form_becomes_a_customer(
     hook: WhatsAppHook, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     await hook.send_change(build_change(build_text("5215599887766")))
@@ -164,7 +164,7 @@ async def test_a_number_that_nobody_dials_any_more_becomes_a_customer(
 
 
 @pytest.mark.parametrize(("number", "alias"), [("+12015550121", "+12015550191"), ("+12015550120", "US.12015550120")])
-async def test_an_answer_under_another_name_answers_what_was_sent(
+async def test_a_reply_under_another_identity_answers_what_was_sent(
     sandbox: httpx.AsyncClient, number: str, alias: str
 ) -> None:
     sent = (await send(sandbox, number)).json()["data"]
@@ -176,7 +176,7 @@ async def test_an_answer_under_another_name_answers_what_was_sent(
 async def test_two_spellings_at_once_are_one_customer(
     installation: Installation, hook: WhatsAppHook, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """On two connections, so that nothing but the number itself keeps them apart."""
+    """On two connections, so that only the number itself serialises them."""
     other = connect_whatsapp(installation, company.live, "MSGAPP_COEX")
     await asyncio.gather(
         hook.send_change(build_change(build_text("5511987654321"))),
@@ -188,7 +188,7 @@ async def test_two_spellings_at_once_are_one_customer(
     assert len(await list_customers(api)) == 1
 
 
-async def test_somebody_without_a_number_is_the_same_person_once_it_is_known(
+async def test_a_contact_without_a_number_is_merged_once_it_is_known(
     hook: WhatsAppHook, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     user = "ID.13491208655302741918"
@@ -203,7 +203,7 @@ async def test_somebody_without_a_number_is_the_same_person_once_it_is_known(
     assert len(await list_customers(api)) == 1
 
 
-async def test_two_who_turn_out_to_be_one_person_are_one_contact_from_then_on(
+async def test_two_contacts_of_one_person_are_merged(
     hook: WhatsAppHook, api: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     user = "ID.13491208655302741918"
@@ -254,7 +254,7 @@ async def test_a_deleted_customer_who_writes_again_is_a_new_one(
     assert [customer["id"] for customer in await list_customers(api)] == [second["customer_id"]]
 
 
-async def test_a_deleted_customer_is_nobody_to_whom_messages_go(
+async def test_a_deleted_customer_is_not_linked_to_messages(
     sandbox: httpx.AsyncClient, customers: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     for source in ("MSGAPP_CLOUD", "MAIL"):

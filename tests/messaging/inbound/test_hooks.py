@@ -1,4 +1,4 @@
-"""Callbacks of channels: let in by their signature, kept as they came, dealt with once."""
+"""Callbacks of channels: admitted by their signature, stored raw, processed once."""
 
 import asyncio
 import json
@@ -48,7 +48,7 @@ async def count(database: Database, statement: str, company: Environments) -> in
 
 
 async def wait_until_processed(database: Database, company: Environments, callbacks: int) -> list[Any]:
-    """The callbacks, once nobody has to look at them any more."""
+    """The callbacks, once all of them are processed."""
 
     async def look() -> list[Any] | None:
         async with database.connection() as db:
@@ -58,7 +58,7 @@ async def wait_until_processed(database: Database, company: Environments, callba
     return await eventually(look)
 
 
-async def test_the_channel_is_told_its_challenge(hook: WhatsAppHook) -> None:
+async def test_the_channel_gets_its_challenge(hook: WhatsAppHook) -> None:
     query = {"hub.mode": "subscribe", "hub.verify_token": WORD, "hub.challenge": "1158201444"}
     async with httpx.AsyncClient(verify=TLS) as client:
         answer = await client.get(hook.address, params=query)
@@ -77,14 +77,14 @@ async def test_a_wrong_signature_is_refused_and_changes_nothing(
     assert await count(database, COUNT, company) == 0
 
 
-async def test_an_address_that_nobody_was_told_leads_nowhere(hook: WhatsAppHook, company: Environments) -> None:
+async def test_a_guessed_address_is_not_found(hook: WhatsAppHook, company: Environments) -> None:
     body = build_body(build_change(build_text("628123456789")))
     for token in ("x", f"hook_{company.live}_" + "A" * 43, f"sbx_{company.test}_" + "0" * 32):
         elsewhere = WhatsAppHook(hook.address.rpartition("/")[0] + "/" + token, "")
         assert (await elsewhere.post(body)).status_code == 404
 
 
-async def test_a_callback_is_kept_and_answered_before_it_is_dealt_with(
+async def test_a_callback_is_stored_and_answered_before_it_is_processed(
     hook: WhatsAppHook, database: Database, company: Environments
 ) -> None:
     body = build_body(build_change(build_text("628123456789", "Halo ☕")))
@@ -95,7 +95,7 @@ async def test_a_callback_is_kept_and_answered_before_it_is_dealt_with(
     assert (message["body"], message["client_number"]) == ("Halo ☕", "+628123456789")
 
 
-async def test_every_item_of_every_array_is_dealt_with(
+async def test_every_item_of_every_array_is_processed(
     hook: WhatsAppHook, database: Database, company: Environments
 ) -> None:
     people = [f"6281234567{number:02d}" for number in range(12)]
@@ -105,7 +105,7 @@ async def test_every_item_of_every_array_is_dealt_with(
     assert {message["client_number"] for message in messages} == {f"+{number}" for number in people}
 
 
-async def test_a_long_history_is_gone_through_in_parts_and_announces_nothing(
+async def test_a_long_history_is_processed_in_parts_without_events(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     phone = connect_whatsapp(installation, company.live, "MSGAPP_COEX")
@@ -133,10 +133,10 @@ async def test_the_same_callback_again_changes_nothing(
     assert await count(database, EVENTS, company) == 2
 
 
-async def test_two_workers_deal_with_each_item_once_and_in_order(
+async def test_two_workers_process_each_item_once_and_in_order(
     installation: Installation, hook: WhatsAppHook, database: Database, company: Environments
 ) -> None:
-    """Besides the installation's own worker, three more that look all the time."""
+    """Three more workers that poll constantly, besides the installation's own."""
     contexts = [open_context(installation, database) for _ in range(3)]
     lane = CallbackLane(company.live, hook.connection_id)
     is_over = asyncio.Event()
@@ -168,7 +168,7 @@ def open_context(installation: Installation, database: Database) -> AppContext:
     return build_context(read_settings({"SAPA_SECRET_KEY": installation.server.secret_key}), database)
 
 
-async def test_what_is_replayed_changes_nothing_more(
+async def test_a_replay_changes_nothing_more(
     installation: Installation, hook: WhatsAppHook, database: Database, company: Environments
 ) -> None:
     await hook.send_change(build_change(build_text("628123456789")))
@@ -182,10 +182,10 @@ async def test_what_is_replayed_changes_nothing_more(
     assert await count(database, EVENTS, company) == 1
 
 
-async def test_callbacks_are_forgotten_after_a_month_and_never_before_they_are_dealt_with(
+async def test_callbacks_are_purged_after_a_month_and_never_before_they_are_processed(
     hook: WhatsAppHook, database: Database, company: Environments, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One that waits keeps up none that do not."""
+    """A postponed callback does not block others."""
     monkeypatch.setattr(callbacks, "_BATCH", 1)
     for body in ("waiting", "old", "young"):
         await hook.send_change(build_change(build_text("628123456789", body)))
@@ -202,7 +202,7 @@ async def test_callbacks_are_forgotten_after_a_month_and_never_before_they_are_d
         assert [row[0] for row in await db.fetch(IDS, company.live)] == [ids[0], ids[2]]
 
 
-async def test_what_nobody_understands_is_kept(hook: WhatsAppHook, database: Database, company: Environments) -> None:
+async def test_an_unsupported_message_is_stored(hook: WhatsAppHook, database: Database, company: Environments) -> None:
     await hook.send_change({"new_things": [{"id": "1"}]}, field="things_of_tomorrow")
     (row,) = await wait_until_processed(database, company, 1)
     assert (row["status"], row["error"]) == ("done", None)
@@ -215,7 +215,7 @@ async def test_what_nobody_understands_is_kept(hook: WhatsAppHook, database: Dat
 async def test_a_report_that_comes_before_its_message_waits_for_it(
     hook: WhatsAppHook, live: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """The channel is faster than our own call: the message is stored under its id only afterwards."""
+    """The channel is faster than our own call: the message's id is stored only afterwards."""
     echo = build_text("622150001234", "Dari telepon", id="wamid.early", at=1_700_000_000, to="628123456789")
     status = {"id": "wamid.early", "status": "read", "timestamp": "1700000005", "recipient_id": "628123456789"}
     await hook.send_change({"statuses": [status]})
@@ -228,10 +228,10 @@ async def test_a_report_that_comes_before_its_message_waits_for_it(
     await eventually(look)
 
 
-async def test_a_report_of_somebody_elses_message_is_given_up(
+async def test_a_report_of_an_unknown_message_is_dropped_in_the_end(
     hook: WhatsAppHook, database: Database, company: Environments
 ) -> None:
-    """It holds nobody up meanwhile."""
+    """It does not block others meanwhile."""
     await hook.send_change({"statuses": [{"id": "wamid.theirs", "status": "sent", "timestamp": "1700000000"}]})
     await hook.send_change(build_change(build_text("628123456789")))
     assert await wait_for_inbound(database, company.live)

@@ -1,4 +1,4 @@
-"""Mail that makes no sense: whoever writes it, it is kept and answered, and holds up nobody's letters."""
+"""Malformed mail is accepted and stored, and does not block other mail."""
 
 from typing import Any
 
@@ -35,7 +35,7 @@ def build_nest(depth: int) -> bytes:
     return f"From: ayu@toko.example\r\n{parts}\r\nHalo".encode()
 
 
-async def test_odd_letters_are_kept_and_hold_up_nobody(
+async def test_malformed_mail_is_stored_and_blocks_nothing(
     installation: Installation, database: Database, company: Environments
 ) -> None:
     fields = [part for name, value in ACCOUNT.items() for part in ("--set", f"{name}={value}")]

@@ -1,4 +1,4 @@
-"""Files that customers send: fetched, stored, and shown to their company only."""
+"""Files from customers: fetched, stored, and visible to their company only."""
 
 from typing import Any
 
@@ -33,7 +33,7 @@ KINDS = [
 
 
 async def get_file(client: httpx.AsyncClient, message: Json, status: str = "stored") -> Json:
-    """The file's description, once it is fetched or given up."""
+    """The file's description, once it is fetched or failed."""
     path = message["mediaUrl"].partition("/messaging/v1")[2]
 
     async def look() -> Json | None:
@@ -46,7 +46,7 @@ async def get_file(client: httpx.AsyncClient, message: Json, status: str = "stor
 
 
 def reach(installation: Installation, url: str) -> str:
-    """The same address at the port that this installation has."""
+    """The same path at this installation's port."""
     return installation.address + "/media/" + url.partition("/media/")[2]
 
 
@@ -90,10 +90,10 @@ async def test_a_file_is_its_companys_only(
             assert (await browser.get(changed)).status_code == 404  # fmt: skip
 
 
-async def test_what_lies_inside_the_network_is_not_fetched(
+async def test_private_addresses_are_not_fetched(
     installation: Installation, live: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """A page's callback names an address: it is fetched through the guard, and the failure is shown."""
+    """A page's callback names a URL: it is fetched through the guard, and the failure is visible."""
     hook: WhatsAppHook = connect_whatsapp(installation, company.live)
     image = {"mime_type": "image/png", "url": f"{installation.address}/healthz"}
     await hook.send_change(build_change(build_text("628123456789", type="image", image=image)))

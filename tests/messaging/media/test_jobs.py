@@ -1,4 +1,4 @@
-"""Files that take long: they keep up no others."""
+"""Slow files do not block others."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -26,7 +26,7 @@ PAGE = {"page_id": "5566", "access_token": "token", "app_secret": "secret"}
 
 @pytest.fixture
 async def context(installation: Installation) -> AsyncIterator[AppContext]:
-    """A worker's, on a database that no other worker looks at; it may reach this machine."""
+    """A worker's context, on a database without other workers; it may call this machine."""
     variables = {"SAPA_SECRET_KEY": installation.server.secret_key, "SAPA_WEBHOOK_ALLOW_INSECURE": "1"}
     async with migrated_database(installation.server) as scratch, open_database(scratch.app_url, size=4) as quiet:
         created = build_context(read_settings(variables), quiet)
@@ -46,7 +46,7 @@ async def connect_page(context: AppContext) -> ChannelAccount:
 
 
 async def bring(context: AppContext, connection: ChannelAccount, *urls: str) -> str:
-    """A message with these files; its id."""
+    """Stores a message with these files; returns its id."""
     id = str(uuid4())
     async with context.database.transaction() as tx:
         await note(tx, connection, id, [InboundMedia("image", url=url) for url in urls])
@@ -59,7 +59,7 @@ async def list_statuses(database: Database, id: str) -> list[str]:
     return [row[0] for row in rows]
 
 
-async def test_a_company_with_slow_files_keeps_up_nobody_else(context: AppContext) -> None:
+async def test_slow_files_do_not_block_other_companies(context: AppContext) -> None:
     slow_page, quick_page, stopping = await connect_page(context), await connect_page(context), asyncio.Event()
     async with open_peer() as slow, open_peer() as quick:
         slow.answers, quick.answers = [30.0], [(200, b"GIF89a")]

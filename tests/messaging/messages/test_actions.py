@@ -1,4 +1,4 @@
-"""What becomes of a message: every order of reports, two workers at once, watermarks, replies."""
+"""The status of a message: every order of reports, concurrent workers, watermarks, replies."""
 
 import asyncio
 from collections.abc import Sequence
@@ -36,7 +36,7 @@ from tests.messaging.send_steps import (
 
 STATUSES: tuple[Status, ...] = ("sent", "delivered", "read", "failed")
 QUIET = magic(102)
-"""A recipient of whom nothing is reported but that the message was sent."""
+"""A recipient without reports after `sent`."""
 
 Json = dict[str, Any]
 
@@ -50,14 +50,14 @@ async def owner(database: Database, company: Environments) -> Company:
 async def apply_report(
     database: Database, owner: Company, report: StatusReport, source: Source = Source.MSGAPP_CLOUD
 ) -> int:
-    """How many messages changed by a report."""
+    """Returns the number of messages that changed."""
     async with database.transaction() as tx:
         now = (await messages.read_clock(tx, owner)).now
         return len(await messages.apply(tx, owner, source, report, now))
 
 
 async def list_updates(database: Database, owner: Company, id: str) -> list[Json]:
-    """What was announced of a message's status, in order."""
+    """The announced status changes of a message, in order."""
     async with database.connection() as db:
         rows = await db.fetch(
             "SELECT body FROM events WHERE company_id = $1 AND resource_id = $2 AND kind = 'message.status.updated'"
@@ -69,7 +69,7 @@ async def list_updates(database: Database, owner: Company, id: str) -> list[Json
 
 
 def expect(order: Sequence[Status]) -> tuple[str, bool, list[str]]:
-    """Status, conflict and what is announced, of a message that was sent."""
+    """Status, conflict and announced statuses of a sent message."""
     status, conflict, announced = "sent", False, ["sent"]
     ranks = {"sent": 1, "delivered": 2, "read": 3}
     for reported in order:
@@ -121,9 +121,7 @@ async def test_two_workers_with_the_same_report_change_it_once(
     assert [event["kind"] for event in events].count("read") == 1
 
 
-async def test_steps_that_nobody_reported_are_told_as_implied(
-    sandbox: httpx.AsyncClient, database: Database, owner: Company
-) -> None:
+async def test_unreported_steps_are_implied(sandbox: httpx.AsyncClient, database: Database, owner: Company) -> None:
     message = await send(sandbox, to=QUIET)
     await apply_report(database, owner, StatusReport("read", datetime.now(UTC), reference=message["messageId2"]))
     events = (await get_message(sandbox, message["messageId2"]))["events"]
@@ -131,7 +129,7 @@ async def test_steps_that_nobody_reported_are_told_as_implied(
     assert (announced["delivered"], announced["read"]) == (True, False)
 
 
-async def test_a_failure_that_is_reported_later_takes_the_answer_s_place(
+async def test_a_failure_that_is_reported_later_replaces_the_response(
     sandbox: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     message = await send(sandbox, to=QUIET)
@@ -148,7 +146,7 @@ async def test_a_failure_that_is_reported_later_takes_the_answer_s_place(
     assert found["error"] == {"code": "131047", "message": "Re-engagement message"}
 
 
-async def test_a_refusal_that_is_written_down_twice_changes_nothing_more(
+async def test_a_refusal_that_is_stored_twice_changes_nothing_more(
     sandbox: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     id, outcomes = (await send(sandbox, 202, to=magic(117)))["messageId2"], []
@@ -178,7 +176,7 @@ async def test_a_report_of_an_unknown_message_or_of_another_company_s_changes_no
     assert (await get_message(sandbox, message["messageId2"]))["readAt"] is None
 
 
-async def test_a_watermark_speaks_of_all_before_it_and_none_after(
+async def test_a_watermark_covers_all_messages_before_it_and_none_after(
     sandbox: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     other = await send(sandbox, to="sim_unread", sources="SOCIAL_NETWORK")
@@ -234,9 +232,7 @@ async def test_without_a_quotation_the_latest_one_was_answered_once(
     assert replied == [None, replied[1]] * 2
 
 
-async def test_machines_that_answer_are_no_reply(
-    sandbox: httpx.AsyncClient, database: Database, owner: Company
-) -> None:
+async def test_automatic_mail_is_no_reply(sandbox: httpx.AsyncClient, database: Database, owner: Company) -> None:
     message = await send(sandbox, to=QUIET)
     sender = [Identity("phone", QUIET)]
     await receive(database, owner, build_inbound(sender=sender, is_automatic=True))
@@ -273,7 +269,7 @@ async def test_an_echo_of_our_own_message_is_not_another_message(
     assert (foreign.direction, foreign.feature_source, foreign.status) == ("out", "BUSINESS_APP", "delivered")
 
 
-async def test_what_is_changed_afterwards_stays_to_be_seen(
+async def test_an_edited_message_keeps_its_events(
     sandbox: httpx.AsyncClient, database: Database, owner: Company
 ) -> None:
     message = await receive(database, owner, build_inbound(message_id="wamid.edited", body="Halo"))
@@ -295,7 +291,7 @@ async def test_what_is_changed_afterwards_stays_to_be_seen(
     ]
 
 
-async def test_reports_out_of_order_and_doubled_as_a_channel_sends_them(sandbox: httpx.AsyncClient) -> None:
+async def test_reports_out_of_order_and_duplicated(sandbox: httpx.AsyncClient) -> None:
     message = await send(sandbox, to=magic(104))
     found = await await_message(sandbox, message["messageId2"], lambda seen: seen["readAt"])
     assert found["status"] == "read"

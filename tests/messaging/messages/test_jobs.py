@@ -1,4 +1,4 @@
-"""Messages of which nothing is ever heard: after a day they failed, once, and whoever waits is told."""
+"""Messages without any report: after a day they fail, once, and the change is announced."""
 
 import httpx
 
@@ -17,7 +17,7 @@ from tests.messaging.send_steps import (
 )
 
 
-async def test_a_message_of_which_nothing_is_heard_fails_after_a_day(
+async def test_a_message_without_reports_fails_after_a_day(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     unclear = (await send(sandbox, 202, to=magic(117)))["messageId2"]

@@ -1,4 +1,4 @@
-"""Answers to letters: mail programs show them under what the customer wrote."""
+"""Replies to mail: mail programs show them in the customer's thread."""
 
 from email import message_from_string, policy
 from email.message import EmailMessage
@@ -24,13 +24,13 @@ AYU = "ayu@simulator.test"
 
 
 async def write(client: httpx.AsyncClient, subject: str, **fields: Any) -> str:
-    """Ayu writes; the Message-ID."""
+    """Ayu writes; returns the Message-ID."""
     inbound = await simulate_inbound(client, source="MAIL", text="Halo", subject=subject, **{"from": AYU}, **fields)
     return str(inbound["messageId"])
 
 
 async def read_mail(client: httpx.AsyncClient) -> EmailMessage:
-    """What the mail server got last."""
+    """The last mail that the server received."""
     newest = (await read_outbox(client))[0]
     return message_from_string(newest["body"], policy=policy.default)
 
@@ -39,7 +39,7 @@ def list_headers(mail: EmailMessage) -> tuple[str | None, ...]:
     return tuple(mail[name] and str(mail[name]) for name in ("Subject", "In-Reply-To", "References"))
 
 
-async def test_a_mail_to_somebody_who_wrote_is_the_answer(
+async def test_a_mail_to_a_customer_who_wrote_is_a_reply(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     first = await write(sandbox, "Pesanan 7")
@@ -59,7 +59,7 @@ async def test_a_mail_to_somebody_who_wrote_is_the_answer(
     assert list_headers(await read_mail(sandbox)) == ("Nota", *answer[1:])
 
 
-async def test_nobody_is_answered_who_did_not_write_and_by_no_template(
+async def test_a_first_mail_and_a_template_are_no_replies(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     await send(sandbox, "budi@simulator.test", "MAIL")
@@ -77,10 +77,10 @@ async def test_nobody_is_answered_who_did_not_write_and_by_no_template(
     assert list_headers(await read_mail(sandbox)) == ("Promo kopi", None, None)
 
 
-async def test_an_answer_finds_a_mail_whose_outcome_was_never_written_down(
+async def test_a_reply_finds_a_mail_without_a_stored_outcome(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    """As when a process dies after the mail server took it: then only our own id is known."""
+    """As after a crash: the mail server accepted the mail, and only our own id is known."""
     sent = (await send(sandbox, AYU, "MAIL")).json()["data"]
     async with database.connection() as db:
         await db.execute(

@@ -1,4 +1,4 @@
-"""Each connection at its own pace, over all processes; nobody waits for anybody else's."""
+"""The rate of each connection over all processes; no connection waits for another."""
 
 import asyncio
 import time
@@ -32,8 +32,8 @@ from tests.messaging.channels.peer import Peer, open_peer
 ID, OTHER = "chan_01jc9y3q5me8w92v7x4t6r0n1k", "chan_01jc9y3q5me8w92v7x4t6r0n1m"
 
 
-async def test_places_are_booked_one_after_the_other(database: Database, company: Environments) -> None:
-    """By many at once, each over a connection of its own: no place is given twice."""
+async def test_slots_are_reserved_in_order(database: Database, company: Environments) -> None:
+    """Concurrent reservations over separate connections: no slot is reserved twice."""
 
     async def take(gap: float = 1.0) -> float:
         async with database.connection() as db:
@@ -55,7 +55,7 @@ async def test_an_idle_connection_does_not_wait(database: Database, company: Env
         assert await reserve_slot(db, company.test, ID, 100.0) == 0
 
 
-async def test_who_would_wait_too_long_is_told_how_long(database: Database, company: Environments) -> None:
+async def test_a_call_that_would_wait_too_long_gets_retry_after(database: Database, company: Environments) -> None:
     async with database.connection() as db:
         await reserve_slot(db, company.live, ID, 10.0)
         assert 9 < await reserve_slot(db, company.live, ID, 10.0) <= 10
@@ -75,7 +75,7 @@ async def test_who_would_wait_too_long_is_told_how_long(database: Database, comp
         (Source.PHOTO_SOCIAL, 300, 10),
     ],
 )
-def test_the_pace_is_the_channels_own(source: Source, text: float, media: float) -> None:
+def test_each_channel_has_its_own_rate(source: Source, text: float, media: float) -> None:
     capabilities = CHANNELS[source].capabilities
     assert find_gap(capabilities, Text("x")) == pytest.approx(1 / text)
     assert find_gap(capabilities, Media("image", "https://x.example")) == pytest.approx(1 / media)
@@ -84,7 +84,7 @@ def test_the_pace_is_the_channels_own(source: Source, text: float, media: float)
 async def test_a_slow_channel_delays_no_other(
     context: AppContext, client: Client, peer: Peer, company: Environments
 ) -> None:
-    """200 sends hang with one; another's is through while all of them still wait."""
+    """200 sends hang on one channel; a send on another completes while all of them wait."""
     live = Company(company.live, "live", "ID", "IDR")
     peer.answers = [30.0]
 
@@ -111,10 +111,10 @@ async def test_a_slow_channel_delays_no_other(
     await asyncio.gather(*slow, return_exceptions=True)
 
 
-async def test_the_pace_is_kept_by_what_really_leaves(
+async def test_the_rate_holds_for_real_requests(
     context: AppContext, client: Client, peer: Peer, company: Environments
 ) -> None:
-    """40 messages at once over a connection that takes 20 a second: never sooner than two seconds less one gap."""
+    """40 messages at once over a connection that takes 20 a second: at least two seconds less one gap."""
     live = Company(company.live, "live", "ID", "IDR")
     peer.answers = [(200, {"messages": [{"id": "wamid.1"}]})]
     channel = CHANNELS[Source.MSGAPP_COEX]
@@ -129,7 +129,7 @@ async def test_the_pace_is_kept_by_what_really_leaves(
     assert max(ends) - begun >= 1.9
 
 
-async def test_simulators_take_what_they_are_given(context: AppContext, client: Client, company: Environments) -> None:
+async def test_simulators_accept_valid_requests(context: AppContext, client: Client, company: Environments) -> None:
     tester = Company(company.test, "test", "ID", "IDR")
     connection = build_connection(Source.MSGAPP_COEX, "", client, tester)
     for _ in range(50):

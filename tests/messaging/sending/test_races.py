@@ -1,4 +1,4 @@
-"""A send, and what happens while it is on its way: nothing of it is lost, and nothing doubled."""
+"""Races around a send in flight: nothing is lost, nothing is duplicated."""
 
 import asyncio
 import json
@@ -44,7 +44,7 @@ from tests.messaging.send_steps import (
 from tests.messaging.whatsapp_account import build_change, build_text, connect_whatsapp
 
 SILENT = "sim_broken"
-"""Of whose messages nobody ever says anything, unless the test does."""
+"""A recipient without reports, except those that a test sends."""
 WAIT_SECONDS = 5.0
 
 
@@ -98,7 +98,7 @@ async def test_an_echo_settles_buttons_that_went_out_as_text(
     database: Database,
     company: Environments,
 ) -> None:
-    """The channel has no reference of ours to return: what was said tells whose it is."""
+    """The channel returns no reference of ours: the text identifies the message."""
     body = {"to": SILENT, "sources": "SHORT_VIDEO", "interactive": BUTTONS}
     answer = await sandbox.post("/messages/send-interactive", json=body)
     assert answer.status_code == 202, answer.text
@@ -136,10 +136,10 @@ async def test_nothing_is_sent_over_a_channel_that_is_disconnected_while_it_wait
         assert live.peer.requests == []
 
 
-async def test_an_echo_that_is_stored_in_the_same_moment_does_no_harm(
+async def test_an_echo_that_is_stored_at_the_same_time_does_no_harm(
     installation: Installation, database: Database, company: Environments
 ) -> None:
-    """The channel's id of the message is somebody else's before we have written it down."""
+    """The channel's id of the message is stored for another message before our outcome is."""
     async with open_live(installation, database, company.live) as live:
         live.peer.answers = [(200, NUMBER_SENT)]
         await live.hook.send_change(build_change(build_text("628123456789", at=int(time.time()))))
@@ -160,7 +160,7 @@ async def test_an_echo_that_is_stored_in_the_same_moment_does_no_harm(
 
 
 async def is_in_the_way(database: Database, pid: int) -> bool | None:
-    """Whether somebody waits for what this connection does."""
+    """Whether another session waits for a lock of this connection."""
     blocked = "SELECT EXISTS (SELECT FROM pg_stat_activity WHERE $1 = ANY(pg_blocking_pids(pid)))"
     async with database.connection() as db:
         return await db.fetchval(blocked, pid) or None

@@ -1,4 +1,4 @@
-"""Templates: made, changed, previewed, approved by whoever approves them."""
+"""Templates: created, changed, previewed, approved."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -75,7 +75,7 @@ async def test_name_and_language_are_taken_together(sandbox: httpx.AsyncClient) 
         ({"colour": "red"}, "colour: "),
     ],
 )
-async def test_what_no_template_can_be_is_refused(sandbox: httpx.AsyncClient, fields: Json, words: str) -> None:
+async def test_an_invalid_template_is_refused(sandbox: httpx.AsyncClient, fields: Json, words: str) -> None:
     body = {"name": "order_update", "language": "id", "category": "UTILITY", "body": "Halo", **fields}
     answer = await sandbox.post("/templates", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR"), answer.text
@@ -135,7 +135,7 @@ async def test_the_list_and_its_filters(sandbox: httpx.AsyncClient) -> None:
         assert [template["name"] for template in found["data"]] == names, params
 
 
-async def test_of_several_languages_the_one_that_is_asked_for_is_sent(sandbox: httpx.AsyncClient) -> None:
+async def test_of_several_languages_the_requested_one_is_sent(sandbox: httpx.AsyncClient) -> None:
     await make_template(sandbox, body="Halo")
     await make_template(sandbox, body="Hello", language="en")
     body = {"to": NUMBER, "sources": "MAIL", "template_name": "order_update"}
@@ -213,8 +213,8 @@ async def test_a_live_template_is_deleted_at_the_channel_with_its_last_language(
     assert [request.method for request in live_company.peer.requests] == ["POST", "POST", "DELETE", "DELETE"]
 
 
-async def test_what_the_channel_has_and_decided_is_taken_over(live_company: Live, company: Environments) -> None:
-    live_company.peer.answers = [None]  # nobody knows whether it was taken
+async def test_the_channels_templates_and_decisions_are_adopted(live_company: Live, company: Environments) -> None:
+    live_company.peer.answers = [None]  # unknown outcome
     created = (await live_company.post("/templates", **LIVE)).json()["data"]
     assert created["status"] == "PENDING"
     listed = [
@@ -240,7 +240,7 @@ async def test_what_the_channel_has_and_decided_is_taken_over(live_company: Live
         assert (found["promo"]["status"], found["promo"]["header"]) == ("PAUSED", {"type": "image", "text": None})
 
 
-async def test_what_the_channel_lacks_is_submitted_in_the_next_round(live_company: Live, company: Environments) -> None:
+async def test_a_missing_template_is_submitted_in_the_next_round(live_company: Live, company: Environments) -> None:
     live_company.peer.answers = [None]
     created = (await live_company.post("/templates", **LIVE)).json()["data"]
     live_company.peer.answers = [(200, {"data": []}), (200, {"id": "5", "status": "APPROVED"})]

@@ -1,4 +1,4 @@
-"""Templates at the channel that approves them."""
+"""Templates at the channel that reviews them."""
 
 from sapa.messaging.channels.abilities import ChannelTemplate, NewTemplate, TemplateStore
 from sapa.messaging.channels.interface import SendRefusal, Source
@@ -26,7 +26,7 @@ def account(source: Source = Source.MSGAPP_CLOUD) -> TemplateStore:
     return channel
 
 
-def test_only_whatsapp_keeps_templates() -> None:
+def test_only_whatsapp_reviews_templates() -> None:
     keepers = {source for source, channel in CHANNELS.items() if isinstance(channel, TemplateStore)}
     assert keepers == {Source.MSGAPP_CLOUD, Source.MSGAPP_COEX}
 
@@ -35,7 +35,7 @@ async def test_all_pages_are_listed(peer: Peer, client: Client) -> None:
     one = {"id": "1", "name": "a", "language": "id", "category": "UTILITY", "status": "APPROVED",
            "components": [{"type": "BODY", "text": "x"}], "rejected_reason": "NONE"}  # fmt: skip
     two = {**one, "name": "b", "status": "REJECTED", "rejected_reason": "INVALID_FORMAT"}
-    # An address in an answer is not followed: it would be called with our token.
+    # A URL in a response is not followed: it would be called with our token.
     more = {"cursors": {"after": "mark"}, "next": "http://127.0.0.1:9/steal"}
     peer.answers = [(200, {"data": [one], "paging": more}), (200, {"data": [two, {"x": 1}], "paging": {"cursors": {}}})]
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
@@ -51,7 +51,7 @@ async def test_all_pages_are_listed(peer: Peer, client: Client) -> None:
     assert all(request.headers["authorization"] == f"Bearer {TOKEN}" for request in peer.requests)
 
 
-async def test_a_template_is_put_before_the_channel(peer: Peer, client: Client) -> None:
+async def test_a_template_is_submitted_to_the_channel(peer: Peer, client: Client) -> None:
     peer.answers = [(200, {"id": "7", "status": "PENDING", "category": "MARKETING"})]
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
     created = await account().submit_template(connection, NEW)
@@ -73,7 +73,7 @@ async def test_a_template_is_put_before_the_channel(peer: Peer, client: Client) 
     assert (created.id, created.status, created.category) == ("7", "PENDING", "MARKETING")
 
 
-async def test_a_template_that_the_channel_does_not_want_is_refused(peer: Peer, client: Client) -> None:
+async def test_a_template_that_cannot_be_submitted_is_refused(peer: Peer, client: Client) -> None:
     peer.answers = [(400, {"error": {"message": "Invalid parameter", "code": 100, "error_user_msg": "Name is taken"}})]
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
     assert await account().submit_template(connection, NEW) == SendRefusal("100", "(100) Name is taken", "validation")

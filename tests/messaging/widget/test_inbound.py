@@ -1,4 +1,4 @@
-"""What visitors send: taken once, chosen only from what was offered, refused when it cannot be taken."""
+"""Visitors' messages: stored once, only offered options can be chosen, invalid ones are refused."""
 
 import asyncio
 from datetime import UTC, datetime
@@ -23,7 +23,7 @@ from tests.messaging.shop_site import Browser, Chat, new_id
 from tests.messaging.widget.steps import send
 
 
-async def test_a_visitors_words_arrive_as_message_received(
+async def test_a_visitors_text_arrives_as_message_received(
     page: Browser, database: Database, company: Environments
 ) -> None:
     session = await page.join()
@@ -37,9 +37,7 @@ async def test_a_visitors_words_arrive_as_message_received(
     assert received["customerId"] is None
 
 
-async def test_a_message_that_is_sent_again_is_taken_once(
-    page: Browser, database: Database, company: Environments
-) -> None:
+async def test_a_repeated_message_is_stored_once(page: Browser, database: Database, company: Environments) -> None:
     await page.join()
     id = new_id()
     answers = await asyncio.gather(*(page.send("Halo", id) for _ in range(4)))
@@ -48,7 +46,7 @@ async def test_a_message_that_is_sent_again_is_taken_once(
     assert len(await list_events(database, company.test, "message.received")) == 1
 
 
-async def test_an_acknowledgement_counts_once_and_only_for_ones_own_lines(
+async def test_a_receipt_counts_once_and_only_for_own_messages(
     page: Browser, client: httpx.AsyncClient, shop: httpx.AsyncClient, chat: Chat, database: Database,
     company: Environments,
 ) -> None:  # fmt: skip
@@ -68,7 +66,7 @@ async def test_an_acknowledgement_counts_once_and_only_for_ones_own_lines(
     assert mine[-2:] == ["delivered", "read"]
 
 
-async def test_what_a_message_offers_can_be_chosen_and_nothing_else(
+async def test_only_offered_options_can_be_chosen(
     page: Browser, shop: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
     session = await page.join()
@@ -115,7 +113,7 @@ async def test_what_a_message_offers_can_be_chosen_and_nothing_else(
         ({"id": "p_" + "a" * 32, "text": "👩‍🚀" * 500}, 200),
     ],
 )
-async def test_what_cannot_be_taken_is_refused_and_changes_nothing(
+async def test_an_invalid_message_is_refused_and_changes_nothing(
     page: Browser, database: Database, company: Environments, body: dict[str, Any], status: int
 ) -> None:
     await page.join()
@@ -124,13 +122,13 @@ async def test_what_cannot_be_taken_is_refused_and_changes_nothing(
     assert len(await list_events(database, company.test, "message.received")) == (status == 200)
 
 
-async def test_whoever_writes_too_fast_has_to_wait(page: Browser, client: httpx.AsyncClient, chat: Chat) -> None:
+async def test_a_visitor_who_writes_too_fast_has_to_wait(page: Browser, client: httpx.AsyncClient, chat: Chat) -> None:
     await page.join()
     most = MAX_PER_VISITOR["message"]
     answers = await asyncio.gather(*(page.send(f"Halo {number}") for number in range(2 * most + 1)))
     statuses = [answer.status_code for answer in answers]
     assert set(statuses) == {200, 429}
-    assert most <= statuses.count(200) <= 2 * most  # the minute may turn meanwhile
+    assert most <= statuses.count(200) <= 2 * most  # a new minute may begin
     refused = next(answer for answer in answers if answer.status_code == 429)
     assert int(refused.headers["retry-after"]) > 0
     assert refused.headers["access-control-allow-origin"] == "*"
@@ -146,7 +144,7 @@ PLAYED: list[SimulatedStatus | SimulatedMessage] = [
 ]
 
 
-def test_a_signed_callback_is_read_whole() -> None:
+def test_a_signed_callback_is_read_completely() -> None:
     headers, body = calls.build_callback("s", PLAYED)
     Widget().check_callback({"secret": "s"}, headers, body)
     status, message = Widget().read_callback({}, body)

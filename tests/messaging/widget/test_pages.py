@@ -1,4 +1,4 @@
-"""How the chat is reached from other sites, and what puts it there."""
+"""Access to the chat from other sites, and the snippet that embeds it."""
 
 import asyncio
 from pathlib import Path
@@ -23,13 +23,13 @@ async def test_broken_bodies_are_a_400(page: Browser, path: str, content: bytes)
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
 
 
-async def test_forms_are_refused_so_that_no_page_can_write_without_asking(page: Browser) -> None:
+async def test_forms_are_refused_so_that_every_write_needs_a_preflight(page: Browser) -> None:
     await page.join()
     answer = await page.call("POST", "messages", headers={"content-type": "text/plain"}, content=b"{}")
     assert answer.status_code == 415
 
 
-async def test_a_page_of_any_site_may_ask(page: Browser, client: httpx.AsyncClient) -> None:
+async def test_pages_of_any_site_may_call(page: Browser, client: httpx.AsyncClient) -> None:
     wanted = "authorization,content-type,last-event-id,x-widget-key"
     asked = {"origin": "https://shop.example", "access-control-request-method": "POST"}
     answer = await client.options("/widget/v1/messages", headers={**asked, "access-control-request-headers": wanted})
@@ -48,7 +48,7 @@ async def test_a_wrong_method_is_a_405(page: Browser) -> None:
     assert (answer.status_code, answer.headers["allow"]) == (405, "POST, GET")
 
 
-async def test_the_script_is_small_and_may_be_kept_for_a_while(client: httpx.AsyncClient) -> None:
+async def test_the_script_is_small_and_cacheable(client: httpx.AsyncClient) -> None:
     answer = await client.get("/widget/v1/widget.js")
     assert answer.headers["content-type"].startswith("text/javascript")
     assert len(answer.content) <= 30 * 1024
@@ -92,7 +92,7 @@ async def test_the_snippet_of_a_test_environment_can_be_asked_for(
 
 
 @pytest.mark.processes
-async def test_open_pages_do_not_hold_up_the_end_of_a_server(tmp_path: Path) -> None:
+async def test_open_pages_do_not_delay_a_shutdown(tmp_path: Path) -> None:
     installation = start_installation(tmp_path / "data")
     try:
         async with (

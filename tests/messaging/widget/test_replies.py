@@ -1,4 +1,4 @@
-"""What the shop sends: shown as what it is, delivered and read when the page says so, missed by no page."""
+"""Messages to visitors: rendered by kind, delivered and read when the page says so, missed by no page."""
 
 import asyncio
 from typing import Any
@@ -33,7 +33,7 @@ async def test_a_reply_reaches_the_page_and_is_delivered_and_read_when_the_page_
     assert read["sentAt"] <= read["deliveredAt"] <= read["readAt"]
 
 
-async def test_a_page_that_comes_back_gets_what_it_missed_and_nothing_twice(
+async def test_a_reconnected_page_gets_missed_messages_once(
     page: Browser, client: httpx.AsyncClient, shop: httpx.AsyncClient
 ) -> None:
     session = await page.join()
@@ -49,13 +49,13 @@ async def test_a_page_that_comes_back_gets_what_it_missed_and_nothing_twice(
     assert [line["number"] for line in again["messages"]] == [1, 2, 3, 4]
 
 
-async def test_nobody_is_written_to_who_was_never_there(shop: httpx.AsyncClient) -> None:
+async def test_an_unknown_visitor_gets_no_message(shop: httpx.AsyncClient) -> None:
     body = {"to": "vis_01jc9y3q5me8w92v7x4t6r0n1k", "sources": "WIDGET", "message": "Halo"}
     answer = await shop.post("/messages/send", json=body)
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "SEND_FAILED")
 
 
-async def test_a_visitor_who_is_played_receives_reads_and_answers(shop: httpx.AsyncClient) -> None:
+async def test_a_simulated_visitor_receives_reads_and_answers(shop: httpx.AsyncClient) -> None:
     message = await send(shop, "sim_reply", message="Apakah pesanannya sudah sampai?")
 
     async def look() -> dict[str, Any] | None:
@@ -73,7 +73,7 @@ async def test_a_chat_that_is_too_busy_is_asked_again(shop: httpx.AsyncClient) -
     assert (refused.status_code, refused.json()["error"]["code"]) == (502, "SEND_FAILED")
 
 
-async def test_every_kind_of_send_is_shown_as_what_it_is(page: Browser, shop: httpx.AsyncClient) -> None:
+async def test_every_kind_of_send_is_rendered(page: Browser, shop: httpx.AsyncClient) -> None:
     session = await page.join()
     visitor_id = session["visitorId"]
     name = f"promo_{uuid4().hex[:8]}"

@@ -1,4 +1,4 @@
-"""Who is let in: sessions, visitors whom the site vouches for, and that nobody sees anybody else's conversation."""
+"""Sessions, verified visitors, and access to one's own conversation only."""
 
 import asyncio
 from uuid import uuid4
@@ -22,7 +22,7 @@ from tests.messaging.shop_site import (
 )
 
 
-async def test_a_key_of_nobody_is_404_and_a_session_of_another_company_401(
+async def test_an_unknown_key_is_404_and_a_session_of_another_company_401(
     page: Browser, client: httpx.AsyncClient, installation: Installation, database: Database
 ) -> None:
     await page.join()
@@ -48,7 +48,7 @@ async def test_a_key_of_nobody_is_404_and_a_session_of_another_company_401(
 
 
 @pytest.mark.parametrize("token", [None, "x", "a" * 43, "é" * 3, "x" * 10_000])
-async def test_a_token_of_nobody_opens_nothing(page: Browser, token: str | None) -> None:
+async def test_an_unknown_token_is_refused(page: Browser, token: str | None) -> None:
     headers = {} if token is None else {"authorization": f"Bearer {token}".encode()}
     answer = await page.call("GET", "messages", headers=headers)
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "INVALID_SESSION")
@@ -60,7 +60,7 @@ async def test_an_ended_session_is_over(page: Browser) -> None:
     assert (await page.send("Halo")).status_code == 401
 
 
-async def test_tokens_are_long_random_and_kept_as_hashes_only(
+async def test_tokens_are_long_random_and_stored_as_hashes_only(
     page: Browser, client: httpx.AsyncClient, chat: Chat, database: Database, company: Environments
 ) -> None:
     await page.join()
@@ -75,7 +75,7 @@ async def test_tokens_are_long_random_and_kept_as_hashes_only(
     assert all(page.token not in row[0] for row in rows)
 
 
-async def test_somebody_signed_in_is_the_same_on_every_device(
+async def test_a_verified_visitor_is_the_same_on_every_device(
     page: Browser, client: httpx.AsyncClient, chat: Chat, database: Database, company: Environments
 ) -> None:
     email = f"ayu-{uuid4().hex[:8]}@example.com"
@@ -101,10 +101,10 @@ async def test_somebody_signed_in_is_the_same_on_every_device(
     assert received["customerId"].startswith("cust_")
 
 
-async def test_pages_of_somebody_new_that_sign_in_at_once_get_one_conversation(
+async def test_pages_of_a_new_visitor_that_sign_in_at_once_get_one_conversation(
     client: httpx.AsyncClient, chat: Chat, installation: Installation, database: Database
 ) -> None:
-    """Each began one of its own before. All have looked whether the person is known before any makes them known."""
+    """Each page has a session of its own. All of them look the visitor up before any creates it."""
     pages = [Browser(client, chat) for _ in range(3)]
     for page in pages:
         await page.join()
@@ -125,7 +125,7 @@ async def are_waiting(database: Database, many: int) -> bool | None:
     return waiting >= many or None
 
 
-async def test_an_address_that_the_site_did_not_vouch_for_makes_nobody_a_customer(
+async def test_an_unverified_address_creates_no_customer(
     page: Browser, chat: Chat, database: Database, company: Environments
 ) -> None:
     await page.join(id="user-8", hash=chat.prove("user-8"), email="director@example.com")
@@ -149,7 +149,7 @@ async def test_a_visitor_with_a_wrong_hash_is_refused(page: Browser, chat: Chat,
     assert (answer.status_code, answer.json()["error"]["code"]) == (401, "INVALID_HASH")
 
 
-async def test_somebody_else_who_signs_in_gets_another_conversation(page: Browser, chat: Chat) -> None:
+async def test_another_visitor_who_signs_in_gets_another_conversation(page: Browser, chat: Chat) -> None:
     first = await page.join(id="user-1", hash=chat.prove("user-1"))
     await page.send("Rahasia")
     second = await page.join(id="user-2", hash=chat.prove("user-2"))
@@ -157,7 +157,7 @@ async def test_somebody_else_who_signs_in_gets_another_conversation(page: Browse
     assert second["messages"] == []
 
 
-async def test_who_does_not_come_back_is_forgotten_but_no_conversation_is(
+async def test_unused_visitors_are_purged_but_no_conversation_is(
     page: Browser, client: httpx.AsyncClient, chat: Chat, database: Database, company: Environments
 ) -> None:
     silent = Browser(client, chat)
