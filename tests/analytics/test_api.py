@@ -195,7 +195,7 @@ async def test_without_a_window_it_is_the_last_30_days_of_the_company_s_time(
         ({"start_at": "2026-03-02"}, "start_at"),
     ],
 )
-async def test_an_invalid_window_is_refused(sandbox: httpx.AsyncClient, asked: dict[str, str], field: str) -> None:
+async def test_an_invalid_query_is_refused(sandbox: httpx.AsyncClient, asked: dict[str, str], field: str) -> None:
     answer = await sandbox.get("/analytics/agents", params=asked)
     error = answer.json()["error"]
     assert (answer.status_code, error["code"], error["details"][0]["field"]) == (400, "VALIDATION_ERROR", field)

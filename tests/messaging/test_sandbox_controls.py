@@ -28,8 +28,8 @@ ALL = {"sentAt", "deliveredAt", "readAt"}
 async def test_any_text_arrives_in_a_mail(
     sandbox: httpx.AsyncClient, database: Database, company: Environments
 ) -> None:
-    odd = {"name": 'Ayu "Kopi"\n<x@y>', "subject": "Pesanan\r\nBcc: all@example.com", "text": "Apa\r\nkabar? ☕"}
-    await simulate_inbound(sandbox, source="MAIL", quoted="<a@b>\r\nX: y", **{"from": "ayu@example.com", **odd})
+    hostile = {"name": 'Ayu "Kopi"\n<x@y>', "subject": "Pesanan\r\nBcc: all@example.com", "text": "Apa\r\nkabar? ☕"}
+    await simulate_inbound(sandbox, source="MAIL", quoted="<a@b>\r\nX: y", **{"from": "ayu@example.com", **hostile})
     (message,) = await wait_for_inbound(database, company.test)
     assert (message["client_number"], message["subject"]) == ("ayu@example.com", "Pesanan Bcc: all@example.com")
     assert message["body"] == "Apa\nkabar? ☕"

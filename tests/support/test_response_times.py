@@ -154,7 +154,7 @@ def test_a_sample_names_its_ticket_and_message() -> None:
 
 INSTANTS = st.integers(0, 3600).map(lambda second: datetime(2026, 3, 1, tzinfo=UTC) + timedelta(seconds=second))
 AGENTS = st.sampled_from([SARI, BUDI, BOT, TWIN])
-HAPPENINGS = st.one_of(
+EVENTS = st.one_of(
     st.builds(CustomerMessage, INSTANTS),
     st.builds(AgentMessage, INSTANTS, AGENTS, st.just("m"), st.booleans()),
     st.builds(Handover, INSTANTS),
@@ -162,8 +162,8 @@ HAPPENINGS = st.one_of(
 )
 
 
-@given(st.lists(HAPPENINGS, max_size=12))
-def test_random_histories_match_the_calculator(events: list[ClockEvent]) -> None:
+@given(st.lists(EVENTS, max_size=12))
+def test_samples_of_any_events_are_consistent(events: list[ClockEvent]) -> None:
     found = measure(events)
     assert all(one.seconds >= 0 and one.started_at <= one.at for one in found)
     responses = [one for one in found if one.metric is Metric.RESPONSE]

@@ -174,7 +174,7 @@ async def test_pages_and_their_meta(sandbox: httpx.AsyncClient) -> None:
         "page=1&page=2",
     ],
 )  # fmt: skip
-async def test_an_unreadable_request_is_refused(sandbox: httpx.AsyncClient, query: str) -> None:
+async def test_an_invalid_filter_is_refused(sandbox: httpx.AsyncClient, query: str) -> None:
     answer = await sandbox.get(f"/messages/requests?{query}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "VALIDATION_ERROR")
 
@@ -294,7 +294,7 @@ async def test_old_months_are_purged_with_their_totals(scratch: Scratch, quiet: 
     assert f"api_requests_{now:%Y%m}" in tables
 
 
-async def test_the_policy_permits_only_what_the_chat_requires(quiet: Database) -> None:
+async def test_only_tables_partitioned_by_month_can_be_purged(quiet: Database) -> None:
     async with quiet.connection() as db:
         with pytest.raises(Exception, match="not partitioned by month"):
             await db.execute("SELECT keep_month_partitions('messages', 1, 1)")

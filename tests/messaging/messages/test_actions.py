@@ -269,9 +269,7 @@ async def test_an_echo_of_our_own_message_is_not_another_message(
     assert (foreign.direction, foreign.feature_source, foreign.status) == ("out", "BUSINESS_APP", "delivered")
 
 
-async def test_an_edited_message_keeps_its_events(
-    sandbox: httpx.AsyncClient, database: Database, owner: Company
-) -> None:
+async def test_amendments_are_stored_once(sandbox: httpx.AsyncClient, database: Database, owner: Company) -> None:
     message = await receive(database, owner, build_inbound(message_id="wamid.edited", body="Halo"))
     at = datetime.now(UTC)
     for _ in range(2):

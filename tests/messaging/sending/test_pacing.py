@@ -129,7 +129,7 @@ async def test_the_rate_holds_for_real_requests(
     assert max(ends) - begun >= 1.9
 
 
-async def test_simulators_accept_valid_requests(context: AppContext, client: Client, company: Environments) -> None:
+async def test_simulators_are_not_paced(context: AppContext, client: Client, company: Environments) -> None:
     tester = Company(company.test, "test", "ID", "IDR")
     connection = build_connection(Source.MSGAPP_COEX, "", client, tester)
     for _ in range(50):

@@ -73,7 +73,7 @@ async def test_a_template_is_submitted_to_the_channel(peer: Peer, client: Client
     assert (created.id, created.status, created.category) == ("7", "PENDING", "MARKETING")
 
 
-async def test_a_template_that_cannot_be_submitted_is_refused(peer: Peer, client: Client) -> None:
+async def test_a_template_that_the_channel_rejects_is_refused(peer: Peer, client: Client) -> None:
     peer.answers = [(400, {"error": {"message": "Invalid parameter", "code": 100, "error_user_msg": "Name is taken"}})]
     connection = build_connection(Source.MSGAPP_CLOUD, peer.address, client)
     assert await account().submit_template(connection, NEW) == SendRefusal("100", "(100) Name is taken", "validation")
