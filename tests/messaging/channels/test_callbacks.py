@@ -184,9 +184,9 @@ def test_edits_reactions_and_deletions_are_read(parts: dict[str, Any], expected:
 )
 def test_statuses_bring_our_reference_and_their_reason(word: str, status: Any) -> None:
     errors = [{"code": 131047, "title": "Re-engagement message", "error_data": {"details": "24 hours"}}]
-    status = {"id": "wamid.out", "status": word, "timestamp": SECONDS, "recipient_id": "628123456789",
+    value = {"id": "wamid.out", "status": word, "timestamp": SECONDS, "recipient_id": "628123456789",
              "biz_opaque_callback_data": REFERENCE, **({"errors": errors} if word == "failed" else {})}  # fmt: skip
-    [item] = read(Source.MSGAPP_CLOUD, whatsapp({"statuses": [status, {**status, "status": "warning"}]}))
+    [item] = read(Source.MSGAPP_CLOUD, whatsapp({"statuses": [value, {**value, "status": "warning"}]}))
     why = ("131047", "(131047) 24 hours") if word == "failed" else (None, None)
     assert item == StatusReport(status, AT, "wamid.out", REFERENCE, None, BUDI[0], *why)
 
