@@ -9,7 +9,7 @@ from sapa.http.errors import Invalid
 from sapa.http.query_string import BadValue, parse_date_time
 from sapa.http.responses import Timestamp
 
-USUAL = timedelta(days=30)
+DEFAULT_LENGTH = timedelta(days=30)
 DAY = timedelta(days=1)
 INSTANT = timedelta(microseconds=1)
 EARLIEST = datetime.min.replace(tzinfo=UTC)
@@ -50,7 +50,7 @@ class SampleRange(Struct, frozen=True):
         return (begin, end) if begin < end else (past, past)
 
     @property
-    def shown(self) -> tuple[Timestamp, Timestamp]:
+    def timestamps(self) -> tuple[Timestamp, Timestamp]:
         return show(self.start), show(self.end)
 
 
@@ -78,7 +78,7 @@ def show(instant: datetime) -> Timestamp:
 
 
 def _before(end: datetime) -> datetime:
-    return EARLIEST if end - EARLIEST < USUAL else end - USUAL
+    return EARLIEST if end - EARLIEST < DEFAULT_LENGTH else end - DEFAULT_LENGTH
 
 
 def _next_month(day: date) -> date:

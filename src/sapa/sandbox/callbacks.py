@@ -62,11 +62,11 @@ async def _post(context: AppContext, callback: SimulatedCallback) -> bool:
     url = await context.loopback.address() + callback.path
     headers = msgspec.json.decode(callback.headers)
     try:
-        answer = await context.client.call("POST", url, headers=headers, content=callback.body, seconds=POST_SECONDS)
+        response = await context.client.call("POST", url, headers=headers, content=callback.body, seconds=POST_SECONDS)
     except (NotSent, Unclear) as error:
         log.warning("sandbox callback was not taken", company_id=callback.company_id, reason=str(error))
         return False
-    return answer.status < 300
+    return response.status < 300
 
 
 async def _settle(db: Connection, callback: SimulatedCallback, is_accepted: bool) -> None:

@@ -125,9 +125,9 @@ async def _merge_contacts(tx: Tx, company: Company, contact_id: str, others: Seq
     remaining: dict[str, TicketChange] = {}
     for locked in await queries.lock_active_of(tx, company.id, contact_id, [contact_id, *others]):
         change = TicketChange(locked)
-        staying = remaining.setdefault(locked.connection_id, change)
-        if staying is not change:
-            staying.inherit(change)
+        remaining_change = remaining.setdefault(locked.connection_id, change)
+        if remaining_change is not change:
+            remaining_change.inherit(change)
             change.merge(await queries.read_now(tx, company.id))
             await emit(tx, company, TicketClosed(await change.write(tx, company)))
     for change in remaining.values():
@@ -157,7 +157,7 @@ async def link_outbound(tx: Tx, company: Company, message: OutboundMessage) -> T
         return None
     agent = await agents.get_active_agent(tx, company, message.agent_id)
     change, at = TicketChange(locked), await queries.read_now(tx, company.id)
-    is_taken = _take(change, agent, at)
+    is_taken = _claim(change, agent, at)
     change.record_outbound(at, agent, message.message_id, message.body, is_handover=message.is_handover)
     is_given = message.is_handover and locked.is_active
     if is_given:
@@ -180,7 +180,7 @@ async def _lock_ticket_of(tx: Tx, company: Company, message: OutboundMessage) ->
     return locked
 
 
-def _take(change: TicketChange, agent: Agent, at: datetime) -> bool:
+def _claim(change: TicketChange, agent: Agent, at: datetime) -> bool:
     """Whether the agent became the owner: an unowned ticket goes to the first agent who answers, an AI agent's ticket
     to the first human."""
     locked = change.locked
@@ -207,7 +207,7 @@ async def link_echo(tx: Tx, company: Company, message: InboundMessage) -> Ticket
         return None
     agent = await agents.find_or_create_business_app(tx, company)
     change = TicketChange(locked)
-    is_taken = _take(change, agent, message.at)
+    is_taken = _claim(change, agent, message.at)
     change.record_outbound(message.at, agent, message.message_id, message.body)
     change.apply(AgentMessage(message.at, Actor(agent.id, agent.type), message.message_id))
     await _write_owner(tx, company, change, is_taken)

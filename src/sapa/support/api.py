@@ -112,7 +112,7 @@ async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDeta
     # One snapshot: a message that arrives between two reads would appear in a ticket that does not know it.
     async with db.transaction(isolation="repeatable_read", readonly=True):
         ticket = await queries.get_ticket(db, company.id, id)
-        place = await queries.get_place(db, company.id, id)
+        target = await queries.get_reply_target(db, company.id, id)
         messages, earlier = await messaging.list_of_ticket(db, company, id, query.limit, query.before)
         return TicketDetail(
             **structs.asdict(ticket),
@@ -121,7 +121,7 @@ async def get_ticket(call: Call, id: TicketId, query: TicketQuery) -> TicketDeta
             earlier=earlier,
             events=await queries.list_events(db, company.id, id),
             notes=await queries.list_notes(db, company.id, id),
-            window=await contacts.find_window(db, company, ticket.source, place.connection_id, place.contact_id),
+            window=await contacts.find_window(db, company, ticket.source, target.connection_id, target.contact_id),
         )
 
 

@@ -22,7 +22,9 @@ from sapa.support.types import (
 from sapa.values.json import encode
 
 _NAME = "(SELECT c.name FROM contacts c WHERE c.company_id = $1 AND c.id = r.contact_id)"
-_SHOWN = ", ".join(f"{_NAME} AS client_name" if name == "client_name" else name for name in Ticket.__struct_fields__)
+_TICKET_COLUMNS = ", ".join(
+    f"{_NAME} AS client_name" if name == "client_name" else name for name in Ticket.__struct_fields__
+)
 
 
 DEFAULT_RESOLVE_HOURS = 72
@@ -54,24 +56,26 @@ LIST_SILENT = sql(
     crosses="the worker looks for due work over all companies, then resolves ticket by ticket",
 )
 
-GET = sql(f"SELECT {_SHOWN} FROM tickets r WHERE company_id = $1 AND id = $2", row=Ticket)
+GET = sql(f"SELECT {_TICKET_COLUMNS} FROM tickets r WHERE company_id = $1 AND id = $2", row=Ticket)
 
-GET_PLACE = sql(
+GET_REPLY_TARGET = sql(
     "SELECT source, connection_id, identity, contact_id FROM tickets WHERE company_id = $1 AND id = $2", row=ReplyTarget
 )
 
 _OWN = LockedTicket.__struct_fields__[:-1]
-_HELD = (
+_LOCKED_COLUMNS = (
     ", ".join(f"t.{name}" for name in _OWN)
     + ", (SELECT a.type FROM agents a WHERE a.company_id = $1 AND a.id = t.agent_id) AS agent_type"
 )
 
-LOCK = sql(f"SELECT {_HELD} FROM tickets t WHERE t.company_id = $1 AND t.id = $2 FOR UPDATE", row=LockedTicket)
+LOCK = sql(
+    f"SELECT {_LOCKED_COLUMNS} FROM tickets t WHERE t.company_id = $1 AND t.id = $2 FOR UPDATE", row=LockedTicket
+)
 
 # The active ticket, else the one resolved last.
 LOCK_LATEST = sql(
     f"""
-    SELECT {_HELD}
+    SELECT {_LOCKED_COLUMNS}
       FROM tickets t
      WHERE t.company_id = $1 AND t.connection_id = $2 AND t.contact_id = $3
      ORDER BY t.resolved_at DESC NULLS FIRST
@@ -83,7 +87,7 @@ LOCK_LATEST = sql(
 # Tickets of the remaining contact come first, then the oldest.
 LOCK_ACTIVE_OF = sql(
     f"""
-    SELECT {_HELD}
+    SELECT {_LOCKED_COLUMNS}
       FROM tickets t
      WHERE t.company_id = $1 AND t.contact_id = ANY($3::text[]) AND t.status <> 'resolved'
      ORDER BY t.contact_id <> $2, t.id
@@ -133,7 +137,7 @@ UPDATE = sql(
            updated_at = GREATEST(updated_at, (
                SELECT clock_timestamp() + clock_offset FROM companies WHERE company_id = $1))
      WHERE r.company_id = $1 AND r.id = $2
-    RETURNING {_SHOWN}""",
+    RETURNING {_TICKET_COLUMNS}""",
     row=Ticket,
 )
 
@@ -221,11 +225,11 @@ async def get_ticket(db: Connection, company_id: int, id: str) -> Ticket:
     return _found(await GET.find(db, company_id, id))
 
 
-async def get_place(db: Connection, company_id: int, id: str) -> ReplyTarget:
-    place = await GET_PLACE.find(db, company_id, id)
-    if place is None:
+async def get_reply_target(db: Connection, company_id: int, id: str) -> ReplyTarget:
+    target = await GET_REPLY_TARGET.find(db, company_id, id)
+    if target is None:
         raise NotFound
-    return place
+    return target
 
 
 async def lock_ticket(tx: Tx, company_id: int, id: str) -> LockedTicket:
@@ -326,6 +330,6 @@ def _found(ticket: Ticket | None) -> Ticket:
     return ticket
 
 
-async def list_silent(db: Connection, most: int) -> list[SilentTicket]:
+async def list_silent(db: Connection, limit: int) -> list[SilentTicket]:
     """Tickets of all companies without a message for as long as their company allows."""
-    return await LIST_SILENT.all(db, most)
+    return await LIST_SILENT.all(db, limit)

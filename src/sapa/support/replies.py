@@ -14,22 +14,22 @@ from sapa.support.types import ReplyIn
 async def reply(call: OutboundCall, id: str, body: ReplyIn) -> Message | Accepted[Message]:
     company = call.company
     async with call.kit.database.connection() as db:
-        place = await queries.get_place(db, company.id, id)
+        target = await queries.get_reply_target(db, company.id, id)
         agent = await agents.get_active_agent(db, company, body.agent_id)
     send_context = SendContext(
         agent_id=agent.id,
         feature_source="AI_AGENT" if agent.type == "ai" else "INBOX",
         ticket_id=id,
-        connection_id=place.connection_id,
+        connection_id=target.connection_id,
         is_handover=body.handover,
     )
     try:
-        return await sending.reply(call, place.identity, place.source, body.body, send_context)
+        return await sending.reply(call, target.identity, target.source, body.body, send_context)
     except Invalid as refusal:
-        raise _in_words_of_a_reply(refusal) from None
+        raise _rename_field(refusal) from None
 
 
-def _in_words_of_a_reply(refusal: Invalid) -> Invalid:
+def _rename_field(refusal: Invalid) -> Invalid:
     """The `message` of a send is the `body` of a reply."""
     match refusal.details:
         case [FieldError(field="message", message=reason)]:

@@ -37,7 +37,7 @@ async def test_slots_are_reserved_in_order(database: Database, company: Environm
 
     async def take(gap: float = 1.0) -> float:
         async with database.connection() as db:
-            return await reserve_slot(db, company.live, ID, gap, most=1000)
+            return await reserve_slot(db, company.live, ID, gap, max_seconds=1000)
 
     assert await take() == 0
     waits = sorted(await asyncio.gather(*(take() for _ in range(20))))

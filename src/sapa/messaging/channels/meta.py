@@ -54,15 +54,15 @@ async def post(connection: ChannelAccount, path: str, body: Any) -> ProviderResp
 async def get_node(connection: ChannelAccount, path: str, **params: str) -> Node:
     """An object of the account; raises BadAccount if the channel refuses access."""
     url = f"{connection.address}/{path}"
-    answer = await connection.client.call("GET", url, headers=authorize(connection), params=params)
-    return read_node(answer)
+    response = await connection.client.call("GET", url, headers=authorize(connection), params=params)
+    return read_node(response)
 
 
-def read_node(answer: ProviderResponse) -> Node:
-    found = parse_json(answer.body)
-    if answer.status >= 500 or not isinstance(found, dict):
-        raise Unclear(f"the channel answered {answer.status} without saying more")
-    if answer.status >= 400 or "error" in found:
+def read_node(response: ProviderResponse) -> Node:
+    found = parse_json(response.body)
+    if response.status >= 500 or not isinstance(found, dict):
+        raise Unclear(f"the channel answered {response.status} without saying more")
+    if response.status >= 400 or "error" in found:
         raise BadAccount(describe(parse_graph_error(found)))
     return found
 
@@ -84,27 +84,29 @@ def parse_graph_error(found: Any) -> GraphError:
 
 
 def describe(graph_error: GraphError) -> str:
-    words = graph_error.details or graph_error.message or "the channel gave no reason"
-    return words if str(graph_error.code) in words else f"({graph_error.code}) {words}"
+    reason = graph_error.details or graph_error.message or "the channel gave no reason"
+    return reason if str(graph_error.code) in reason else f"({graph_error.code}) {reason}"
 
 
-def read_refusal(answer: ProviderResponse, classify: Callable[[GraphError], ErrorMeaning]) -> SendRefusal | None:
+def read_refusal(response: ProviderResponse, classify: Callable[[GraphError], ErrorMeaning]) -> SendRefusal | None:
     """None if the channel accepted the request. Raises Unclear if that is not certain."""
-    found = parse_json(answer.body)
-    if answer.status >= 500:
-        raise Unclear(f"the channel answered {answer.status}")
-    if answer.status < 300 and isinstance(found, dict) and "error" not in found:
+    found = parse_json(response.body)
+    if response.status >= 500:
+        raise Unclear(f"the channel answered {response.status}")
+    if response.status < 300 and isinstance(found, dict) and "error" not in found:
         return None
     if not isinstance(get(found, "error"), dict):
-        raise Unclear(f"the channel answered {answer.status} in a way that cannot be read")
+        raise Unclear(f"the channel answered {response.status} in a way that cannot be read")
     graph_error = parse_graph_error(found)
-    verdict = classify(graph_error)
-    retry_after = verdict.retry_after if verdict.retry_after is None else _wait(answer, verdict.retry_after)
-    return SendRefusal(str(graph_error.code), describe(graph_error), verdict.category, retry_after)
+    meaning = classify(graph_error)
+    retry_after = (
+        meaning.retry_after if meaning.retry_after is None else _find_retry_after(response, meaning.retry_after)
+    )
+    return SendRefusal(str(graph_error.code), describe(graph_error), meaning.category, retry_after)
 
 
-def _wait(answer: ProviderResponse, least: float) -> float:
-    header = answer.headers.get("retry-after", "")
+def _find_retry_after(response: ProviderResponse, least: float) -> float:
+    header = response.headers.get("retry-after", "")
     return max(least, float(header)) if header.isascii() and header.isdigit() else least
 
 
@@ -144,13 +146,15 @@ async def download(
 ) -> tuple[str, bytes]:
     """The channel's own server is called directly, any other host through the guard."""
     if _place(url) == _place(connection.address):
-        answer = await connection.client.call("GET", url, headers=headers, most_bytes=most_bytes, seconds=FILE_SECONDS)
+        response = await connection.client.call(
+            "GET", url, headers=headers, most_bytes=most_bytes, seconds=FILE_SECONDS
+        )
     else:
-        answer = await connection.client.fetch(url, most_bytes, headers=headers, seconds=FILE_SECONDS)
-    if answer.status != 200:
-        raise Unclear(f"the channel answered {answer.status} instead of the file")
-    content_type = answer.headers.get("content-type", "application/octet-stream").partition(";")[0]
-    return mime_type or content_type, answer.body
+        response = await connection.client.fetch(url, most_bytes, headers=headers, seconds=FILE_SECONDS)
+    if response.status != 200:
+        raise Unclear(f"the channel answered {response.status} instead of the file")
+    content_type = response.headers.get("content-type", "application/octet-stream").partition(";")[0]
+    return mime_type or content_type, response.body
 
 
 def _place(url: str) -> tuple[str, str]:

@@ -39,7 +39,7 @@ MAX_TITLE_LENGTH = 20
 
 _FILE_TYPES = {"document": "file"}
 _OUR_TYPES = {"file": "document"}
-_PLAYED = {"image", "video", "audio", "file"}
+_FILE_KINDS = {"image", "video", "audio", "file"}
 _WINDOW = 2018278
 _NO_USER = 2018001
 _CAPTION = "caption of "
@@ -92,10 +92,10 @@ def _shorten(title: str) -> str:
     return title if len(title) <= MAX_TITLE_LENGTH else title[: MAX_TITLE_LENGTH - 1].rstrip() + "…"
 
 
-def parse_sent(answer: ProviderResponse) -> SendReceipt | SendRefusal:
-    if refused := read_refusal(answer, classify):
+def parse_sent(response: ProviderResponse) -> SendReceipt | SendRefusal:
+    if refused := read_refusal(response, classify):
         return refused
-    message_id = text(parse_json(answer.body), "message_id")
+    message_id = text(parse_json(response.body), "message_id")
     if message_id is None:
         raise Unclear("the channel took it and told no id")
     return SendReceipt(message_id)
@@ -195,7 +195,7 @@ def _list_media(message: Node) -> Sequence[InboundMedia]:
     return [
         InboundMedia(type=_OUR_TYPES.get(type, type), url=url)
         for attachment in nodes(message, "attachments")
-        if (type := text(attachment, "type") or "") in _PLAYED and (url := text(attachment, "payload", "url"))
+        if (type := text(attachment, "type") or "") in _FILE_KINDS and (url := text(attachment, "payload", "url"))
     ]
 
 

@@ -191,8 +191,8 @@ async def record_health(db: Connection, company_id: int, id: str, error: str | N
     await RECORD_HEALTH.run(db, company_id, id, error)
 
 
-async def list_due(db: Connection, most: int) -> list[DueRenewal]:
-    return await LIST_DUE.all(db, most)
+async def list_due(db: Connection, limit: int) -> list[DueRenewal]:
+    return await LIST_DUE.all(db, limit)
 
 
 async def claim_renewal(db: Connection, company_id: int, id: str, seconds: float) -> bool:

@@ -57,19 +57,19 @@ async def record_inbound(
 
 
 async def record_outbound(
-    tx: Tx, company: Company, connection_id: str, to: Identity, message_id: str, most: int | None
+    tx: Tx, company: Company, connection_id: str, to: Identity, message_id: str, quota: int | None
 ) -> MessageRecipient | None:
     """Counts a message against the channel's quota, if it has one; None if the quota is used up.
 
     Creates the contact if it does not exist; only a person who writes becomes a customer. Without a quota an existing
     contact is not locked: a lock would queue all messages to one person, each with a connection in hand.
     """
-    thread = None if most is not None else await find_thread(tx, company, connection_id, to)
+    thread = None if quota is not None else await find_thread(tx, company, connection_id, to)
     if thread is not None:
         stored = await queries.find_customer_id(tx, company.id, thread.contact_id)
         return MessageRecipient(thread.contact_id, stored or await _find_customer_id(tx, company, to))
     contact = await find_or_create_contact(tx, company, [to])
-    if not await queries.count_outbound(tx, company.id, connection_id, contact.id, message_id, most):
+    if not await queries.count_outbound(tx, company.id, connection_id, contact.id, message_id, quota):
         return None
     return MessageRecipient(contact.id, contact.customer_id)
 
@@ -111,10 +111,10 @@ async def find_window(
     db: Connection, company: Company, source: Source, connection_id: str, contact_id: str
 ) -> Window | None:
     """The window for free messages; None if the channel has no windows."""
-    lasts = CHANNELS[source].capabilities.window
-    if lasts is None:
+    duration = CHANNELS[source].capabilities.window
+    if duration is None:
         return None
-    return await queries.find_window(db, company.id, connection_id, contact_id, lasts)
+    return await queries.find_window(db, company.id, connection_id, contact_id, duration)
 
 
 async def _lock_contact(tx: Tx, company: Company, identities: Sequence[Identity], name: str | None) -> StoredContact:

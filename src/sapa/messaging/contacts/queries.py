@@ -199,10 +199,10 @@ async def record_inbound(
 
 
 async def count_outbound(
-    tx: Tx, company_id: int, connection_id: str, contact_id: str, message_id: str, most: int | None
+    tx: Tx, company_id: int, connection_id: str, contact_id: str, message_id: str, quota: int | None
 ) -> bool:
     """False if the quota since the contact's last message is used up."""
-    return await COUNT_OUTBOUND.run(tx, company_id, connection_id, contact_id, message_id, most) == 1
+    return await COUNT_OUTBOUND.run(tx, company_id, connection_id, contact_id, message_id, quota) == 1
 
 
 async def uncount_outbound(tx: Tx, company_id: int, connection_id: str, kind: str, key: str) -> None:
@@ -215,6 +215,6 @@ async def find_customer_id(db: Connection, company_id: int, contact_id: str) -> 
 
 
 async def find_window(
-    db: Connection, company_id: int, connection_id: str, contact_id: str, lasts: timedelta
+    db: Connection, company_id: int, connection_id: str, contact_id: str, duration: timedelta
 ) -> Window | None:
-    return await FIND_WINDOW.find(db, company_id, connection_id, contact_id, lasts.total_seconds())
+    return await FIND_WINDOW.find(db, company_id, connection_id, contact_id, duration.total_seconds())

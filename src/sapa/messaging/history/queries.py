@@ -182,8 +182,8 @@ async def list_records(
     db: Connection, company_id: int, record_filter: RecordFilter, limit: int, offset: int
 ) -> Sequence[StoredRecord]:
     """The newest first."""
-    if offset >= SEEK_FROM and (place := await seek(db, company_id, record_filter, offset)):
-        record_filter, offset = place
+    if offset >= SEEK_FROM and (page := await seek(db, company_id, record_filter, offset)):
+        record_filter, offset = page
     bounds: tuple[object, ...] = (record_filter.since, record_filter.until, limit, offset)
     if record_filter.template_id is None:
         return await PAGE.all(db, company_id, *bounds)
@@ -210,13 +210,15 @@ async def seek(
     if newest > offset:
         return None
     first = _ceil(record_filter.since)
-    place = await SEEK.find(db, company_id, record_filter.counter, _hour_text(first), _hour_text(last), offset - newest)
-    if place is None:
+    position = await SEEK.find(
+        db, company_id, record_filter.counter, _hour_text(first), _hour_text(last), offset - newest
+    )
+    if position is None:
         newer = await count_records(db, company_id, RecordFilter(record_filter.template_id, first, record_filter.until))
         ends = min(first - timedelta(milliseconds=1), record_filter.until)
         return RecordFilter(record_filter.template_id, record_filter.since, ends), offset - newer
-    ends = datetime.strptime(place.hour, "%Y%m%d%H").replace(tzinfo=UTC) + HOUR - timedelta(milliseconds=1)
-    return RecordFilter(record_filter.template_id, record_filter.since, ends), offset - newest - place.newer
+    ends = datetime.strptime(position.hour, "%Y%m%d%H").replace(tzinfo=UTC) + HOUR - timedelta(milliseconds=1)
+    return RecordFilter(record_filter.template_id, record_filter.since, ends), offset - newest - position.newer
 
 
 def build_cells(stored_at: datetime, created_at: datetime, template_id: str | None) -> list[tuple[str, str]]:
@@ -224,7 +226,7 @@ def build_cells(stored_at: datetime, created_at: datetime, template_id: str | No
     month = f"{stored_at.astimezone(UTC):%Y%m}"
     cells = (month, f"{month}/{_hour_text(created_at)}")
     groups = [None] if template_id is None else [None, template_id]
-    return [place for group in groups for place in zip(build_counters(group), cells, strict=True)]
+    return [cell for group in groups for cell in zip(build_counters(group), cells, strict=True)]
 
 
 def build_counters(template_id: str | None) -> tuple[str, str]:

@@ -104,8 +104,8 @@ def _build_received(
 ) -> ReceivedMessage:
     """The window counts from the contact's latest message, in whatever order messages arrive. An automatic reply opens
     no window."""
-    lasts = CHANNELS[source].capabilities.window
-    closes_at = None if lasts is None or written_at is None else written_at + lasts
+    duration = CHANNELS[source].capabilities.window
+    closes_at = None if duration is None or written_at is None else written_at + duration
     window = None if closes_at is None else Window(decode_instant(encode_instant(closes_at)))
     fields = {name: getattr(message, name) for name in message.__struct_fields__}
     return ReceivedMessage(**fields, contact=Sender(contact.id, _clean(inbound.sender_name)), window=window)

@@ -34,7 +34,7 @@ class NotConfirmed(ApiError):
     code = "INVALID_VERIFY_TOKEN"
 
 
-async def answer(context: AppContext, call: HookCall) -> HookAnswer:
+async def handle(context: AppContext, call: HookCall) -> HookAnswer:
     async with context.database.connection() as db:
         connected = await find_by_token(context, db, call.path.removeprefix(PREFIX))
     if connected is None:
@@ -51,13 +51,13 @@ async def answer(context: AppContext, call: HookCall) -> HookAnswer:
 
 def _confirm(connected: ConnectedChannel, call: HookCall) -> HookAnswer:
     """Responds to the channel's verification of the callback address."""
-    word = connected.channel.confirm(connected.connection.credentials, call.query)
-    if word is None:
+    challenge = connected.channel.confirm(connected.connection.credentials, call.query)
+    if challenge is None:
         raise NotConfirmed
-    return HookAnswer(200, word.encode(), _TEXT)
+    return HookAnswer(200, challenge.encode(), _TEXT)
 
 
-async def _admits(context: AppContext, path: str) -> bool:
+async def _has_account(context: AppContext, path: str) -> bool:
     async with context.database.connection() as db:
         return await find_by_token(context, db, path.removeprefix(PREFIX)) is not None
 
@@ -96,4 +96,4 @@ async def purge_old(database: Database) -> None:
                 gone = await queries.purge(tx, company_id, _BATCH)
 
 
-HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, answer, _admits)]
+HOOKS: list[Hook[AppContext]] = [Hook(PREFIX, handle, _has_account)]

@@ -43,7 +43,7 @@ async def process(context: AppContext, stopping: asyncio.Event) -> None:
     """Worker service: any number of workers, one at a time for each connection."""
     turns = CompanyTurns(context, stopping)
     try:
-        await repeat(turns.take, stopping)
+        await repeat(turns.start_waiting, stopping)
     finally:
         await turns.end()
 
@@ -59,7 +59,7 @@ class CompanyTurns:
         self._served: dict[CallbackLane, int] = {}
         self._turn = 0
 
-    async def take(self) -> None:
+    async def start_waiting(self) -> None:
         """Starts as many waiting connections as there is room for, then waits until one is done or new callbacks may be
         there."""
         async with self._context.database.connection() as db:
@@ -156,5 +156,5 @@ async def _process_item(tx: Tx, callback_context: CallbackContext, item: Item) -
         case NumberChanged():
             await contacts.change_number(tx, company, item)
         case TemplateVerdict():
-            await templates.judge(tx, company, item)
+            await templates.apply_verdict(tx, company, item)
     return False

@@ -110,8 +110,8 @@ async def insert_callback(
     return await INSERT.run(tx, company_id, connection_id, hash, text, body) > 0
 
 
-async def list_lanes(db: Connection, most: int) -> list[CallbackLane]:
-    return await LIST_LANES.all(db, most)
+async def list_lanes(db: Connection, limit: int) -> list[CallbackLane]:
+    return await LIST_LANES.all(db, limit)
 
 
 async def lock_lane(tx: Tx, lane: CallbackLane) -> bool:
@@ -141,5 +141,5 @@ async def list_companies_to_purge(db: Connection) -> list[int]:
     return [record[0] for record in await db.fetch(LIST_TO_PURGE.text, RETENTION_DAYS)]
 
 
-async def purge(tx: Tx, company_id: int, most: int) -> int:
-    return await PURGE.run(tx, company_id, RETENTION_DAYS, most)
+async def purge(tx: Tx, company_id: int, limit: int) -> int:
+    return await PURGE.run(tx, company_id, RETENTION_DAYS, limit)

@@ -125,9 +125,9 @@ async def list_media(db: Connection, company_id: int, message_id: str) -> list[M
     return await LIST.all(db, company_id, message_id)
 
 
-async def list_waiting(db: Connection, max_per_company: int, most: int) -> list[WaitingFile]:
+async def list_waiting(db: Connection, max_per_company: int, limit: int) -> list[WaitingFile]:
     """Longest waiting first."""
-    return await LIST_WAITING.all(db, max_per_company, most)
+    return await LIST_WAITING.all(db, max_per_company, limit)
 
 
 async def claim(db: Connection, waiting: WaitingFile, seconds: float) -> MediaRow | None:

@@ -66,8 +66,8 @@ async def list_of_ticket(
     if before is not None and not await queries.is_in_ticket(db, company.id, ticket_id, before):
         raise Invalid.field("before", "must be the `earlier` of an answer for this ticket")
     found = await queries.list_newest(db, company.id, ticket_id, limit + 1, before)
-    shown = found[:limit][::-1]
-    return shown, shown[0].message_id2 if len(found) > limit else None
+    page = found[:limit][::-1]
+    return page, page[0].message_id2 if len(found) > limit else None
 
 
 async def record_outbound(tx: Tx, company: Company, new: NewMessage) -> Message:
@@ -133,8 +133,8 @@ async def _find_answered(
 
 def _list_names(inbound: ReceivedItem, contact: Contact) -> list[str]:
     """All ids of the contact: a channel may know them by another id than we do."""
-    known = [*inbound.sender, *contact.identities]
-    return list(dict.fromkeys(value for identity in known for value in list_values(identity)))
+    identities = [*inbound.sender, *contact.identities]
+    return list(dict.fromkeys(value for identity in identities for value in list_values(identity)))
 
 
 async def link_ticket(tx: Tx, company: Company, message: Message, link: TicketLink) -> Message:
@@ -171,9 +171,9 @@ async def is_early(tx: Tx, company: Company, source: Source, report: StatusRepor
     then the channel's id is not known yet, and a watermark misses a message in flight."""
     if report.watermark is None:
         return not await _lock_reported(tx, company, source, report)
-    whom = list_values(report.recipient) if report.recipient else []
+    recipients = list_values(report.recipient) if report.recipient else []
     since = now - IN_FLIGHT_WINDOW
-    return await queries.is_in_flight(tx, company.id, source, whom, since, report.watermark)
+    return await queries.is_in_flight(tx, company.id, source, recipients, since, report.watermark)
 
 
 async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendReceipt, now: datetime) -> Message:
@@ -181,8 +181,8 @@ async def accept(tx: Tx, company: Company, source: Source, id: str, sent: SendRe
     provider_id = sent.message_id
     locked = await queries.lock_message(tx, company.id, id)
     state = replace(locked.state, accepted_at=now)
-    known = await queries.find_id(tx, company.id, source, provider_id)
-    report = StatusReport("sent", now, message_id=provider_id if known in {None, id} else None)
+    existing_id = await queries.find_id(tx, company.id, source, provider_id)
+    report = StatusReport("sent", now, message_id=provider_id if existing_id in {None, id} else None)
     changed = await _store(tx, company, locked, report, merge(state, "sent", now, now))
     message = changed or await queries.get_message(tx, company.id, id)
     if sent.missing is not None:
@@ -231,8 +231,8 @@ async def _lock_reported(tx: Tx, company: Company, source: Source, report: Statu
     if report.watermark is not None:
         if report.recipient is None:
             return []
-        whom = list_values(report.recipient)
-        return await queries.lock_up_to(tx, company.id, source, whom, report.watermark, _below(report.status))
+        recipients = list_values(report.recipient)
+        return await queries.lock_up_to(tx, company.id, source, recipients, report.watermark, _below(report.status))
     reference = report.reference if report.reference and MESSAGE_ID.matches(report.reference) else None
     locked = await queries.find_locked(tx, company.id, source, reference, report.message_id)
     return [] if locked is None else [locked]
@@ -240,12 +240,12 @@ async def _lock_reported(tx: Tx, company: Company, source: Source, report: Statu
 
 def list_values(identity: Identity) -> list[str]:
     """All values by which messages may refer to a person."""
-    known = canonical(identity)
-    return list_spellings(known.value) if known.kind == "phone" else [known.value]
+    identity = canonical(identity)
+    return list_spellings(identity.value) if identity.kind == "phone" else [identity.value]
 
 
 def _below(status: Status) -> list[str]:
-    return [word for word, rank in RANKS.items() if rank < RANKS.get(status, 0)]
+    return [name for name, rank in RANKS.items() if rank < RANKS.get(status, 0)]
 
 
 async def _apply_report(

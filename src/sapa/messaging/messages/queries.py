@@ -57,16 +57,16 @@ INSERT = sql(
     row=Message,
 )
 
-_HELD = ", ".join(LockedMessage.__struct_fields__)
+_LOCKED_COLUMNS = ", ".join(LockedMessage.__struct_fields__)
 
 LOCK = sql(
-    f"SELECT {_HELD} FROM messages WHERE company_id = $1 AND id = $2 AND direction = 'out' FOR NO KEY UPDATE",
+    f"SELECT {_LOCKED_COLUMNS} FROM messages WHERE company_id = $1 AND id = $2 AND direction = 'out' FOR NO KEY UPDATE",
     row=LockedMessage,
 )
 
 LOCK_BY_PROVIDER_ID = sql(
     f"""
-    SELECT {_HELD}
+    SELECT {_LOCKED_COLUMNS}
       FROM messages
      WHERE company_id = $1 AND source = $2 AND provider_id = $3 AND direction = 'out'
        FOR NO KEY UPDATE""",
@@ -76,7 +76,7 @@ LOCK_BY_PROVIDER_ID = sql(
 # Compares the time of our call: the channel's own time of the message, which a watermark refers to, is later.
 LOCK_UP_TO = sql(
     f"""
-    SELECT {_HELD}
+    SELECT {_LOCKED_COLUMNS}
       FROM messages
      WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND created_at <= $4 AND direction = 'out'
        AND sent_at IS NOT NULL AND status = ANY($5::text[])
@@ -87,7 +87,7 @@ LOCK_UP_TO = sql(
 
 LOCK_LATEST = sql(
     f"""
-    SELECT {_HELD}
+    SELECT {_LOCKED_COLUMNS}
       FROM messages
      WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND created_at BETWEEN $4 AND $5
        AND direction = 'out' AND status <> 'failed' AND sent_at IS NOT NULL
@@ -100,7 +100,7 @@ LOCK_LATEST = sql(
 # A channel without choices gets them as text that contains the message's own body.
 LOCK_PENDING = sql(
     f"""
-    SELECT {_HELD}
+    SELECT {_LOCKED_COLUMNS}
       FROM messages
      WHERE company_id = $1 AND source = $2 AND identity = ANY($3::text[]) AND created_at >= $4 AND direction = 'out'
        AND status = 'pending' AND provider_id IS NULL
@@ -319,9 +319,9 @@ async def list_newest(db: Connection, company_id: int, ticket_id: str, limit: in
     return await NEWEST.all(db, company_id, ticket_id, limit, before)
 
 
-async def list_unsettled(db: Connection, silence: timedelta, most: int) -> list[UnsettledMessage]:
-    """Messages without a report for `silence`, by the company's time; oldest first."""
-    return await LIST_UNSETTLED.all(db, silence, most)
+async def list_unsettled(db: Connection, max_silence: timedelta, limit: int) -> list[UnsettledMessage]:
+    """Messages without a report for `max_silence`, by the company's time; oldest first."""
+    return await LIST_UNSETTLED.all(db, max_silence, limit)
 
 
 async def is_in_flight(

@@ -14,7 +14,7 @@ from sapa.messaging.channels.interface import Status
 
 RANKS: dict[str, int] = {"pending": 0, "sent": 1, "delivered": 2, "read": 3}
 STEPS: Sequence[Status] = ("sent", "delivered", "read")
-MAY_FAIL = frozenset({"pending", "sent"})
+FAILABLE = frozenset({"pending", "sent"})
 
 
 class DeliveryState(Struct, frozen=True):
@@ -50,7 +50,7 @@ def _fail(state: DeliveryState, at: datetime) -> DeliveryState:
     """A delivered message cannot fail, whatever is reported later."""
     if state.status == "failed":
         return replace(state, failed_at=_earlier(state.failed_at, at))
-    return replace(state, status="failed", failed_at=at) if state.status in MAY_FAIL else state
+    return replace(state, status="failed", failed_at=at) if state.status in FAILABLE else state
 
 
 def _advance(state: DeliveryState, status: Status, at: datetime) -> MergedState:

@@ -37,7 +37,7 @@ REFUSALS = (WindowClosed, ChannelUnsupported, ChannelNotConnected, AgentInactive
 
 
 async def send(call: OutboundCall, body: AnySendIn) -> Message | Accepted[Message]:
-    return await _send(call, body, SendContext(agent_id=body.agent_id, gives_way=body.ignore_active_ticket))
+    return await _send(call, body, SendContext(agent_id=body.agent_id, yields_to_agent=body.ignore_active_ticket))
 
 
 async def reply(
@@ -61,10 +61,10 @@ async def _record(
 ) -> Message:
     """Stores the message before the channel is called, with its contact, its ticket and the record of the call."""
     company, connection, draft = call.company, plan.connected.connection, plan.draft
-    id, most = MESSAGE_ID.new(), plan.connected.channel.capabilities.most_in_window
-    recipient = await contacts.record_outbound(tx, company, connection.id, plan.to, id, most)
+    id, quota = MESSAGE_ID.new(), plan.connected.channel.capabilities.most_in_window
+    recipient = await contacts.record_outbound(tx, company, connection.id, plan.to, id, quota)
     if recipient is None:
-        raise WindowClosed(QUOTA_USED.format(most=most))
+        raise WindowClosed(QUOTA_USED.format(most=quota))
     link = await _link_ticket(tx, company, plan, send_context, id, recipient.contact_id)
     new = NewMessage(
         id=id,
@@ -103,7 +103,7 @@ async def _link_ticket(
     tx: Tx, company: Company, plan: SendPlan, send_context: SendContext, id: str, contact_id: str
 ) -> TicketLink | None:
     tickets, connection_id = TICKETS.installed, plan.connected.connection.id
-    if send_context.gives_way and await tickets.is_handled(tx, company, connection_id, contact_id):
+    if send_context.yields_to_agent and await tickets.is_handled(tx, company, connection_id, contact_id):
         raise ActiveTicket
     message = OutboundMessage(
         message_id=id,

@@ -53,10 +53,10 @@ async def deliver(
     id = message.message_id2
     outcome = await _dispatch(plan, id)
     if isinstance(outcome, SendRefusal):
-        raise await _insist(partial(call.transact, partial(_refuse, call, plan, key, id, outcome)))
+        raise await _retry_storing(partial(call.transact, partial(_refuse, call, plan, key, id, outcome)))
     if isinstance(outcome, SendReceipt):
-        return await _insist(partial(call.conclude, partial(_accept, call, plan, key, id, outcome)))
-    return await _insist(partial(call.conclude, partial(_leave_open, call, key, id, outcome)))
+        return await _retry_storing(partial(call.conclude, partial(_accept, call, plan, key, id, outcome)))
+    return await _retry_storing(partial(call.conclude, partial(_mark_unclear, call, key, id, outcome)))
 
 
 class _RefusedForNow(Exception):
@@ -69,7 +69,7 @@ async def _dispatch(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal
     """Retries only what the channel certainly did not accept, and only for a limited time."""
 
     async def try_once() -> SendReceipt | SendRefusal | UnknownOutcome:
-        outcome = await _try(plan, reference)
+        outcome = await _try_send(plan, reference)
         if (
             isinstance(outcome, SendRefusal)
             and outcome.retry_after is not None
@@ -86,7 +86,7 @@ async def _dispatch(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal
         return failure.outcome
 
 
-async def _try(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal | UnknownOutcome:
+async def _try_send(plan: SendPlan, reference: str) -> SendReceipt | SendRefusal | UnknownOutcome:
     try:
         return await plan.connected.channel.send(plan.connected.connection, _build_outgoing(plan, reference))
     except NotSent as error:
@@ -105,11 +105,11 @@ def _build_outgoing(plan: SendPlan, reference: str) -> OutgoingMessage:
     return OutgoingMessage(reference, plan.to, draft.content, answered.message_id, answered.thread, draft.subject)
 
 
-async def _insist(write: Callable[[], Awaitable[Result]]) -> Result:
+async def _retry_storing(write: Callable[[], Awaitable[Result]]) -> Result:
     """Retries storing the outcome while the database is away or busy, or while an echo of the message is processed.
     Nobody else knows the outcome, and storing it twice changes nothing."""
-    passing = (DatabaseAway, *BUSY, asyncpg.UniqueViolationError)
-    return await retry(write, passing, seconds=OUTCOME_SECONDS, pause=RETRY_PAUSE)
+    temporary = (DatabaseAway, *BUSY, asyncpg.UniqueViolationError)
+    return await retry(write, temporary, seconds=OUTCOME_SECONDS, pause=RETRY_PAUSE)
 
 
 async def _accept(
@@ -126,7 +126,7 @@ async def _accept(
     return message
 
 
-async def _leave_open(
+async def _mark_unclear(
     call: OutboundCall, key: RecordKey | None, id: str, unknown: UnknownOutcome, tx: Tx
 ) -> Message | Accepted[Message]:
     message = await messages.mark_unclear(tx, call.company, id, unknown.reason)
@@ -136,16 +136,16 @@ async def _leave_open(
 
 
 async def _refuse(
-    call: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, refused: SendRefusal, tx: Tx
+    call: OutboundCall, plan: SendPlan, key: RecordKey | None, id: str, refusal: SendRefusal, tx: Tx
 ) -> SendFailed:
     company = call.company
     now = (await messages.read_clock(tx, company)).now
-    is_first = await messages.refuse(tx, company, id, refused.code, refused.reason, now) is not None
+    is_first = await messages.refuse(tx, company, id, refusal.code, refusal.reason, now) is not None
     if is_first and plan.connected.channel.capabilities.most_in_window is not None:
         await contacts.uncount_outbound(tx, company, plan.connected.connection.id, plan.to)
-    failure = history.build_failure(SendError(refused.code, refused.reason))
+    failure = history.build_failure(SendError(refusal.code, refusal.reason))
     await _record_answer(call, key, failure, tx)
-    if refused.category in CONCERNS_ACCOUNT:
+    if refusal.category in CONCERNS_ACCOUNT:
         await accounts.record_health(tx, company.id, plan.connected.connection.id, failure.message)
     return failure
 

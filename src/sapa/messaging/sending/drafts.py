@@ -112,13 +112,13 @@ async def _draft_template(
         media = Media(header.type, check_url("mediaUrl", body.media_url))
     elif body.media_url:
         raise Invalid.field("mediaUrl", "belongs to a template with a media header, which this one has not")
-    shown = template_text.preview(template, body.params)
-    content = TemplateCall(template.name, template.language, body.params, media, shown.text, shown.header)
+    preview = template_text.preview(template, body.params)
+    content = TemplateCall(template.name, template.language, body.params, media, preview.text, preview.header)
     return MessageDraft(
         kind="template",
         content=content,
         type="template",
-        body=shown.text,
+        body=preview.text,
         media_url=media.url if media else None,
         metadata=metadata,
         template=template,

@@ -55,11 +55,11 @@ def find_gap(capabilities: Capabilities, content: Content) -> float:
 
 
 async def reserve_slot(
-    db: Connection, company_id: int, connection_id: str, gap: float, most: float = MAX_WAIT_SECONDS
+    db: Connection, company_id: int, connection_id: str, gap: float, max_seconds: float = MAX_WAIT_SECONDS
 ) -> float:
     """Reserves the next free slot of a connection and returns the seconds until then."""
-    seconds = await queries.reserve_slot(db, company_id, connection_id, gap, most)
+    seconds = await queries.reserve_slot(db, company_id, connection_id, gap, max_seconds)
     if seconds is not None:
         return seconds
-    left = await queries.find_wait(db, company_id, connection_id) or most
+    left = await queries.find_wait(db, company_id, connection_id) or max_seconds
     raise ChannelBusy(headers={"retry-after": str(ceil(left))})

@@ -99,11 +99,11 @@ async def _plan(context: AppContext, db: Connection, company: Company, body: Any
     raise refusals[0]
 
 
-def parse_sources(words: str | Sequence[str] | None) -> list[Source]:
+def parse_sources(names: str | Sequence[str] | None) -> list[Source]:
     """The named channels without duplicates; raises Invalid for an unknown name."""
     found = []
-    for word in [words] if isinstance(words, str) else words or ():
-        source = find_source(word)
+    for name in [names] if isinstance(names, str) else names or ():
+        source = find_source(name)
         if source is None:
             raise Invalid.field("sources", f"must be one of {', '.join(Source)}")
         found.append(source)
@@ -185,23 +185,23 @@ def _check_content(source: Source, capabilities: Capabilities, draft: MessageDra
                 raise ChannelUnsupported(f"{source} cannot carry media of the type {type}.")
             if caption and not capabilities.has_captions:
                 raise ChannelUnsupported(f"{source} carries a text or a picture, never both in one message.")
-            most = capabilities.longest_caption or capabilities.longest_text
-            _check_length(source, draft.caption_field, caption or "", most)
+            limit = capabilities.longest_caption or capabilities.longest_text
+            _check_length(source, draft.caption_field, caption or "", limit)
         case Text(body=body):
             _check_length(source, "message", body, capabilities.longest_text)
         case Buttons() | Choices():
-            words = render_without_choices(draft.content)
-            _check_length(source, "interactive", words, capabilities.longest_text)
+            text = render_without_choices(draft.content)
+            _check_length(source, "interactive", text, capabilities.longest_text)
         case LinkButton(body=body):
-            words = body if capabilities.has_link_buttons else render(draft.content)
-            _check_length(source, "interactive", words, capabilities.longest_text)
+            text = body if capabilities.has_link_buttons else render(draft.content)
+            _check_length(source, "interactive", text, capabilities.longest_text)
         case TemplateCall(rendered=rendered) if not capabilities.needs_approved_templates:
             _check_length(source, "params", rendered, capabilities.longest_text)
 
 
-def _check_length(source: Source, field: str, text: str, most: int) -> None:
-    if len(text) > most:
-        raise Invalid.field(field, f"makes a text that is longer than the {most} of {source}")
+def _check_length(source: Source, field: str, text: str, limit: int) -> None:
+    if len(text) > limit:
+        raise Invalid.field(field, f"makes a text that is longer than the {limit} of {source}")
 
 
 def parse_recipient(to: str, country_code: str | None, company: Company, kinds: Sequence[IdentityKind]) -> Identity:
@@ -253,14 +253,14 @@ def _build_advice(kind: IdentityKind, text: str, region: str) -> str:
         except BadPhone as error:
             return str(error)
         return "must be a phone number with its country code, such as +628123456789"
-    words = {
+    advice = {
         "email": "must be an e-mail address, such as ayu@example.com",
         "psid": "must be the page-scoped id by which Messenger knows the customer",
         "igsid": "must be the id by which Instagram knows the customer",
         "tt_conv": "must be the id of a conversation that the customer began",
         "visitor": "must be the id of a visitor of the web chat",
     }
-    return words.get(kind, "cannot be reached over this channel")
+    return advice.get(kind, "cannot be reached over this channel")
 
 
 def _is_own(connected: ConnectedChannel, to: Identity) -> bool:
@@ -297,9 +297,9 @@ async def _check_window(
         return
     if clock.now > last + window:
         raise WindowClosed(f"The customer last wrote at {last:%Y-%m-%dT%H:%M:%SZ}, too long ago; send a template.")
-    most = connected.channel.capabilities.most_in_window
-    if most is not None and thread.sent_in_window >= most:
-        raise WindowClosed(QUOTA_USED.format(most=most))
+    quota = connected.channel.capabilities.most_in_window
+    if quota is not None and thread.sent_in_window >= quota:
+        raise WindowClosed(QUOTA_USED.format(most=quota))
 
 
 async def _answer_thread(db: Connection, company: Company, plan: SendPlan) -> SendPlan:
@@ -319,5 +319,5 @@ async def _answer_thread(db: Connection, company: Company, plan: SendPlan) -> Se
 
 def build_subject(subject: str | None) -> str | None:
     """The subject with one "Re:", however long the thread is."""
-    words = _drop_prefixes("", subject or "", count=1)
-    return f"Re: {words}"[:MAX_SUBJECT_LENGTH] if words else None
+    plain = _drop_prefixes("", subject or "", count=1)
+    return f"Re: {plain}"[:MAX_SUBJECT_LENGTH] if plain else None

@@ -47,9 +47,11 @@ async def find_mail(db: Connection, company_id: int, id: str) -> ReceivedMail | 
     return await FIND.find(db, company_id, id)
 
 
-async def reserve_slot(db: Connection, company_id: int, connection_id: str, gap: float, most: float) -> float | None:
-    """Reserves the next free slot of a connection. Returns the seconds until then; None if that is more than `most`."""
-    seconds: float | None = await RESERVE_SLOT.value(db, company_id, connection_id, gap, most)
+async def reserve_slot(
+    db: Connection, company_id: int, connection_id: str, gap: float, max_seconds: float
+) -> float | None:
+    """Reserves the next free slot. Returns the seconds until then; None if that is more than `max_seconds`."""
+    seconds: float | None = await RESERVE_SLOT.value(db, company_id, connection_id, gap, max_seconds)
     return seconds
 
 

@@ -166,7 +166,7 @@ class SendContext(Struct, frozen=True, kw_only=True):
     """Why a message is sent: for an API call, or as a reply in a ticket. A reply leaves no record of a call."""
 
     agent_id: int | None
-    gives_way: bool = False
+    yields_to_agent: bool = False
     """Refuse the send while an agent is handling the chat."""
     feature_source: FeatureSource = "API"
     ticket_id: str | None = None

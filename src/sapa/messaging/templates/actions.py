@@ -10,7 +10,7 @@ from sapa.messaging.channels.interface import TemplateVerdict
 from sapa.messaging.environment import get_environment
 from sapa.messaging.templates import queries
 from sapa.messaging.templates.queries import Content
-from sapa.messaging.templates.text import list_places, suggest
+from sapa.messaging.templates.text import list_placeholders, suggest
 from sapa.messaging.templates.types import (
     TEMPLATE_ID,
     Approval,
@@ -76,7 +76,7 @@ async def delete(tx: Tx, company: Company, id: str) -> None:
     await queries.delete_template(tx, company.id, id)
 
 
-async def judge(tx: Tx, company: Company, verdict: TemplateVerdict) -> Template | None:
+async def apply_verdict(tx: Tx, company: Company, verdict: TemplateVerdict) -> Template | None:
     """Stores a channel's decision; None if the template or the decision is unknown."""
     status = APPROVALS.get(verdict.status.upper())
     if status is None:
@@ -104,15 +104,17 @@ async def find_for_send(
     db: Connection, company: Company, name: str, source: str | None, language: str | None
 ) -> Template:
     """The requested language, else the first approved one."""
-    named = await queries.list_by_name(db, company.id, name)
+    candidates = await queries.list_by_name(db, company.id, name)
     fitting = [
-        template for template in named if source in {None, template.source} and language in {None, template.language}
+        template
+        for template in candidates
+        if source in {None, template.source} and language in {None, template.language}
     ]
     if fitting:
         return fitting[0]
-    if named:
-        shown = ", ".join(f"{template.source} in {template.language}" for template in named)
-        raise TemplateNotFound(f"The template {name} exists, but only as {shown}.")
+    if candidates:
+        variants = ", ".join(f"{template.source} in {template.language}" for template in candidates)
+        raise TemplateNotFound(f"The template {name} exists, but only as {variants}.")
     names = await queries.list_names(db, company.id, MAX_SUGGESTED_FROM)
     raise TemplateNotFound(f"There is no template called {name}.{suggest(name, names)}")
 
@@ -126,14 +128,14 @@ def parse_header(header: str | Header | None) -> Header | None:
     return Header("text", header) if isinstance(header, str) else header
 
 
-def _check_line(field: str, word: str) -> None:
+def _check_line(field: str, text: str) -> None:
     """In a pattern, `$` would accept a trailing line feed."""
-    if word.endswith("\n"):
+    if text.endswith("\n"):
         raise Invalid.field(field, "must not end with a line feed")
 
 
 def _check(body: str, header: Header | None, buttons: list[TemplateButton]) -> None:
-    list_places(body)
+    list_placeholders(body)
     if header is not None and (header.type == "text") != (header.text is not None):
         raise Invalid.field("header.text", "belongs to a header of the type text, and to no other")
     if header is not None and header.text and "{{" in header.text:

@@ -125,11 +125,11 @@ async def _find_template_account(call: OutboundCall) -> TemplateAccount | None:
 
 async def _delete_there(account: TemplateAccount, name: str) -> None:
     try:
-        refused = await account.channel.delete_template(account.connection, name)
+        refusal = await account.channel.delete_template(account.connection, name)
     except (NotSent, Unclear, BadAccount) as error:
         raise TemplateNotDeleted(f"The channel did not answer: {error}") from None
-    if refused is not None:
-        raise TemplateNotDeleted(f"The channel refused: {refused.reason} (code {refused.code})")
+    if refusal is not None:
+        raise TemplateNotDeleted(f"The channel refused: {refusal.reason} (code {refusal.code})")
 
 
 def _filters(query: TemplatesQuery) -> dict[str, Any]:

@@ -163,16 +163,16 @@ async def list_by_name(db: Connection, company_id: int, name: str) -> list[Templ
     return await LIST_BY_NAME.all(db, company_id, name)
 
 
-async def list_names(db: Connection, company_id: int, most: int) -> list[str]:
-    return [row[0] for row in await db.fetch(LIST_NAMES.text, company_id, most)]
+async def list_names(db: Connection, company_id: int, limit: int) -> list[str]:
+    return [row[0] for row in await db.fetch(LIST_NAMES.text, company_id, limit)]
 
 
-async def list_unsubmitted(db: Connection, company_id: int, most: int) -> Sequence[Template]:
-    return await LIST_UNSUBMITTED.all(db, company_id, most)
+async def list_unsubmitted(db: Connection, company_id: int, limit: int) -> Sequence[Template]:
+    return await LIST_UNSUBMITTED.all(db, company_id, limit)
 
 
-async def list_owners(db: Connection, sources: Sequence[str], most: int) -> list[TemplateOwner]:
-    return await LIST_OWNERS.all(db, list(sources), most)
+async def list_owners(db: Connection, sources: Sequence[str], limit: int) -> list[TemplateOwner]:
+    return await LIST_OWNERS.all(db, list(sources), limit)
 
 
 async def find_provider_id(db: Connection, company_id: int, id: str) -> str | None:

@@ -24,7 +24,7 @@ from sapa.messaging.connections.accounts import get_accounts
 from sapa.messaging.environment import get_environment
 from sapa.messaging.messages.types import ChannelUnsupported
 from sapa.messaging.templates import actions, queries
-from sapa.messaging.templates.text import list_places, parse_buttons, parse_header
+from sapa.messaging.templates.text import list_placeholders, parse_buttons, parse_header
 from sapa.messaging.templates.types import Header, Template
 from sapa.outbound.client import NotSent, Unclear
 from sapa.values.company import Company
@@ -76,7 +76,7 @@ async def submit(account: TemplateAccount, template: Template) -> ChannelTemplat
         template.language,
         template.category,
         template.body,
-        [f"text {place}" for place in list_places(template.body)],
+        [f"text {number}" for number in list_placeholders(template.body)],
         header.text if header else None,
         template.footer,
         [msgspec.to_builtins(_build_button(button)) for button in parse_buttons(template)],
@@ -91,7 +91,7 @@ async def submit(account: TemplateAccount, template: Template) -> ChannelTemplat
 def _build_button(button: object) -> dict[str, object]:
     """The button in the channel's format, without empty fields."""
     names = {"type": "type", "text": "text", "url": "url", "phone_number": "phone_number"}
-    return {word: value for name, word in names.items() if (value := getattr(button, name)) is not None}
+    return {status_name: value for name, status_name in names.items() if (value := getattr(button, name)) is not None}
 
 
 async def synchronise(context: AppContext, stopping: asyncio.Event) -> None:
@@ -103,7 +103,7 @@ async def synchronise(context: AppContext, stopping: asyncio.Event) -> None:
             is_ours = await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
             owners = await queries.list_owners(db, APPROVING_SOURCES, MAX_COMPANIES) if is_ours else []
         for owner in owners:
-            if stopping.is_set() or not await _keeps_lease(context, holder):
+            if stopping.is_set() or not await _renew_lease(context, holder):
                 return
             await _try_synchronise(context, owner.company_id)
 
@@ -112,7 +112,7 @@ async def synchronise(context: AppContext, stopping: asyncio.Event) -> None:
         await leases.release_all(db, holder)
 
 
-async def _keeps_lease(context: AppContext, holder: str) -> bool:
+async def _renew_lease(context: AppContext, holder: str) -> bool:
     """A round may outlast the lease, and a template that two workers submit would be refused."""
     async with context.database.connection() as db:
         return await leases.take(db, LEASE, holder, LEASE_SECONDS) is not None
@@ -177,9 +177,9 @@ async def settle(
     reason: str | None
     provider_id: str | None
     if isinstance(response, SendRefusal):
-        word, reason, provider_id = "REJECTED", f"{response.reason} (code {response.code})", None
+        status_name, reason, provider_id = "REJECTED", f"{response.reason} (code {response.code})", None
     else:
-        word, reason, provider_id = response.status.upper(), response.reason, response.id or response.name
-    status = actions.APPROVALS.get(word, "PENDING")
+        status_name, reason, provider_id = response.status.upper(), response.reason, response.id or response.name
+    status = actions.APPROVALS.get(status_name, "PENDING")
     decided = await queries.decide(tx, company.id, template.name, template.language, status, reason, provider_id)
     return decided or template

@@ -80,11 +80,11 @@ async def _choose(tx: Tx, visit: WidgetVisit, chosen: ChosenOption) -> Interacti
     stored = await widget.find_message_by_number(tx, visit.company.id, visit.visitor.id, chosen.number)
     if stored is None or stored.direction != "out":
         raise NoSuchChoice
-    shown = msgspec.json.decode(stored.content, type=MessageView)
-    for button in shown.buttons:
+    view = msgspec.json.decode(stored.content, type=MessageView)
+    for button in view.buttons:
         if button.id == chosen.id:
             return Interaction("button", button.id, button.title)
-    for row in (row for section in shown.sections for row in section.rows):
+    for row in (row for section in view.sections for row in section.rows):
         if row.id == chosen.id:
             return Interaction("list", row.id, row.title)
     raise NoSuchChoice

@@ -23,17 +23,17 @@ async def check_visitor(database: Database, company_id: int, visitor_id: str, ac
 
 
 async def check_address(database: Database, company_id: int, address: str, action: LimitedAction) -> None:
-    await _check(database, company_id, f"{action}/address/{build_neighbourhood(address)}", MAX_PER_ADDRESS[action])
+    await _check(database, company_id, f"{action}/address/{build_network(address)}", MAX_PER_ADDRESS[action])
 
 
-async def _check(database: Database, company_id: int, subject: str, most: int) -> None:
+async def _check(database: Database, company_id: int, subject: str, limit: int) -> None:
     async with database.connection() as db:
         used = await widget.count(db, company_id, subject)
-    if used > most:
+    if used > limit:
         raise TooFast(headers={"retry-after": str(RETRY_SECONDS)})
 
 
-def build_neighbourhood(address: str) -> str:
+def build_network(address: str) -> str:
     """The /64 network of an IPv6 address, which one subscriber gets; an IPv4 address unchanged."""
     parsed = parse_address(address)
     if isinstance(parsed, IPv6Address):

@@ -95,15 +95,15 @@ class Chat:
         await limits.check_address(self._database, connection.company.id, self._address(request), "session")
         body, token = await read_body(request, WidgetSessionIn), _token(request)
         # Two pages of a new visitor may sign in at once; the second finds the visitor that the first created.
-        joined = await self._database.transact(
+        session = await self._database.transact(
             lambda tx: visits.open_session(tx, connection, token, body.visitor), (asyncpg.UniqueViolationError,)
         )
-        visitor = joined.visitor
+        visitor = session.visitor
         async with self._database.connection() as db:
             latest = await widget.list_before(db, connection.company.id, visitor.id, visitor.last_number + 1, MAX_BATCH)
         title = connection.account.get("title")
         identified = visitor.external_id is not None
-        return _json(WidgetSession(visitor.id, identified, joined.token, title, visitor.last_number, latest))
+        return _json(WidgetSession(visitor.id, identified, session.token, title, visitor.last_number, latest))
 
     async def end_session(self, request: Request) -> Response:
         visit = await self._authenticate(request)

@@ -243,13 +243,13 @@ async def find_message_by_number(db: Connection, company_id: int, visitor_id: st
     return await FIND_MESSAGE_BY_NUMBER.find(db, company_id, visitor_id, number)
 
 
-async def list_after(db: Connection, company_id: int, visitor_id: str, number: int, most: int) -> list[WidgetMessage]:
-    return await LIST_AFTER.all(db, company_id, visitor_id, number, most)
+async def list_after(db: Connection, company_id: int, visitor_id: str, number: int, limit: int) -> list[WidgetMessage]:
+    return await LIST_AFTER.all(db, company_id, visitor_id, number, limit)
 
 
-async def list_before(db: Connection, company_id: int, visitor_id: str, number: int, most: int) -> list[WidgetMessage]:
+async def list_before(db: Connection, company_id: int, visitor_id: str, number: int, limit: int) -> list[WidgetMessage]:
     """The last messages before a number, oldest first."""
-    return (await LIST_BEFORE.all(db, company_id, visitor_id, number, most))[::-1]
+    return (await LIST_BEFORE.all(db, company_id, visitor_id, number, limit))[::-1]
 
 
 async def mark_delivered(tx: Tx, company_id: int, visitor_id: str, numbers: list[int]) -> list[MarkedMessages]:
@@ -274,12 +274,12 @@ async def purge_windows(tx: Tx) -> None:
     await PURGE_WINDOWS.run(tx)
 
 
-async def purge_sessions(tx: Tx, days: int, most: int) -> int:
-    return await PURGE_SESSIONS.run(tx, days, most)
+async def purge_sessions(tx: Tx, days: int, limit: int) -> int:
+    return await PURGE_SESSIONS.run(tx, days, limit)
 
 
-async def purge_visitors(tx: Tx, days: int, most: int) -> int:
-    return await PURGE_VISITORS.run(tx, days, most)
+async def purge_visitors(tx: Tx, days: int, limit: int) -> int:
+    return await PURGE_VISITORS.run(tx, days, limit)
 
 
 async def check_alive(db: Connection) -> None:

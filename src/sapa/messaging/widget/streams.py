@@ -74,10 +74,10 @@ class Streams:
         heartbeat = time.monotonic() + HEARTBEAT_SECONDS
         while not self._closing.is_set():
             page.has_changes.clear()
-            for line in await self._read(page):
-                page.number = line.number
+            for message in await self._read(page):
+                page.number = message.number
                 page.has_changes.set()
-                yield build_event("message", msgspec.json.encode(line), line.number)
+                yield build_event("message", msgspec.json.encode(message), message.number)
             if not page.has_changes.is_set():
                 await rest(heartbeat - time.monotonic(), page.has_changes)
             if time.monotonic() >= heartbeat:

@@ -56,12 +56,12 @@ def build_callback(accepted: AcceptedMessage, step: ScriptStep, at: datetime, ma
             return _post(accepted.account, build_bounce(accepted.account, accepted.to, at, mail))
         case "reply" | "choice":
             is_automatic = find_script_name(accepted.to) == "ooo"
-            words = "I am out of the office until Monday." if is_automatic else "OK"
+            text = "I am out of the office until Monday." if is_automatic else "OK"
             quoted = accepted.message_id if step.quotes else None
             subject = f"Re: {mail['Subject'] or ''}"
             to = str(mail["Reply-To"] or mail["From"])
             inbound = SimulatedInbound(
-                accepted.to, make_msgid(domain="simulator.test"), at, words,
+                accepted.to, make_msgid(domain="simulator.test"), at, text,
                 quoted=quoted, subject=subject, is_automatic=is_automatic,
             )  # fmt: skip
             return build_inbound(accepted.account, inbound, to)
@@ -88,9 +88,9 @@ def build_inbound(account: SandboxAccount, inbound: SimulatedInbound, to: str | 
     return _post(account, mail)
 
 
-def _plain(words: str | None) -> str:
+def _plain(text: str | None) -> str:
     """On one line, as headers require."""
-    return " ".join("".join(char if char.isprintable() else " " for char in words or "").split())
+    return " ".join("".join(char if char.isprintable() else " " for char in text or "").split())
 
 
 def build_bounce(account: SandboxAccount, recipient: str, at: datetime, mail: Message) -> Message:

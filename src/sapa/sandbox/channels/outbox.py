@@ -23,10 +23,10 @@ async def get_now(tx: Connection, company_id: int) -> datetime:
     return datetime.fromisoformat(await queries.read_now(tx, company_id))
 
 
-async def record(tx: Tx, company_id: int, source: str, call: HookCall, answer: HookAnswer) -> None:
+async def record(tx: Tx, company_id: int, source: str, call: HookCall, response: HookAnswer) -> None:
     headers = {name: _shown(name, value) for name, value in call.headers.items() if name not in _NOISE}
     await queries.insert_request(
-        tx, company_id, source, call, headers, _text(call.body), answer.status, _text(answer.body)
+        tx, company_id, source, call, headers, _text(call.body), response.status, _text(response.body)
     )
 
 

@@ -114,16 +114,16 @@ async def run_script(
             tx, account.company_id, f"{account.source}/{find_script_name(accepted.to)}/{accepted.to}"
         )
         if script.is_broken:
-            answer = broken
+            response = broken
         elif script.refusal and is_refused(script, accepted, times):
-            answer = refuse(script.refusal)
+            response = refuse(script.refusal)
         else:
-            answer = accept(accepted)
+            response = accept(accepted)
             await call_back(tx, accepted, script.steps, build_callback)
-        await outbox.record(tx, account.company_id, account.source, call, answer)
+        await outbox.record(tx, account.company_id, account.source, call, response)
     if script.hangs:
         await asyncio.sleep(HANG_SECONDS)
-    return answer
+    return response
 
 
 async def call_back(

@@ -25,6 +25,6 @@ async def replace(
         await tallies.recount(tx, company_id, [*removed, *added])
     else:
         await tallies.add(tx, company_id, added)
-    grown = Counter(one.metric for one in added)
-    grown.subtract(one.metric for one in removed)
-    return grown
+    difference = Counter(one.metric for one in added)
+    difference.subtract(one.metric for one in removed)
+    return difference

@@ -83,8 +83,10 @@ class HandledDays(HandledTicket, frozen=True):
     days: list[date]
 
 
-_STORED = "agent_id, ticket_id, source, metric, micros, (extract(epoch FROM (at)) * 1000000)::bigint AS at_micros"
-_GIVEN = """unnest($2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
+_SAMPLE_COLUMNS = (
+    "agent_id, ticket_id, source, metric, micros, (extract(epoch FROM (at)) * 1000000)::bigint AS at_micros"
+)
+_NEW_SAMPLES = """unnest($2::bigint[], $3::text[], $4::int[], $5::text[], $6::text[], $7::bigint[], $8::timestamptz[],
                    $9::timestamptz[], $10::text[])
         AS given (agent_id, ticket_id, cycle, source, metric, micros, started_at, at, message_id)"""
 
@@ -93,10 +95,10 @@ INSERT = sql(
     INSERT INTO support_samples (company_id, agent_id, ticket_id, cycle, source, metric, micros, started_at, at,
                                  message_id)
     SELECT $1, agent_id, ticket_id, cycle, source, metric, micros, started_at, at, message_id
-      FROM {_GIVEN}
+      FROM {_NEW_SAMPLES}
      ORDER BY ticket_id, cycle, metric, agent_id, at, message_id
         ON CONFLICT DO NOTHING
-    RETURNING {_STORED}""",
+    RETURNING {_SAMPLE_COLUMNS}""",
     row=StoredSample,
 )
 
@@ -105,12 +107,12 @@ DELETE_OTHERS = sql(
     DELETE FROM support_samples AS s
      WHERE company_id = $1 AND ticket_id = $11 AND ($12::int IS NULL OR cycle = $12)
        AND NOT EXISTS (
-           SELECT FROM {_GIVEN}
+           SELECT FROM {_NEW_SAMPLES}
             WHERE (given.agent_id, given.ticket_id, given.cycle, given.source, given.metric, given.micros,
                    given.started_at, given.at)
                 = (s.agent_id, s.ticket_id, s.cycle, s.source, s.metric, s.micros, s.started_at, s.at)
               AND given.message_id IS NOT DISTINCT FROM s.message_id)
-    RETURNING {_STORED}""",
+    RETURNING {_SAMPLE_COLUMNS}""",
     row=StoredSample,
 )
 
@@ -159,7 +161,7 @@ SET_DAYS = sql(
 
 _FIGURES = ", ".join(SampleAddition.__struct_fields__)
 _SUMMED = SampleAddition.__struct_fields__[:-1]
-_GROWN = ", ".join(f"{name} = t.{name} + excluded.{name}" for name in _SUMMED)
+_INCREMENTS = ", ".join(f"{name} = t.{name} + excluded.{name}" for name in _SUMMED)
 
 # Each addition to a day is also added to its month.
 ADD = sql(
@@ -174,7 +176,7 @@ ADD = sql(
      GROUP BY span, starts_on, agent_id, source
      ORDER BY span, starts_on, agent_id, source
         ON CONFLICT (company_id, span, starts_on, agent_id, source)
-        DO UPDATE SET {_GROWN}, last_handled_at = GREATEST(t.last_handled_at, excluded.last_handled_at)"""
+        DO UPDATE SET {_INCREMENTS}, last_handled_at = GREATEST(t.last_handled_at, excluded.last_handled_at)"""
 )
 
 RECOUNT_DAYS = sql(

@@ -35,11 +35,11 @@ def parse_callback(account: Mapping[str, str], body: bytes) -> Sequence[Item]:
     mail = email.message_from_bytes(body, policy=policy.default)
     if is_bounce(mail):
         return read_bounce(mail, find_date(mail))
-    letter = _read_letter(account, mail, body)
-    return [letter] if letter else []
+    message = _read_message(account, mail, body)
+    return [message] if message else []
 
 
-def _read_letter(account: Mapping[str, str], mail: EmailMessage, body: bytes) -> ReceivedItem | None:
+def _read_message(account: Mapping[str, str], mail: EmailMessage, body: bytes) -> ReceivedItem | None:
     name, sender = _find_sender(mail)
     if not sender:
         return None
@@ -144,21 +144,21 @@ def _find_body(mail: EmailMessage) -> EmailMessage | None:
 def _read_text(part: EmailMessage) -> str:
     content = part.get_payload(decode=True)
     raw = content if isinstance(content, bytes) else b""
-    words = _decode(raw, part.get_content_charset())
-    return (_strip_tags(words) if part.get_content_type() == "text/html" else words).replace("\r\n", "\n").strip()
+    text = _decode(raw, part.get_content_charset())
+    return (_strip_tags(text) if part.get_content_type() == "text/html" else text).replace("\r\n", "\n").strip()
 
 
 def _decode(raw: bytes, charset: str | None) -> str:
     try:
-        words = raw.decode(charset or "utf-8", "replace")
+        text = raw.decode(charset or "utf-8", "replace")
     except (LookupError, ValueError):  # unknown, or not usable here, such as `idna`
-        words = raw.decode("utf-8", "replace")
-    return clean(words)
+        text = raw.decode("utf-8", "replace")
+    return clean(text)
 
 
-def clean(words: str) -> str:
+def clean(text: str) -> str:
     """Drops NUL characters and lone surrogates, which the database cannot store."""
-    return words.replace("\x00", "").encode("utf-8", "replace").decode()
+    return text.replace("\x00", "").encode("utf-8", "replace").decode()
 
 
 def _list_attachments(mail: EmailMessage, main: EmailMessage | None) -> Sequence[InboundMedia]:
@@ -190,30 +190,30 @@ def _find_filename(part: Message) -> str | None:
     return "".join(char for char in clean(str(name)) if char.isprintable()) or None if name else None
 
 
-class _Words(HTMLParser):
+class _TextExtractor(HTMLParser):
     """The text of an HTML page."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.words: list[str] = []
+        self.parts: list[str] = []
         self._silent = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self._silent += tag in _SILENT
         if tag in _BREAKS:
-            self.words.append("\n")
+            self.parts.append("\n")
 
     def handle_endtag(self, tag: str) -> None:
         self._silent = max(0, self._silent - (tag in _SILENT))
 
     def handle_data(self, data: str) -> None:
         if not self._silent:
-            self.words.append(re.sub(r"\s+", " ", data))
+            self.parts.append(re.sub(r"\s+", " ", data))
 
 
 def _strip_tags(page: str) -> str:
-    reader = _Words()
+    reader = _TextExtractor()
     with suppress(AssertionError):  # HTMLParser raises AssertionError on malformed markup: the text up to there counts
         reader.feed(page)
         reader.close()
-    return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", "".join(reader.words)))
+    return re.sub(r"\n{3,}", "\n\n", re.sub(r" *\n *", "\n", "".join(reader.parts)))

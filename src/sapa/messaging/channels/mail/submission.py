@@ -126,13 +126,13 @@ async def _hand_over(server: SMTP, content: bytes) -> None:
 
 
 def _refuse(error: SMTPResponseException) -> SendRefusal:
-    words = " ".join(error.message.split()) or "the mail server gave no reason"
+    text = " ".join(error.message.split()) or "the mail server gave no reason"
     if error.code < 500:
-        return SendRefusal(str(error.code), words, "transient", RETRY_SECONDS)
-    return SendRefusal(str(error.code), words, _judge(error))
+        return SendRefusal(str(error.code), text, "transient", RETRY_SECONDS)
+    return SendRefusal(str(error.code), text, _classify(error))
 
 
-def _judge(error: SMTPResponseException) -> Category:
+def _classify(error: SMTPResponseException) -> Category:
     if isinstance(error, SMTPAuthenticationError) or error.code in {530, 535}:
         return "auth"
     if error.message.startswith("5.7."):

@@ -73,8 +73,8 @@ def build_subject(message: OutgoingMessage) -> str:
     """The message's subject, else the thread's, else the beginning of its text."""
     content = message.content
     own = (content.subject if isinstance(content, Text | TemplateCall) else None) or message.subject
-    words = _plain(own or render(content))
-    return words if own or len(words) <= MAX_SUBJECT_LENGTH else words[: MAX_SUBJECT_LENGTH - 1].rstrip() + "…"
+    text = _plain(own or render(content))
+    return text if own or len(text) <= MAX_SUBJECT_LENGTH else text[: MAX_SUBJECT_LENGTH - 1].rstrip() + "…"
 
 
 def find_domain(address: str) -> str:
@@ -110,11 +110,11 @@ def _build_body(account: Mapping[str, str], message: OutgoingMessage) -> str:
             return _paragraphs(render(content))
 
 
-def _choice(account: Mapping[str, str], message: OutgoingMessage, title: str, words: str) -> str:
+def _choice(account: Mapping[str, str], message: OutgoingMessage, title: str, text: str) -> str:
     """A link that opens a prepared reply."""
     address = build_reply_address(account, message.reference) or account["address"]
     subject = quote(f"Re: {build_subject(message).removeprefix('Re: ')}")
-    return _link(f"mailto:{quote(address, safe='@+')}?subject={subject}&body={quote(title)}", words)
+    return _link(f"mailto:{quote(address, safe='@+')}?subject={subject}&body={quote(title)}", text)
 
 
 def _paragraphs(*parts: str | None) -> str:
@@ -122,14 +122,14 @@ def _paragraphs(*parts: str | None) -> str:
     return "".join(f"<p>{part.replace(chr(10), '<br>')}</p>" for part in written if part)
 
 
-def _link(url: str, words: str) -> str:
-    return f'<p><a href="{escape(url)}">{escape(words)}</a></p>'
+def _link(url: str, text: str) -> str:
+    return f'<p><a href="{escape(url)}">{escape(text)}</a></p>'
 
 
-def _plain(words: str) -> str:
+def _plain(text: str) -> str:
     """On one line: a line break would end the header."""
-    return " ".join("".join(char if char.isprintable() else " " for char in words).split())
+    return " ".join("".join(char if char.isprintable() else " " for char in text).split())
 
 
-def list_message_ids(words: str) -> Sequence[str]:
-    return [id for id in re.findall(r"<[^<>\s]{1,900}>", words) if id]
+def list_message_ids(text: str) -> Sequence[str]:
+    return [id for id in re.findall(r"<[^<>\s]{1,900}>", text) if id]

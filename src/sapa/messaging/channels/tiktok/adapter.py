@@ -29,7 +29,7 @@ from sapa.outbound.client import NotSent, ProviderResponse, Unclear
 from sapa.values.provider_accounts import AccountField
 
 MAX_PICTURE_BYTES = 3 * 1_048_576
-A_DAY = 86_400.0
+DAY = 86_400.0
 
 
 class TikTok:
@@ -113,7 +113,7 @@ class TikTok:
         if "access_token" not in new:
             raise Unclear("the channel told no new token")
         seconds = found.get("expires_in")
-        return Renewal({**connection.credentials, **new}, float(seconds) if isinstance(seconds, int) else A_DAY)
+        return Renewal({**connection.credentials, **new}, float(seconds) if isinstance(seconds, int) else DAY)
 
 
 async def _call(
@@ -154,12 +154,12 @@ async def _fetch_picture(connection: ChannelAccount, media: Media) -> bytes | Se
     if connection.is_simulated:
         return PICTURE
     try:
-        answer = await connection.client.fetch(media.url, MAX_PICTURE_BYTES)
+        response = await connection.client.fetch(media.url, MAX_PICTURE_BYTES)
     except (NotSent, Unclear) as error:
         return SendRefusal("media", f"The picture could not be fetched: {error}.", "media")
-    if answer.status != 200 or find_type(answer.body) is None:
-        return SendRefusal("media", f"There is no JPEG or PNG at {media.url} (status {answer.status}).", "media")
-    return answer.body
+    if response.status != 200 or find_type(response.body) is None:
+        return SendRefusal("media", f"There is no JPEG or PNG at {media.url} (status {response.status}).", "media")
+    return response.body
 
 
 TIKTOK = TikTok()

@@ -105,10 +105,10 @@ def _rows(rows: Sequence[Any]) -> list[dict[str, str]]:
     ]
 
 
-def parse_sent(answer: ProviderResponse, to: Identity) -> SendReceipt | SendRefusal:
-    if refused := read_refusal(answer, classify):
+def parse_sent(response: ProviderResponse, to: Identity) -> SendReceipt | SendRefusal:
+    if refused := read_refusal(response, classify):
         return refused
-    found = parse_json(answer.body)
+    found = parse_json(response.body)
     message_id = next((text(each, "id") for each in nodes(found, "messages")), None)
     if message_id is None:
         raise Unclear("the channel took it and told no id")

@@ -19,7 +19,7 @@ def read_contents(message: Node) -> Contents:
     """An unknown type is reported as `unsupported`, never dropped."""
     kind = text(message, "type") or ""
     read = _READERS.get(kind)
-    return read(node(message, kind), kind) if read else _READ_WHOLE.get(kind, _unsupported)(message)
+    return read(node(message, kind), kind) if read else _WHOLE_READERS.get(kind, _unsupported)(message)
 
 
 def _text(part: Node, kind: str) -> Contents:
@@ -96,4 +96,4 @@ _READERS: Mapping[str, Callable[[Node, str], Contents]] = {
     "location": _location,
     "order": _order,
 }
-_READ_WHOLE: Mapping[str, Callable[[Node], Contents]] = {"contacts": _contacts}
+_WHOLE_READERS: Mapping[str, Callable[[Node], Contents]] = {"contacts": _contacts}

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 from sapa.messaging.channels.meta import ErrorMeaning, GraphError
 
-SOON = 1.0
-A_MINUTE = 60.0
-A_PAIRS_PACE = 6.0
-A_DAY = 86_400.0
+RETRY_SOON = 1.0
+MINUTE = 60.0
+PAIR_SECONDS = 6.0
+DAY = 86_400.0
 UNREADY = 10.0
 
 _AUTH, _POLICY, _RECIPIENT = ErrorMeaning("auth"), ErrorMeaning("policy"), ErrorMeaning("recipient")
@@ -21,13 +21,13 @@ ERROR_MEANINGS: Mapping[int, ErrorMeaning] = {
     10: _AUTH,
     190: _AUTH,
     131005: _AUTH,
-    4: ErrorMeaning("rate", A_MINUTE),
-    80007: ErrorMeaning("rate", A_MINUTE),
-    130429: ErrorMeaning("rate", SOON),
-    131056: ErrorMeaning("rate", A_PAIRS_PACE),
+    4: ErrorMeaning("rate", MINUTE),
+    80007: ErrorMeaning("rate", MINUTE),
+    130429: ErrorMeaning("rate", RETRY_SOON),
+    131056: ErrorMeaning("rate", PAIR_SECONDS),
     131048: _QUALITY,
     131064: _QUALITY,
-    131049: ErrorMeaning("quality", A_DAY),
+    131049: ErrorMeaning("quality", DAY),
     368: _POLICY,
     130497: _POLICY,
     131031: _POLICY,

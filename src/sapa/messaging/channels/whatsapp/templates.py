@@ -13,7 +13,7 @@ from sapa.outbound.client import Unclear
 FIELDS = "name,language,category,status,components,rejected_reason"
 PAGE = "100"
 MAX_PAGES = 100
-_NOT_THERE = {132001, 2593002}
+_NOT_FOUND = {132001, 2593002}
 """A code, and a subcode of a code that also has other meanings."""
 _BUTTONS = {"quick_reply": "QUICK_REPLY", "url": "URL", "phone_number": "PHONE_NUMBER"}
 
@@ -34,10 +34,10 @@ async def list_templates(connection: ChannelAccount) -> Sequence[ChannelTemplate
 
 async def submit_template(connection: ChannelAccount, template: NewTemplate) -> ChannelTemplate | SendRefusal:
     body = build_template(template)
-    answer = await meta.post(connection, _path(connection), body)
-    if refused := meta.read_refusal(answer, classify):
+    response = await meta.post(connection, _path(connection), body)
+    if refused := meta.read_refusal(response, classify):
         return refused
-    found = parse_json(answer.body)
+    found = parse_json(response.body)
     return ChannelTemplate(
         name=template.name,
         language=template.language,
@@ -50,11 +50,11 @@ async def submit_template(connection: ChannelAccount, template: NewTemplate) -> 
 
 async def delete_template(connection: ChannelAccount, name: str) -> SendRefusal | None:
     url = f"{connection.address}/{_path(connection)}"
-    answer = await connection.client.call("DELETE", url, headers=meta.authorize(connection), params={"name": name})
-    refused = meta.read_refusal(answer, classify)
-    graph_error = meta.parse_graph_error(parse_json(answer.body))
-    is_gone = answer.status == 404 or not _NOT_THERE.isdisjoint({graph_error.code, graph_error.subcode})
-    return None if refused is None or is_gone else refused
+    response = await connection.client.call("DELETE", url, headers=meta.authorize(connection), params={"name": name})
+    refused = meta.read_refusal(response, classify)
+    graph_error = meta.parse_graph_error(parse_json(response.body))
+    is_missing = response.status == 404 or not _NOT_FOUND.isdisjoint({graph_error.code, graph_error.subcode})
+    return None if refused is None or is_missing else refused
 
 
 def parse_template(found: Node) -> ChannelTemplate | None:

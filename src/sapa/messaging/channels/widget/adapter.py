@@ -23,7 +23,7 @@ from sapa.outbound.client import NotSent, Unclear
 from sapa.values.provider_accounts import AccountField
 
 ORIGINS = r"(?:https?://[^\s,/]+[\s,]*)*"
-PLAYED = "sim_"
+SIMULATED_PREFIX = "sim_"
 """The prefix of simulated visitors' ids."""
 
 
@@ -60,17 +60,17 @@ class Widget:
 
     async def send(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         company, visitor_id = connection.company, message.to.value
-        if connection.address and visitor_id.startswith(PLAYED):
+        if connection.address and visitor_id.startswith(SIMULATED_PREFIX):
             return await self._hand_over(connection, message)
-        shown = calls.build_shown(message.content)
+        view = calls.build_view(message.content)
         try:
             async with _database(connection).transaction() as tx:
-                line = await messages.append_outbound(tx, company.id, visitor_id, message.reference, shown)
+                stored = await messages.append_outbound(tx, company.id, visitor_id, message.reference, view)
         except (DatabaseAway, asyncpg.PostgresError) as error:
             raise Unclear(f"the database did not say whether it was stored: {error}") from error
-        if line is None:
+        if stored is None:
             return SendRefusal("unknown_visitor", "No visitor of the chat has this id.", "recipient")
-        return SendReceipt(messages.build_message_id(visitor_id, line.number))
+        return SendReceipt(messages.build_message_id(visitor_id, stored.number))
 
     async def _hand_over(self, connection: ChannelAccount, message: OutgoingMessage) -> SendReceipt | SendRefusal:
         """Sends to the simulator of visitors."""

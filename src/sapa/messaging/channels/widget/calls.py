@@ -36,7 +36,7 @@ TOO_FAST = "too_fast"
 RETRY_SECONDS = 0.5
 
 
-def build_shown(content: Content) -> MessageView:
+def build_view(content: Content) -> MessageView:
     match content:
         case Text(body=body):
             return MessageView(text=body)
@@ -78,21 +78,21 @@ _CATEGORIES: dict[int, Literal["auth", "rate", "recipient"]] = {401: "auth", 429
 
 
 def build_handed(message: OutgoingMessage) -> bytes:
-    return msgspec.json.encode(WidgetDelivery(message.reference, message.to.value, build_shown(message.content)))
+    return msgspec.json.encode(WidgetDelivery(message.reference, message.to.value, build_view(message.content)))
 
 
-def parse_receipt(answer: ProviderResponse) -> SendReceipt | SendRefusal:
+def parse_receipt(response: ProviderResponse) -> SendReceipt | SendRefusal:
     """Raises Unclear if the outcome is unknown."""
     try:
-        receipt = msgspec.json.decode(answer.body, type=WidgetReceipt)
+        receipt = msgspec.json.decode(response.body, type=WidgetReceipt)
     except msgspec.MsgspecError:
         receipt = WidgetReceipt()
-    if answer.status == 200 and receipt.message_id:
+    if response.status == 200 and receipt.message_id:
         return SendReceipt(receipt.message_id)
-    if answer.status >= 500 or receipt.error is None:
-        raise Unclear(f"the answer was {answer.status}")
+    if response.status >= 500 or receipt.error is None:
+        raise Unclear(f"the answer was {response.status}")
     wait = RETRY_SECONDS if receipt.error.code == TOO_FAST else None
-    return SendRefusal(receipt.error.code, receipt.error.message, _CATEGORIES.get(answer.status, "recipient"), wait)
+    return SendRefusal(receipt.error.code, receipt.error.message, _CATEGORIES.get(response.status, "recipient"), wait)
 
 
 class SimulatedStatus(Struct, frozen=True, rename="camel", tag="status", tag_field="kind"):

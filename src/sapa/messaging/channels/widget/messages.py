@@ -11,26 +11,24 @@ NOTIFY_CHANNEL = "sapa_widget"
 
 
 async def append_outbound(
-    tx: Tx, company_id: int, visitor_id: str, reference: str, shown: MessageView
+    tx: Tx, company_id: int, visitor_id: str, reference: str, view: MessageView
 ) -> WidgetMessage | None:
     """Once for each reference; None if the visitor does not exist."""
     if await queries.lock_visitor(tx, company_id, visitor_id) is None:
         return None
     existing = await queries.find_message(tx, company_id, visitor_id, reference)
-    return existing or await _append(tx, company_id, visitor_id, reference, "out", shown)
+    return existing or await _append(tx, company_id, visitor_id, reference, "out", view)
 
 
-async def append_inbound(
-    tx: Tx, company_id: int, visitor: Visitor, reference: str, shown: MessageView
-) -> WidgetMessage:
+async def append_inbound(tx: Tx, company_id: int, visitor: Visitor, reference: str, view: MessageView) -> WidgetMessage:
     """The visitor's row has to be locked."""
-    return await _append(tx, company_id, visitor.id, reference, "in", shown)
+    return await _append(tx, company_id, visitor.id, reference, "in", view)
 
 
 async def _append(
-    tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, shown: MessageView
+    tx: Tx, company_id: int, visitor_id: str, reference: str, direction: str, view: MessageView
 ) -> WidgetMessage:
-    message = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(shown))
+    message = await queries.append(tx, company_id, visitor_id, reference, direction, msgspec.json.encode(view))
     notify_after_commit(tx, NOTIFY_CHANNEL)
     return message
 
