@@ -36,10 +36,10 @@ Result = TypeVar("Result")
 
 async def link_inbound(tx: Tx, company: Company, message: InboundMessage) -> TicketLink:
     """The ticket of a customer's message: the active one, the last one reopened, or a new one."""
-    return TicketLink(await _retry_taken(tx, partial(_link_inbound, tx, company, message)))
+    return TicketLink(await _retry_if_taken(tx, partial(_link_inbound, tx, company, message)))
 
 
-async def _retry_taken(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
+async def _retry_if_taken(tx: Tx, work: Callable[[], Awaitable[Result]]) -> Result:
     """A ticket may be reopened at the same time: retries if the customer has another active ticket by now."""
 
     async def look() -> Result:
@@ -118,7 +118,7 @@ async def _write_inbound(tx: Tx, company: Company, change: TicketChange, message
 async def merge_contacts(tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:
     """Merges contacts into one person: of several active tickets on one connection one remains and takes over
     the wait."""
-    await _retry_taken(tx, partial(_merge_contacts, tx, company, contact_id, others))
+    await _retry_if_taken(tx, partial(_merge_contacts, tx, company, contact_id, others))
 
 
 async def _merge_contacts(tx: Tx, company: Company, contact_id: str, others: Sequence[str]) -> None:

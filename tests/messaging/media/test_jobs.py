@@ -13,7 +13,7 @@ from sapa.messaging.channels.interface import ChannelAccount, InboundMedia, Sour
 from sapa.messaging.connections import accounts
 from sapa.messaging.connections import actions as connecting
 from sapa.messaging.media import jobs as media
-from sapa.messaging.media.actions import note
+from sapa.messaging.media.actions import record_files
 from sapa.settings import read_settings
 from tests.conftest import Installation
 from tests.db.scratch import migrated_database
@@ -49,7 +49,7 @@ async def bring(context: AppContext, connection: ChannelAccount, *urls: str) -> 
     """Stores a message with these files; returns its id."""
     id = str(uuid4())
     async with context.database.transaction() as tx:
-        await note(tx, connection, id, [InboundMedia("image", url=url) for url in urls])
+        await record_files(tx, connection, id, [InboundMedia("image", url=url) for url in urls])
     return id
 
 

@@ -88,7 +88,7 @@ async def record(
     await queries.insert_record(tx, company.id, new)
 
 
-async def answer(
+async def record_response(
     tx: Tx,
     vault: Vault,
     company: Company,
@@ -214,7 +214,7 @@ def _build_record(vault: Vault, company: Company, stored: StoredRecord) -> Reque
         template_id=stored.template_id,
         source=Source(stored.source) if stored.source else None,
         request=snapshot.request,
-        response=_response_now(snapshot.response, stored),
+        response=_build_current_response(snapshot.response, stored),
         endpoint_type=stored.endpoint_type,  # type: ignore[arg-type]
         sent_at=stored.sent_at,
         delivered_at=stored.delivered_at,
@@ -225,7 +225,7 @@ def _build_record(vault: Vault, company: Company, stored: StoredRecord) -> Reque
     )
 
 
-def _response_now(response: ResponseSnapshot, stored: StoredRecord) -> ResponseSnapshot:
+def _build_current_response(response: ResponseSnapshot, stored: StoredRecord) -> ResponseSnapshot:
     """A failure that was reported later replaces the response."""
     if stored.failed_at is None or response.error is not UNSET or stored.error is None:
         return response

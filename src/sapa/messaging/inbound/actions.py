@@ -59,7 +59,7 @@ async def receive_item(tx: Tx, callback_context: CallbackContext, inbound: Recei
     )  # fmt: skip
     if message is None:
         return
-    await media.note(tx, connection, id, inbound.media)
+    await media.record_files(tx, connection, id, inbound.media)
 
 
 async def receive(

@@ -17,7 +17,7 @@ def build_address(context: AppContext, message_id: str) -> str:
     return f"{context.settings.server.address}{Base.MESSAGING}/messages/{message_id}/media"
 
 
-async def note(tx: Tx, connection: ChannelAccount, message_id: str, files: Sequence[InboundMedia]) -> None:
+async def record_files(tx: Tx, connection: ChannelAccount, message_id: str, files: Sequence[InboundMedia]) -> None:
     """Files with content are stored at once, the others are fetched later."""
     for number, media in enumerate(files):
         row = _build_row(connection, message_id, number, media)

@@ -122,7 +122,7 @@ async def _accept(
     message = await messages.accept(tx, company, source, id, sent, now)
     if plan.connected.has_error:
         await accounts.record_health(tx, company.id, plan.connected.connection.id, None)
-    await _record_answer(call, key, message, tx)
+    await _record_response(call, key, message, tx)
     return message
 
 
@@ -131,7 +131,7 @@ async def _mark_unclear(
 ) -> Message | Accepted[Message]:
     message = await messages.mark_unclear(tx, call.company, id, unknown.reason)
     result = Accepted(message) if message.status == "pending" else message
-    await _record_answer(call, key, result, tx)
+    await _record_response(call, key, result, tx)
     return result
 
 
@@ -144,14 +144,14 @@ async def _refuse(
     if is_first and plan.connected.channel.capabilities.most_in_window is not None:
         await contacts.uncount_outbound(tx, company, plan.connected.connection.id, plan.to)
     failure = history.build_failure(SendError(refusal.code, refusal.reason))
-    await _record_answer(call, key, failure, tx)
+    await _record_response(call, key, failure, tx)
     if refusal.category in CONCERNS_ACCOUNT:
         await accounts.record_health(tx, company.id, plan.connected.connection.id, failure.message)
     return failure
 
 
-async def _record_answer(
+async def _record_response(
     call: OutboundCall, key: RecordKey | None, result: Message | Accepted[Message] | SendFailed, tx: Tx
 ) -> None:
     if key is not None:
-        await history.answer(tx, call.kit.vault, call.company, key, call.asked, result)
+        await history.record_response(tx, call.kit.vault, call.company, key, call.asked, result)
